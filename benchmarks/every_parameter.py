@@ -4,7 +4,7 @@
 1,000 small layers, which has 2,000 parameters and does little else. Beside them two ways to learn less by hand:
 ``lightning.pytorch.utilities.grad_norm`` logged as a dict, and a scalar of each gradient's norm, as ``wandb.watch``
 takes them. The seconds of the hooks are divided by those of all else in the same training, so a machine that others
-share does not matter; pictures, of which a run has six at most however long it is, are counted apart.
+share does not matter and once is enough; pictures, of which a run has six at most however long it is, are counted apart.
 
 Then trainings of the GPT with statistics off and on take turns of ten steps, for three sizes of a batch, and with them
 one that reads each gradient and weight once in ten steps, for its norm alone: nothing that sees all elements is below.
@@ -209,7 +209,7 @@ def _show_turns(rounds: int) -> dict[str, dict[str, list[float]]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3, help="of trainings in turns")
     parser.add_argument("--turns", action="store_true", help="on and off in turns alone")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -227,18 +227,10 @@ def main() -> None:
         ("1,000 layers", Chain, torch.randn(_STEPS[10] * 4, 8), 4),
     ):
         _shares(net, data[:8], batch, "statistics and updates", 1)  # imports and caches
-        found: dict[tuple[str, int], list[tuple[float, float]]] = {}
-        for _ in range(arguments.rounds):
-            for every in (10, 1):
-                for way in _ways(every):
-                    found.setdefault((way, every), []).append(_shares(net, data, batch, way, every))
         for way in _ways(1):
-            tenth, each = (statistics.median(share for share, _ in found[way, every]) for every in (10, 1))
-            pictures = statistics.median(seconds for _, seconds in found[way, 1])
-            print(f"| {name} | {way} | {tenth:.2%} | {each:.2%} | {pictures:.2f} |", flush=True)
-            rows[f"{name}, {way}"] = {
-                f"collect_freq={every}": [share for share, _ in found[way, every]] for every in (10, 1)
-            }
+            tenth, each = (_shares(net, data, batch, way, every) for every in (10, 1))
+            print(f"| {name} | {way} | {tenth[0]:.2%} | {each[0]:.2%} | {each[1]:.2f} |", flush=True)
+            rows[f"{name}, {way}"] = {"collect_freq=10": [tenth[0]], "collect_freq=1": [each[0]]}
     print(paired.machine())
     paired.save("every_parameter", "Share of a training in the hooks that take statistics", rows)
 
