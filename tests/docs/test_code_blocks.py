@@ -49,6 +49,9 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_code_of_a_page_runs_as_printed(
     name: str, two_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if name == "docs/recipes.md" and sys.version_info >= (3, 14):
+        pytest.skip("Hydra 1.3 does not start on Python 3.14: argparse looks at help texts now, which Hydra makes late")
+
     def command(line: str) -> str:  # in this process, which has imported everything
         capsys.readouterr()
         words = [word for text in shlex.split(line) for word in (sorted(glob.glob(text)) or [text])]

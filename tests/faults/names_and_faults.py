@@ -123,8 +123,8 @@ def _run_of(path: Path) -> Path:
     return next(folder for folder in path.parents if folder.name == "run")
 
 
-def _record(run: Path, first: int) -> None:
-    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+def _record(run: Path, first: int, suffix: str = "_MS") -> None:
+    with SummaryRecord(run, file_suffix=suffix, export_options={"tensor_format": "npy"}) as record:
         for step in range(first, first + 3):
             record.add_value("scalar", "loss", float(step))
             record.record(step)
@@ -153,7 +153,7 @@ def _landscape(run: Path) -> None:
 def _verbs(run: Path, beside: Path) -> str:
     said = io.StringIO()
     good = beside / "good"
-    _record(good, 1)
+    _record(good, 1, "_good")  # never a name that the run has: it is copied into that, too
     words = [[verb, str(run)] for verb in ("list", "show", "verify", "lineage", "repair", "dump")]
     words += [["report", str(run), "-o", str(beside / "report.html")], ["compare", str(run), str(good)]]
     words += [
