@@ -4,7 +4,7 @@
 1,000 small layers, which has 2,000 parameters and does little else. Beside them two ways to learn less by hand:
 ``lightning.pytorch.utilities.grad_norm`` logged as a dict, and a scalar of each gradient's norm, as ``wandb.watch``
 takes them. The seconds of the hooks are divided by those of all else in the same training, so a machine that others
-share does not matter and once is enough; pictures, of which a run has six at most however long it is, are counted apart.
+share does not matter and once is enough. Pictures, of which a run has six at most however long, are counted apart.
 
 Then trainings of the GPT with statistics off and on take turns of ten steps, for three sizes of a batch, and with them
 one that reads each gradient and weight once in ten steps, for its norm alone: nothing that sees all elements is below.
