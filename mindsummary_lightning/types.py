@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from mindsummary_lightning.comparison.result import (
-    Comparison,
-    DifferenceKind,
-    FirstDifference,
-    Mode,
-    TensorDistance,
-    Verdict,
-)
+from mindsummary_lightning.comparison.chain_parts import DifferenceKind
+from mindsummary_lightning.comparison.result import Comparison, FirstDifference, Mode, TensorDistance, Verdict
 from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable

@@ -176,9 +176,9 @@ def _side_by_side(
     tensors = np.full((2, len(pairs), steps.size, 3), np.nan)
     nonfinite = np.zeros((2, len(pairs), steps.size, 3), np.int64)
     for index, (pair, shared) in enumerate(zip(pairs, common, strict=True)):
-        at = _places(shared, steps)
+        at = np.searchsorted(steps, shared)
         for side, statistics in enumerate(pair):
-            chosen = _places(shared, statistics.steps)
+            chosen = np.searchsorted(statistics.steps, shared)
             for column, name in enumerate(("minimum", "maximum", "mean")):
                 tensors[side, index, at, column] = getattr(statistics, name)[chosen]
             for column, name in enumerate(("nan_count", "pos_inf_count", "neg_inf_count")):
@@ -186,11 +186,6 @@ def _side_by_side(
                 if counts.any():  # memory that is never written to costs nothing
                     nonfinite[side, index, at, column] = counts
     return steps, tensors, nonfinite
-
-
-def _places(shared: NDArray[np.int64], steps: NDArray[np.int64]) -> slice | NDArray[np.intp]:
-    """Where the steps that are shared stand among all, both ascending."""
-    return slice(None) if shared.size == steps.size else np.searchsorted(steps, shared)
 
 
 def whole_distances(a: Side, b: Side) -> dict[tuple[str, str], dict[int, float]]:

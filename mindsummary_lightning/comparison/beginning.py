@@ -49,13 +49,10 @@ def beginning_of(alignment: Alignment) -> Beginning:
         for pair, elements, numbers in zip(alignment.names.pairs, alignment.elements, first[0], strict=True)
     ]
     apart = np.abs(first[0] - first[1]).max(axis=1)
-    following = alignment.tensors[:, :, :_NEXT_STEPS]
-    has_next = following.shape[2] > 1
-    updates = np.zeros(len(apart))
-    if has_next:
-        updates = np.nan_to_num(np.abs(np.diff(following, axis=2)).max(axis=3)).max(axis=2).sum(axis=0)
     if not drawn.any():
         return Beginning(None, none)
+    updates = np.nan_to_num(np.abs(np.diff(alignment.tensors[:, :, :_NEXT_STEPS], axis=2)).max(axis=3))
+    updates, has_next = updates.max(axis=2, initial=0.0).sum(axis=0), updates.shape[2] > 0
     width = np.ptp(first[0][drawn, :2], axis=1)
     means = np.abs(first[0] - first[1])[drawn, 2] * np.sqrt(alignment.elements[drawn]) * _WIDTH / width
     surprise = -np.log(np.clip(_BY_CHANCE * means, _LEAST_CHANCE, 1.0)).sum()

@@ -47,12 +47,9 @@ class CarriedWeights:
         moved = {one: other for one, other in named.items() if other != values[one]}
         while left := {one for one in moved if values[one] not in moved.values()}:
             moved = {one: other for one, other in moved.items() if one not in left}
-        rows = [(a.of("weights")[x], b.of("weights")[y]) for x, y in moved.items() if f".{x}".startswith(_in(module))]
+        around = f".{module}." if module else "."
+        rows = [(a.of("weights")[x], b.of("weights")[y]) for x, y in moved.items() if f".{x}".startswith(around)]
         return rows if moved.keys() >= {*all_of} else []
-
-
-def _in(module: str) -> str:
-    return f".{module}." if module else "."
 
 
 def _named_alike(a: Mapping[str, int], b: Mapping[str, int], by_order: bool = False) -> dict[str, str]:

@@ -24,7 +24,7 @@ from mindsummary_lightning.comparison.calls import (
     row_distances,
 )
 from mindsummary_lightning.comparison.carried_weights import CarriedWeights
-from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
+from mindsummary_lightning.comparison.chain_parts import DifferenceKind, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
@@ -123,7 +123,7 @@ class _Compared:
         moved = part and self.apart(self._carried.exchanged("", {pair.a.name for pair in part.tensors}))
         return part._replace(tensors=moved) if part and moved else part
 
-    def _first(self, link: ChainClass, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
+    def _first(self, link: DifferenceKind, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
         tensors = self.apart(pairs, limit)
         return Part(self.step, link, tensors) if tensors else None
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from mindsummary_lightning.values.step_chain import ChainRow
 
-ChainClass = Literal["data", "weights", "forward", "loss", "backward", "update"]
+DifferenceKind = Literal["data", "weights", "forward", "loss", "backward", "update"]
 
 
 class RowPair(NamedTuple):
@@ -47,7 +47,7 @@ class Part(NamedTuple):
     """
 
     step: int
-    link: ChainClass
+    link: DifferenceKind
     tensors: tuple[RowPair, ...]
     place: PartingPlace | None = None
     before: RowPair | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
@@ -91,19 +91,15 @@ class Blocks:
 
     def of(self, name: str, side: int) -> tuple[str, str]:
         """The smallest block of a name of a run and the one that belongs to it in the other; ``""`` if in none."""
-        block = _smallest(name, self._partners[side])
+        words = name.split(".")
+        beginnings = (".".join([*words[:length], ""]) for length in range(len(words), 0, -1))
+        block = next((beginning for beginning in beginnings if beginning in self._partners[side]), "")
         return block, self._partners[side].get(block, "")
 
     def may_hold(self, one: str, other: str) -> bool:
         """Whether of two names one is in the block that belongs to the smallest of the other."""
         one, other = _WRAPPERS.sub("", one), _WRAPPERS.sub("", other)
         return other.startswith(self.of(one, 0)[1]) or one.startswith(self.of(other, 1)[1])
-
-
-def _smallest(name: str, blocks: Mapping[str, str]) -> str:
-    words = name.split(".")
-    beginnings = (".".join([*words[:length], ""]) for length in range(len(words), 0, -1))
-    return next((beginning for beginning in beginnings if beginning in blocks), "")
 
 
 def _of_pairs(pairs: Iterable[Pair]) -> list[tuple[str, str]]:

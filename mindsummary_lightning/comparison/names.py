@@ -73,11 +73,8 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
     def take(found: Iterable[tuple[str, str]], rule: str) -> None:
         free = {other.name for other in left()[1]}
         for one, other in found:
-            if (
-                one not in pairs
-                and other in free
-                and (sizes_a[one] or sizes_b[other]) == (sizes_b[other] or sizes_a[one])
-            ):
+            sizes = {sizes_a[one], sizes_b[other]} - {0}
+            if one not in pairs and other in free and len(sizes) < 2:
                 pairs[one] = Pair(one, other, rule)
                 free.remove(other)
 
@@ -87,10 +84,9 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
         take((pair for pair in _equal_values(*left(), are_meant, trusted) if lists.may_hold(*pair)), "value")
         take(_siblings(*left(), pairs.values()), "sibling")
     blocks = Blocks(a, b, pairs.values())
-    take(_in_blocks(a, b, pairs, blocks), "place")
-    take(_siblings(*left(), pairs.values()), "place")
-    take(_between(a, b, pairs, blocks), "place")
-    take(_siblings(*left(), pairs.values()), "place")
+    for find in (_in_blocks, _between):
+        take(find(a, b, pairs, blocks), "place")
+        take(_siblings(*left(), pairs.values()), "place")
     in_order = tuple(pairs[tensor.name] for tensor in a if tensor.name in pairs)
     return NameMatch(in_order, *(tuple(tensor.name for tensor in tensors) for tensors in left()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.chain_page import growth, modules
-from mindsummary_lightning.comparison.chain_words import around, link_rows
+from mindsummary_lightning.comparison.chain import Chain
+from mindsummary_lightning.comparison.chain_words import around, both, link_rows, module_text, row_text
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.name_blocks import GRADIENT
 from mindsummary_lightning.comparison.result import Comparison
@@ -68,9 +68,12 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
             yield f'<pre class="scroll">{text}</pre>'
         heads = ("", *map(say, ("compared", "in a alone", "in b alone", "farthest")), "")
         links = [(say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain)]
-        yield _table(heads, links)
-        yield from modules(chain, say)
-        distances = growth(chain)
+        yield _table("", heads, links)
+        calls = chain.calls
+        if calls.a.calls:
+            note = "Modules in the order in which they finished: green agrees, grey follows from the first difference."
+            yield f'<p class="small">{say(note)}</p><div class="chain">{_tree(chain, say)}</div>'
+        distances = np.array([calls.distance(*calls.outputs(*pair)) for pair in calls.pairs], np.float64)
         if distances.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
             yield f'<p class="small"><span class="key kd">{legend}</span></p>'
@@ -78,14 +81,11 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     for hint in comparison.hints:
         yield f"<p>{say(hint.text)}</p>"
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
-    if unmatched:
-        yield f"<h2>{say('Tensors of one run only')}</h2>" + _table((say("run"), say("tensor")), unmatched)
-    for how, matched in (("first numbers", comparison.by_value), ("place alone", comparison.guessed)):
-        if matched:
-            yield f"<h2>{say(f'Paired by their {how}')}</h2>" + _table(("a", "b"), matched)
-    if comparison.settings:
-        settings = [(name, one, other) for name, (one, other) in comparison.settings.items()]
-        yield f"<h2>{say('Settings that differ')}</h2>" + _table(("", "a", "b"), settings)
+    yield _table(say("Tensors of one run only"), (say("run"), say("tensor")), unmatched)
+    yield _table(say("Paired by their first numbers"), ("a", "b"), comparison.by_value)
+    yield _table(say("Paired by their place alone"), ("a", "b"), comparison.guessed)
+    settings = [(name, *values) for name, values in comparison.settings.items()]
+    yield _table(say("Settings that differ"), ("", "a", "b"), settings)
     if comparison.losses.size:
         yield f"<h2>{escape(comparison.alignment.loss_tag or 'loss')}</h2>"
         yield '<p class="small"><span class="key ka">a</span> <span class="key kb">b</span></p>'
@@ -97,22 +97,18 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
         yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison, say("step"))
     has_part = comparison.chain is not None and comparison.chain.part is not None
-    if comparison.first_difference and comparison.first_difference.tensors and not has_part:
-        first = comparison.first_difference
+    if (first := comparison.first_difference) and not has_part:
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
-        yield f"<h2>{say('At step {}', first.step)}</h2>" + _table((say("distance"), "a", "b"), tensors)
+        yield _table(say("At step {}", first.step), (say("distance"), "a", "b"), tensors)
     trend = [
         (f"{say(name[:-2].replace('_', ' '))} {name[-1]}", f"{value:.4g}")  # which ends in the run, a or b
         for name, value in comparison.trend.items()
         if value is not None
     ]
-    if trend:
-        yield f"<h2>{say('Trends')}</h2>" + _table(("", ""), trend)
+    yield _table(say("Trends"), ("", ""), trend)
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
-        if differences:
-            rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
-            head = say(f"Other {kind}s: largest difference")
-            yield f"<h2>{head}</h2>" + _table((say(kind), say("difference")), rows)
+        rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
+        yield _table(say(f"Other {kind}s: largest difference"), (say(kind), say("difference")), rows)
     note = say(
         "A tensor is seen by its minimum, maximum and mean alone, so permuted or transposed weights look the same. "
         "After the first difference everything differs; nothing behind it is ranked."
@@ -120,10 +116,48 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     yield f'<p class="small">{note}</p>'
 
 
-def _table(heads: tuple[str, ...], rows: Any) -> str:
+def _tree(chain: Chain, say: Callable[..., str]) -> str:
+    """The calls, each with those in it behind; the one where the chain parts is open with all around it."""
+    both_calls, at = chain.calls, _parting(chain)
+    calls, parents = both_calls.a.calls, both_calls.a.parents
+    inner = [""] * (len(calls) + 1)  # the last of those that nothing is around
+    for index, call in enumerate(calls):
+        text: str = module_text(call.name, call.kind)
+        state = "first" if index == at else "follows" if index > at else ""
+        partner = both_calls.partner.get(index)
+        if partner is None:
+            text, state = Phrase("{}: not paired", text), state or "alone"
+        else:
+            other = both_calls.b.calls[partner]
+            far = both_calls.distance(*both_calls.outputs(index, partner))
+            text = Phrase("{}: {:.1e}", both(text, module_text(other.name, other.kind)), far)
+        if index == at and chain.part is not None:
+            text = Phrase("{}; {}", text, row_text(chain.part.tensors[0]))
+        label = f'<span class="{state or "agrees"}">{say(text)}</span>'
+        is_open = index == at or at in both_calls.a.within[index]
+        folded = f"<details{' open' * is_open}><summary>{label}</summary>{inner[index]}</details>"
+        around = parents[index]
+        inner[-1 if around is None else around] += folded if inner[index] else f"<div>{label}</div>"
+    return inner[-1]
+
+
+def _parting(chain: Chain) -> int:
+    """The call at which the chain parts; -1 if it does before all calls, and their number if after them."""
+    calls, part = chain.calls.a.calls, chain.part
+    if part is not None and part.link in ("data", "weights"):
+        return -1
+    if part is None or part.link != "forward":
+        return len(calls)
+    row = part.tensors[0].a
+    return next(place for place, call in enumerate(calls) if (call.name, call.number) == (row.name, row.call))
+
+
+def _table(title: str, heads: tuple[str, ...], rows: Any) -> str:
+    """A table below its title; nothing without rows."""
+    title = title and f"<h2>{title}</h2>"
     top = "".join(f"<th>{head}</th>" for head in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
+    return f'{title}<div class="scroll"><table><tr>{top}</tr>{body}</table></div>' if body else ""
 
 
 def _curves(comparison: Comparison, unit: str) -> str:
@@ -131,29 +165,26 @@ def _curves(comparison: Comparison, unit: str) -> str:
     finite = losses[np.isfinite(losses)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     high = high if high > low else low + 1.0
-    lines = [
-        _line(comparison.alignment.loss_steps, (values - low) / (high - low), name)
-        for name, values in zip("ab", losses, strict=True)
-    ]
-    return _chart(comparison.alignment.loss_steps, lines, f"{high:.4g}", f"{low:.4g}", unit)
+    curves = dict(zip("ab", (losses - low) / (high - low), strict=True))
+    return _chart(comparison.alignment.loss_steps, curves, f"{high:.4g}", f"{low:.4g}", unit)
 
 
 def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str) -> str:
     limit = _CURVE * (1 - float(_height(np.array(tolerance))))
-    lines = [
-        f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>',
-        _line(steps, _height(distances), "d"),
-    ]
-    return _chart(steps, lines, "1", f"1e-{_DECADES}", unit)
+    line = f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>'
+    return _chart(steps, {"d": _height(distances)}, "1", f"1e-{_DECADES}", unit, line)
 
 
-def _chart(steps: NDArray[np.int64], lines: list[str], top: str, bottom: str, unit: str) -> str:
+def _chart(
+    steps: NDArray[np.int64], curves: dict[str, Floats], top: str, bottom: str, unit: str, lines: str = ""
+) -> str:
+    lines += "".join(_line(steps, heights, name) for name, heights in curves.items())
     return (
         f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img">'
         f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}" fill="none"/>'
         f'<text x="{_MARGIN - 4}" y="10" text-anchor="end">{top}</text>'
         f'<text x="{_MARGIN - 4}" y="{_CURVE}" text-anchor="end">{bottom}</text>'
-        f"{''.join(lines)}{_step_axis(steps, _CURVE + 14, unit)}</svg></div>"
+        f"{lines}{_step_axis(steps, _CURVE + 14, unit)}</svg></div>"
     )
 
 
@@ -196,14 +227,11 @@ def _map(comparison: Comparison, unit: str) -> str:
     colours = np.where(np.isnan(largest)[:, :, None], 128, _COLOURS[places]).astype(np.uint8)
     picture = base64.b64encode(encode_png(colours)).decode()
     more = np.diff([*rows, len(distances)]) - 1
-    names = [
-        alignment.names.pairs[row].a + (f" +{others}" if others else "") for row, others in zip(rows, more, strict=True)
-    ]
-    short_names = [name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}" for name in names]
-    labels = "".join(
-        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(short_names[index])}</text>'
-        for index in range(0, len(rows), 1 if len(rows) <= 100 else 4)
-    )
+    labels = ""
+    for index in range(0, len(rows), 1 if len(rows) <= 100 else 4):
+        name = alignment.names.pairs[rows[index]].a + (f" +{more[index]}" if more[index] else "")
+        name = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
+        labels += f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(name)}</text>'
     key = " ".join(
         f'<span class="chip" style="background:rgb{(*colour,)}"></span>{text}'
         for colour, text in zip(_COLOURS.tolist(), _COLOUR_TEXTS, strict=True)

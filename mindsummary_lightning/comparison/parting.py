@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.alignment import LOSS, Alignment, Side
 from mindsummary_lightning.comparison.beginning import Beginning, update_shares
+from mindsummary_lightning.comparison.chain_parts import DifferenceKind
 from mindsummary_lightning.comparison.distances import TOLERANCES, Distances, Floats, largest
 from mindsummary_lightning.comparison.hints import loss_ratio, update_ratio
 from mindsummary_lightning.comparison.name_blocks import GRADIENT, is_bias
-from mindsummary_lightning.comparison.result import DifferenceKind, FirstDifference, TensorDistance
+from mindsummary_lightning.comparison.result import FirstDifference, TensorDistance
 from mindsummary_lightning.values.text import Phrase, listed
 
 _SAME_LOSS = 3e-6  # of losses of one forward pass on the same weights
@@ -138,10 +139,12 @@ def parting(
         kind = None  # of several optimizers one may have updated before the loss
     elif is_forward and after is None:
         kind = "forward" if step <= 1 and _began_equal(alignment) else None
-    elif is_forward and after == step - 1 and alignment.loss_tag == LOSS and _is_equal_update(alignment, after):
+    elif is_forward and after == step - 1 and alignment.loss_tag == LOSS and alignment.at(after) is not None:
+        before_it = update_shares(alignment, alignment.at(after))
         compared = (None, int(alignment.is_weight.sum()))
         is_all = not any(unmatched) and all(count in compared for count in parameters)
-        kind = "forward" if is_all or is_other else None
+        is_equal = not (before_it.size and np.median(before_it) > _EQUAL_UPDATES)
+        kind = "forward" if is_equal and (is_all or is_other) else None
     elif not is_forward and loss is not None and loss <= same_loss:
         kind = "update"
     apart = beginning.apart.tolist() if kind == "weights" else []
@@ -152,12 +155,6 @@ def parting(
     first = FirstDifference(step, kind, loss, distances, after)
     text = _sentence(first, [pairs[index].a for index in apart], is_forward)
     return first, Phrase("{} ({}).", text, found.tolerances)
-
-
-def _is_equal_update(alignment: Alignment, step: int) -> bool:
-    """Whether most updates of a step are equal."""
-    shares = update_shares(alignment, alignment.at(step))
-    return alignment.at(step) is not None and not (shares.size and np.median(shares) > _EQUAL_UPDATES)
 
 
 def _unmatched(alignment: Alignment) -> list[bool]:

@@ -1,23 +1,25 @@
-"""Result of a comparison of two runs, and its JSON."""
+"""Result of a comparison of two runs, its lines, and its JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_parts import ChainClass, PartingPlace
-from mindsummary_lightning.comparison.chain_words import chain_dict
+from mindsummary_lightning.comparison.chain_parts import DifferenceKind, PartingPlace
+from mindsummary_lightning.comparison.chain_words import both, chain_dict, lines
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
-from mindsummary_lightning.values.text import finite_or_named, map_json
+from mindsummary_lightning.comparison.name_blocks import GRADIENT
+from mindsummary_lightning.values.text import counted, finite_or_named, listed, map_json
 
 Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
-DifferenceKind: TypeAlias = ChainClass
+SETTINGS = "settings that differ"
+_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,6 @@ class Comparison:
         return f"{type(self).__name__}({self.verdict!r}, {self.sentence!r})"
 
     def __str__(self) -> str:
-        from mindsummary_lightning.comparison.comparison_lines import comparison_lines  # here: it says what this is
-
         return "\n".join(comparison_lines(self))
 
     def _repr_html_(self) -> str:
@@ -172,3 +172,44 @@ class Comparison:
 
 def _both(values: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, dict[str, Any]]:
     return {name: {"a": one, "b": other} for name, (one, other) in values}
+
+
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """The lines of the text."""
+    compared = comparison.compared
+    for side, path in (("a", comparison.a), ("b", comparison.b)):
+        yield f"{side}: {path}"
+    tag = comparison.alignment.loss_tag
+    loss = f"the loss ({tag}) at {counted(compared['losses'], 'step')}" if tag else "no loss"
+    yield f"compared: {counted(compared['steps'], 'step')}, {loss}, {counted(compared['tensors'], 'tensor')}"
+    for side, alone in comparison.alone.items():
+        unmatched = comparison.unmatched[side]
+        weights = [name for name in unmatched if not name.endswith(GRADIENT)]
+        parts = [counted(alone.steps, "step")] if alone.steps else []
+        for kind, names in (("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])):
+            if names:
+                parts.append(f"{counted(len(names), kind)} ({listed(names, _LISTED)})")
+        if parts:
+            yield f"in {side} alone, not compared: {', '.join(parts)}"
+    for how, matched in (("by its first numbers", comparison.by_value), ("by its place alone", comparison.guessed)):
+        if matched:
+            pairs = [f"{one} = {other}" for one, other in matched]
+            yield f"paired {how} (--map decides): {listed(pairs, _LISTED)}"
+    if comparison.settings:
+        yield SETTINGS
+        for name, (one, other) in comparison.settings.items():
+            yield f"  {name}: {one} | {other}"
+    yield comparison.sentence
+    first = comparison.first_difference
+    if comparison.chain is not None:
+        yield from lines(comparison.chain)
+    if first is not None and (comparison.chain is None or comparison.chain.part is None):
+        for tensor in first.tensors[:_LISTED]:
+            yield f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}"
+        if len(first.tensors) > _LISTED:
+            yield f"  and {len(first.tensors) - _LISTED} more"
+    for name, value in comparison.trend.items():
+        if value is not None:
+            yield f"  {name.replace('_', ' ')}: {value:.4g}"
+    for hint in comparison.hints:
+        yield f"- {hint.text}"

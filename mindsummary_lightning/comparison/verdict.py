@@ -276,15 +276,12 @@ def _no_difference(
     kinds = (("losses", largest(found.losses)), ("tensors", largest(found.tensors[counting])))
     parts = [Phrase("{} at most {:.1e}", Phrase(kind), far) for kind, far in kinds if far is not None]
     but = Phrase(" but in {}", listed([*walking], 3)) if walking else ""
-    text = Phrase("No difference{}: {} apart ({})", but, functools.reduce(_enumerated, parts), found.tolerances)
+    enumerated = functools.partial(functools.reduce, functools.partial(Phrase, "{}, {}"))
+    text = Phrase("No difference{}: {} apart ({})", but, enumerated(parts), found.tolerances)
     if (found.far & alignment.is_weight[:, None])[counting].any():
         text = Phrase("{}, as far as rounding may have grown", text)
     more = [Phrase("{} has {} more steps", run, of.steps) for run, of in alone.items() if of.steps]
     if more:
         count = alignment.loss_steps.size or alignment.steps.size
-        text = Phrase("{} at the {} steps in common; {}", text, count, functools.reduce(_enumerated, more))
+        text = Phrase("{} at the {} steps in common; {}", text, count, enumerated(more))
     return Phrase("{}.", text)
-
-
-def _enumerated(one: Phrase, other: Phrase) -> Phrase:
-    return Phrase("{}, {}", one, other)
