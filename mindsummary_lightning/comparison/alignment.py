@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.distances import Floats, largest_first, loss_distances, tensor_distances
 from mindsummary_lightning.comparison.name_blocks import GRADIENT, Pair, TensorName
 from mindsummary_lightning.comparison.names import AUTO, NameMatch, equal_names, match_names
-from mindsummary_lightning.comparison.recorded_tensors import magnitudes, whole_tensors
+from mindsummary_lightning.conversion.histograms import finite_part
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
@@ -22,6 +23,8 @@ from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
+from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
+from mindsummary_lightning.values.step_chain import MODULES_TAG
 from mindsummary_lightning.values.text import shortest_float32
 
 LOSS = "loss/auto"
@@ -122,8 +125,42 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     if not scalars and not histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    of_tensors = tensors, whole_tensors(reader), reader.parameter_statistics(), reader.module_statistics()
+    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), reader.module_statistics()
     return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
+
+
+def _whole_tensors(reader: SummaryReader) -> dict[str, HistogramStatistics]:
+    """Numbers of the tensors that a run recorded whole, by name; raises ``DamagedFileError``."""
+    tags = [tag for tag in reader.tags()["tensor"] if tag not in (STATISTICS_TAG, MODULES_TAG)]
+    return {tag.removesuffix(AUTO): _numbers(reader, tag) for tag in tags}
+
+
+def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
+    rows = []
+    for step, _, tensor in reader.tensors(tag):
+        _, of = finite_part(tensor.data.astype(np.float64).ravel())
+        known = (of.low, of.high, of.total / of.finite) if of.finite else (np.nan,) * 3
+        rows.append((step, *known, of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count))
+    steps, *numbers = (np.array(column) for column in zip(*rows, strict=True))
+    low, high, mean = (column.astype(np.float64) for column in numbers[:3])
+    counts = (column.astype(np.int64) for column in numbers[3:])
+    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *counts)
+
+
+def _magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
+    """Root mean square and largest magnitude of the parameters that have no histogram, as ``known`` do."""
+    rows: dict[str, HistogramStatistics] = {}
+    if table is None:
+        return rows
+    columns = [COLUMNS.index(name) for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")]
+    for index, name in enumerate(table.parameters):
+        there = np.flatnonzero(np.isfinite(table.values[:, index, columns[2]]))
+        if name not in known and there.size:
+            size, greatest, *counts = table.values[there, index][:, columns].T
+            count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
+            none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
+            rows[f"{name} (statistics)"] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
+    return rows
 
 
 def counted_alike(a: Side, b: Side) -> tuple[tuple[Side, Side], int]:
@@ -153,7 +190,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     """
     begin = max((int(one.steps[0]) for side in (a, b) for one in [*side.tensors.values()][:1]), default=0)
     match = match_names(_tensor_names(a.tensors, begin), _tensor_names(b.tensors, begin), names)
-    others = magnitudes(a.table, a.tensors), magnitudes(b.table, b.tensors)
+    others = _magnitudes(a.table, a.tensors), _magnitudes(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     of_both = (Pair(one, other, "equal") for one, other in equal_names(*others))
     match = match._replace(pairs=(*match.pairs, *of_both))
@@ -262,8 +299,6 @@ def _settings(reader: SummaryReader) -> dict[str, Any]:
 
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, float) or isinstance(other, float):
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             return bool(np.float32(one) == np.float32(other))
-        except (TypeError, ValueError):
-            return False
     return bool(one == other)

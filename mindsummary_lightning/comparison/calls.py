@@ -245,12 +245,11 @@ class Calls:
 
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
-        like = _equal([call.word for call in a], [call.word for call in b])
         held = _equal(_held(self.a, self.layers), _held(self.b, {*self.layers.values()}))
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
         holder = _equal(*self._held)
         near, given = self._near("outputs"), self._near("inputs")
-        for are_one in (near & holder, near & (like | given), holder, given & leaves & held):
+        for are_one in (near & holder, near & given, holder, given & leaves & held):
             self._take(np.argwhere(are_one))
         for pair in self.pairs:
             ones, others = (
@@ -276,10 +275,8 @@ class Calls:
         for one, other in pairs:
             if one not in self.partner and other not in self._taken:
                 call, theirs = self.a.calls[one], self.b.calls[other]
-                have_inputs = call.inputs and theirs.inputs
-                if self.have_one_size(call.outputs[0], theirs.outputs[0]) and (
-                    not have_inputs or self.inputs(one, other)
-                ):
+                is_sized = self.have_one_size(call.outputs[0], theirs.outputs[0])
+                if is_sized and (self.inputs(one, other) or not (call.inputs and theirs.inputs)):
                     self.partner[int(one)] = int(other)
                     self._taken.add(int(other))
 

@@ -35,9 +35,8 @@ _UPDATE = 1e-3  # of an update
 _RISE = 30.0  # times the distance in the steps before: what rounding grows to in a step
 _FLIP = 5e-4  # of a gradient: what one activation on the other side of zero makes
 _FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
-_SAME_SETTING = 1e-6
-_UNCHANGED = 1e-6  # of one tensor, reduced twice
-_TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
+_UNCHANGED = 1e-6  # of one tensor, reduced twice, and of a setting
+TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
 
 
@@ -77,7 +76,7 @@ def compare_chains(
     for step in np.intersect1d(a.steps, b.steps).tolist():
         compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, compared)
         if again is not None and step in again.steps:
-            compared.floors = _TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
+            compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
         follows = step == (chain.steps[-1] + 1 if chain else begin)
         if not follows and compared.apart(compared.weights):
             break  # what happened in between is not known
@@ -271,17 +270,16 @@ class _Compared:
         if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):
             return None
         # One factor in all gradients is a clipped norm, or a scale: what it does not explain is the difference.
-        rest = self._gradients_apart(self._factor)
-        if len(rest) > len(apart) / 2:
-            return Part(self.step, "backward", apart)
-        norms = (
-            float(np.sqrt(np.nansum(step.values[rows, RMS] ** 2 * step.values[rows, ELEMENTS])))
-            for step, rows in zip((self.a, self.b), ([*side.values()] for side in self.gradients), strict=True)
+        sizes = ((self.a.values[x, RMS], self.b.values[y, RMS]) for x, y in self._rows_of("gradients"))
+        factors = [there / here for here, there in sizes if min(here, there) > 0]
+        rest = self._gradients_apart(float(np.median(factors or 1)))
+        if rest:
+            return Part(self.step, "backward", apart if len(rest) > len(apart) / 2 else rest)
+        one, other = (
+            [float(np.sqrt(np.nansum(step.values[rows, RMS] ** 2 * step.values[rows, ELEMENTS])))]
+            for step, rows in ((self.a, [*self.gradients[0].values()]), (self.b, [*self.gradients[1].values()]))
         )
-        one, other = ([norm] for norm in norms)
-        return Part(
-            self.step, "backward", rest or apart, settings=() if rest else (("norm of all gradients", one, other),)
-        )
+        return Part(self.step, "backward", apart, settings=(("norm of all gradients", one, other),))
 
     def _gradients_apart(self, factor: float) -> tuple[RowPair, ...]:
         """Gradients beyond the limit if those of the second run are so many times too large, from the loss on."""
@@ -302,14 +300,6 @@ class _Compared:
                     apart[name] = self._pair(one, theirs)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
         return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))
-
-    @cached_property
-    def _factor(self) -> float:
-        """How many times as large as in the first run most gradients are in the second."""
-        sizes = self.a.values[:, RMS], self.b.values[:, RMS]
-        factors = [sizes[1][other] / sizes[0][one] for one, other in self._rows_of("gradients") if sizes[0][one] > 0]
-        factors = [factor for factor in factors if 0 < factor < np.inf]
-        return float(np.median(factors)) if factors else 1.0
 
     @cached_property
     def gradients(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -374,7 +364,7 @@ class _Compared:
         for name, ones in found[0].items():
             others = found[1].get(name, ones)
             both = [sorted(x if len(ones) == len(others) else {*x}) for x in (ones, others)]
-            if len(both[0]) != len(both[1]) or not np.allclose(both[0], both[1], _SAME_SETTING):
+            if len(both[0]) != len(both[1]) or not np.allclose(both[0], both[1], _UNCHANGED):
                 yield name, ones, others
 
     def _update_distance(self, name: str, other: str, before: RowPlaces) -> float:
@@ -391,7 +381,7 @@ class _Compared:
                 return 0.0
             ours, theirs = self.a.values[slopes[0], columns], self.b.values[slopes[1], columns]
             noise = np.abs(ours - theirs) / np.fmax(np.fmax(np.abs(ours), np.abs(theirs)), np.finfo(np.float32).tiny)
-            noise[0] = max(self.calls.distance(slopes[0], slopes[1]), noise[1:].mean() if same else 0.0)
+            noise[0] = self.calls.distance(slopes[0], slopes[1])
             noise = self._unsure[name] = np.fmax(noise, self._unsure.get(name, 0.0))
         one, other_ = (
             step.values[now, columns] - step.values[then, columns]

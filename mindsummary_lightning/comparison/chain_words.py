@@ -10,7 +10,7 @@ from mindsummary_lightning.comparison.chain_parts import Part, PartingPlace, Row
 from mindsummary_lightning.values.step_chain import ChainRow
 from mindsummary_lightning.values.text import Phrase, listed
 
-_LISTED = 8
+LISTED = 8
 
 
 def sentence(part: Part, limit: float) -> Phrase:
@@ -49,10 +49,10 @@ def around(part: Part) -> Iterator[Phrase]:
     """The last row that agrees, those that are apart, and the lines that called them."""
     if part.before is not None:
         yield Phrase("agrees to {:.1e}: {}", part.before.distance, row_text(part.before))
-    for pair in part.tensors[:_LISTED]:
+    for pair in part.tensors[:LISTED]:
         yield Phrase("apart by  {:.1e}: {}", pair.distance, row_text(pair))
-    if len(part.tensors) > _LISTED:
-        yield Phrase("and {} more", len(part.tensors) - _LISTED)
+    if len(part.tensors) > LISTED:
+        yield Phrase("and {} more", len(part.tensors) - LISTED)
     for run, line in (("a", part.place and part.place.line_a), ("b", part.place and part.place.line_b)):
         if line:
             yield Phrase("called in {} at {}", run, line)
@@ -60,10 +60,11 @@ def around(part: Part) -> Iterator[Phrase]:
 
 def link_rows(chain: Chain) -> Iterator[tuple[str, int, int, int, str, str]]:
     """A row per link: name, how many were compared, and are in a and in b alone, the farthest, and what is apart."""
-    mark = ""
+    mark, part = "", chain.part
+    at = part and {"backward": "gradients", "forward": "forward" if part.place else "loss"}.get(part.link, part.link)
     for link in chain.links:
         far = "-" if link.distance is None else f"{link.distance:.1e}"
-        if chain.part is not None and chain.part.link == {"gradients": "backward"}.get(link.name, link.name):
+        if link.name == at:
             mark = "differs first"
         name = {"forward": "modules"}.get(link.name, link.name)
         yield name, link.compared, *link.alone, far, mark if link.distance or mark == "differs first" else ""

@@ -105,8 +105,7 @@ def loss_ratio(alignment: Alignment) -> int | None:
     if not alignment.losses.shape[1]:
         return None
     one, other = alignment.losses[:, 0].tolist()
-    small, large = sorted((abs(one), abs(other)))
-    ratio = large / small if small > 0 and np.isfinite(large) and (one > 0) == (other > 0) else 0.0
+    ratio = max(one / other, other / one) if one and other and np.isfinite([one, other]).all() else 0.0
     return round(ratio) if round(ratio) >= 2 and abs(ratio - round(ratio)) < 1e-4 * ratio else None
 
 

@@ -252,8 +252,8 @@ def _siblings(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[
     layers = {parts_of(pair.a)[0]: parts_of(pair.b)[0] for pair in pairs}
     there = {parts_of(tensor.name): tensor.name for tensor in b}
     for layer, kind, name in ((*parts_of(tensor.name), tensor.name) for tensor in a):
-        if layer in layers and (layers[layer], kind) in there:
-            yield name, there[layers[layer], kind]
+        if (place := (layers.get(layer), kind)) in there:
+            yield name, there[place]
 
 
 def _in_blocks(

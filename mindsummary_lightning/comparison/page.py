@@ -33,12 +33,11 @@ _COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1, inf, nan")
 
 def comparison_page(comparison: Comparison, is_chinese: bool = False) -> str:
     """The page of a comparison, as HTML; in Chinese if asked for."""
-    style = _file("page.css")
     title = f"{os.path.basename(comparison.a)} | {os.path.basename(comparison.b)}"
     return utf8_text(  # a name of a directory may be none
         f'<!DOCTYPE html>\n<html lang="{"zh-CN" if is_chinese else "en"}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<title>{escape(title)}</title><style>{_file('page.css')}</style></head>"
         f"<body>{''.join(_parts(comparison, is_chinese))}</body></html>\n"
     )
 
@@ -76,8 +75,7 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         distances = np.array([calls.distance(*calls.outputs(*pair)) for pair in calls.pairs], np.float64)
         if distances.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
-            yield f'<p class="small"><span class="key kd">{legend}</span></p>'
-            yield _distance_curve(np.arange(distances.size), distances, comparison.tolerance.row, say("call"))
+            yield _distance_curve(legend, np.arange(distances.size), distances, comparison.tolerance.row, say("call"))
     for hint in comparison.hints:
         yield f"<p>{say(hint.text)}</p>"
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
@@ -90,14 +88,11 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         yield f"<h2>{escape(comparison.alignment.loss_tag or 'loss')}</h2>"
         yield '<p class="small"><span class="key ka">a</span> <span class="key kb">b</span></p>'
         yield _curves(comparison, say("step"))
-        legend = say("distance of the losses, logarithmic; dashed: tolerance")
-        yield f'<p class="small"><span class="key kd">{legend}</span></p>'
-        steps = comparison.alignment.loss_steps
-        yield _distance_curve(steps, comparison.losses, comparison.tolerance.loss, say("step"))
+        legend, steps = say("distance of the losses, logarithmic; dashed: tolerance"), comparison.alignment.loss_steps
+        yield _distance_curve(legend, steps, comparison.losses, comparison.tolerance.loss, say("step"))
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
         yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison, say("step"))
-    has_part = comparison.chain is not None and comparison.chain.part is not None
-    if (first := comparison.first_difference) and not has_part:
+    if (first := comparison.first_difference) and (comparison.chain is None or comparison.chain.part is None):
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield _table(say("At step {}", first.step), (say("distance"), "a", "b"), tensors)
     trend = [
@@ -146,7 +141,7 @@ def _parting(chain: Chain) -> int:
     calls, part = chain.calls.a.calls, chain.part
     if part is not None and part.link in ("data", "weights"):
         return -1
-    if part is None or part.link != "forward":
+    if part is None or part.place is None:
         return len(calls)
     row = part.tensors[0].a
     return next(place for place, call in enumerate(calls) if (call.name, call.number) == (row.name, row.call))
@@ -169,10 +164,11 @@ def _curves(comparison: Comparison, unit: str) -> str:
     return _chart(comparison.alignment.loss_steps, curves, f"{high:.4g}", f"{low:.4g}", unit)
 
 
-def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str) -> str:
+def _distance_curve(legend: str, steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str) -> str:
     limit = _CURVE * (1 - float(_height(np.array(tolerance))))
     line = f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>'
-    return _chart(steps, {"d": _height(distances)}, "1", f"1e-{_DECADES}", unit, line)
+    chart = _chart(steps, {"d": _height(distances)}, "1", f"1e-{_DECADES}", unit, line)
+    return f'<p class="small"><span class="key kd">{legend}</span></p>{chart}'
 
 
 def _chart(

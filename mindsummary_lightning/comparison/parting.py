@@ -82,11 +82,7 @@ def _walks(numbers: Floats) -> bool:
 
 
 def parting(
-    sides: tuple[Side, Side],
-    alignment: Alignment,
-    found: Distances,
-    beginning: Beginning,
-    walking: NDArray[np.bool_],
+    sides: tuple[Side, Side], alignment: Alignment, found: Distances, beginning: Beginning, walking: NDArray[np.bool_]
 ) -> tuple[FirstDifference | None, str]:
     """Where the runs part, if they do, and the sentence about it; a sentence alone if it may be rounding."""
     counting = alignment.is_weight if alignment.is_weight.any() or found.losses.size else ~walking  # or gradients

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.chain import Chain
 from mindsummary_lightning.comparison.chain_parts import DifferenceKind, PartingPlace
-from mindsummary_lightning.comparison.chain_words import both, chain_dict, lines
+from mindsummary_lightning.comparison.chain_words import LISTED, both, chain_dict, lines
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
 from mindsummary_lightning.comparison.name_blocks import GRADIENT
@@ -19,7 +19,6 @@ from mindsummary_lightning.values.text import counted, finite_or_named, listed, 
 Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
 SETTINGS = "settings that differ"
-_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +187,13 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         parts = [counted(alone.steps, "step")] if alone.steps else []
         for kind, names in (("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])):
             if names:
-                parts.append(f"{counted(len(names), kind)} ({listed(names, _LISTED)})")
+                parts.append(f"{counted(len(names), kind)} ({listed(names, LISTED)})")
         if parts:
             yield f"in {side} alone, not compared: {', '.join(parts)}"
     for how, matched in (("by its first numbers", comparison.by_value), ("by its place alone", comparison.guessed)):
         if matched:
             pairs = [f"{one} = {other}" for one, other in matched]
-            yield f"paired {how} (--map decides): {listed(pairs, _LISTED)}"
+            yield f"paired {how} (--map decides): {listed(pairs, LISTED)}"
     if comparison.settings:
         yield SETTINGS
         for name, (one, other) in comparison.settings.items():
@@ -204,10 +203,10 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     if comparison.chain is not None:
         yield from lines(comparison.chain)
     if first is not None and (comparison.chain is None or comparison.chain.part is None):
-        for tensor in first.tensors[:_LISTED]:
+        for tensor in first.tensors[:LISTED]:
             yield f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}"
-        if len(first.tensors) > _LISTED:
-            yield f"  and {len(first.tensors) - _LISTED} more"
+        if len(first.tensors) > LISTED:
+            yield f"  and {len(first.tensors) - LISTED} more"
     for name, value in comparison.trend.items():
         if value is not None:
             yield f"  {name.replace('_', ' ')}: {value:.4g}"

@@ -21,7 +21,7 @@ from mindsummary_lightning.comparison.alignment import (
     whole_distances,
 )
 from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
-from mindsummary_lightning.comparison.chain import Chain, compare_chains
+from mindsummary_lightning.comparison.chain import TIMES_FLOOR, Chain, compare_chains
 from mindsummary_lightning.comparison.chain_parts import Part
 from mindsummary_lightning.comparison.chain_words import sentence as chain_sentence
 from mindsummary_lightning.comparison.distances import (
@@ -40,7 +40,6 @@ from mindsummary_lightning.values.text import Phrase, listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
 _COMPARABLE = 1e-2  # median distance of tensors, without a loss
-_TIMES_FLOOR = 3.0  # how far beyond what a second run of the first shows
 
 
 def compare_runs(
@@ -196,7 +195,7 @@ def _above(
     ):
         farthest = np.maximum.accumulate(np.concatenate([[0.0], series]))
         at = np.minimum(np.searchsorted(theirs, steps, side="right") + 1, series.size)
-        limits.append(np.maximum(own, _TIMES_FLOOR * farthest[at]))
+        limits.append(np.maximum(own, TIMES_FLOOR * farthest[at]))
     floor = {"loss": largest(rounding.losses), "tensor": largest(rounding.tensors)}
     return found._replace(loss_limits=limits[0], tensor_limits=limits[1]), floor
 

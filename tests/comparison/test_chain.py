@@ -243,6 +243,9 @@ def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> N
     first = compare_runs(a, train(tmp_path / "wrong", PORT, {**none, "out": lambda x: x * 1.1})).first_difference
     assert first is not None
     assert (first.kind, first.module) == ("forward", None)
+    alone = compare_runs(train(tmp_path / "called", ORIGINAL), tmp_path / "wrong")
+    assert "loss                1         0,     0  1.7e-01   differs first" in str(alone)
+    assert "no output is compared" in alone._repr_html_()
 
 
 def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> None:
