@@ -71,9 +71,8 @@ def layers_of(tensors: Iterable[TensorName]) -> dict[str, list[TensorName]]:
 
 
 def layout_of(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
-    """Kinds and sizes of a layer; that of a single weight says nothing, as it may have any name of its own."""
-    alone = len(layer) == 1
-    return tuple(("" if alone and kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
+    """Kinds and sizes of a layer; that of a weight says nothing, as a single one may have any name of its own."""
+    return tuple(("" if kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
 
 
 class Blocks:

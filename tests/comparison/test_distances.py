@@ -28,6 +28,7 @@ def test_losses_differ_by_the_larger_one_and_infinitely_where_only_one_is_a_numb
     a: list[float], b: list[float], expected: list[float]
 ) -> None:
     assert loss_distances(np.array(a), np.array(b)).tolist() == pytest.approx(expected)
+    assert loss_distances(-np.array(a), -np.array(b)).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("error")
@@ -44,6 +45,7 @@ def test_tensors_differ_by_the_largest_element_so_far_and_no_less_than_a_tenth_o
     expected = [[0.25, 0.25], [0.5, 0.0], [NAN, 0.0], [0.0, 0.25]]
     np.testing.assert_allclose(tensor_distances(a, b), expected)
     np.testing.assert_allclose(tensor_distances(b, a), expected)
+    np.testing.assert_allclose(tensor_distances(-a[..., [1, 0, 2]], -b[..., [1, 0, 2]]), expected)
     assert np.isnan(tensor_distances(a[2:3, :1], b[2:3, :1])).all()
     np.testing.assert_allclose(tensor_distances(np.zeros((1, 1, 3)), np.full((1, 1, 3), 1e-9)), [[1.0]])
     np.testing.assert_array_equal(tensor_distances(np.zeros((1, 1, 3)), np.zeros((1, 1, 3))), [[0.0]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,17 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryRecord, compare_runs
 from tests.trainer.support import trainer
 
+Change = Callable[[np.ndarray], np.ndarray]
 
-def _write(directory: Path, different_from: int = 99, tag: str = "logits", factor: float = 1.02) -> Path:
+
+def _write(
+    directory: Path, different_from: int = 99, tag: str = "logits", change: Change = lambda values: values * 1.02
+) -> Path:
     with SummaryRecord(directory) as record:
         for step in range(1, 9):
             record.add_value("scalar", "loss", 1.0 / step)
-            values = np.linspace(-1, 1, 50, dtype=np.float32) * (factor if step >= different_from else 1.0)
-            record.add_value("tensor", tag, values)
+            values = np.linspace(-1, 1, 50, dtype=np.float32)
+            record.add_value("tensor", tag, change(values) if step >= different_from else values)
             record.record(step)
     return directory
 
@@ -45,6 +50,26 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     assert other.sentence.startswith("The runs differ from step 5 on, first in logits, recorded whole: 2.0e-02 apart")
 
 
+@pytest.mark.parametrize(
+    ("change", "distance"),
+    [
+        (lambda x: np.linspace(-1, 1, 49, dtype=np.float32), np.inf),
+        (lambda x: np.where(x == x[7], np.nan, x), np.inf),
+        (lambda x: x * np.nan, np.inf),
+        (lambda x: np.where(x == -1, x, np.abs(x)), 0.47),
+    ],
+    ids=["another size", "a number that is none", "no number", "another mean"],
+)
+def test_tensors_of_the_same_extremes_differ_by_the_rest(change: Change, distance: float, tmp_path: Path) -> None:
+    other = compare_runs(_write(tmp_path / "a"), _write(tmp_path / "b", 5, change=change))
+
+    assert other.first_difference is not None
+    assert (other.first_difference.step, other.first_difference.tensors[0].distance) == (
+        5,
+        pytest.approx(distance, 0.1),
+    )
+
+
 @pytest.mark.slow
 def test_tensors_that_stand_in_the_middle_of_a_large_file_are_compared(tmp_path: Path) -> None:
     for name, factor in (("a", 1.0), ("b", 1.5)):
@@ -62,7 +87,9 @@ def test_tensors_that_stand_in_the_middle_of_a_large_file_are_compared(tmp_path:
 
 
 def test_rounding_in_a_tensor_is_no_difference_and_is_stated(tmp_path: Path) -> None:
-    comparison = compare_runs(_write(tmp_path / "a"), _write(tmp_path / "b", different_from=3, factor=1.0001))
+    comparison = compare_runs(
+        _write(tmp_path / "a"), _write(tmp_path / "b", different_from=3, change=lambda x: x * 1.0001)
+    )
 
     assert comparison.verdict == "same"
     assert comparison.whole_tensors["logits"] == pytest.approx(1e-4, rel=1e-2)

@@ -30,11 +30,12 @@ def write_run(
     loss: Callable[[int], float] = lambda step: 1.0 / step,
     steps: range = range(1, _STEPS + 1),
     names: dict[str, str] | None = None,
+    tag: str = "loss/auto",
 ) -> Path:
     """Write a run whose tensors shrink a little at every step."""
     with SummaryRecord(directory) as record:
         for step in steps:
-            record.add_value("scalar", "loss/auto", loss(step))
+            record.add_value("scalar", tag, loss(step))
             for name, first in _FIRST.items():
                 tensor = change(step, name, first * 0.99**step)
                 record.add_value("histogram", f"{(names or {}).get(name, name)}/auto", tensor.astype(np.float32))
@@ -66,11 +67,15 @@ def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp
     assert "collect_freq=1 and histogram_regular='.*'" in comparison.sentence
 
 
-def test_batch_sizes_that_no_run_recorded_are_not_named(run: Path, tmp_path: Path) -> None:
-    comparison = compare_runs(run, write_run(tmp_path / "b", loss=lambda step: 6.0 / step))
+@pytest.mark.parametrize(("begin", "kind"), [(1, "forward"), (5, None)])
+def test_batch_sizes_that_no_run_recorded_are_not_named(tmp_path: Path, begin: int, kind: str | None) -> None:
+    steps = range(begin, _STEPS + 1)
+    a = write_run(tmp_path / "a", steps=steps)
+    comparison = compare_runs(a, write_run(tmp_path / "b", loss=lambda step: 2.0 / step, steps=steps))
 
-    text = "the first losses differ by the factor 6"
-    assert comparison.hints[0].text == text
+    assert comparison.hints[0].text == "the first losses differ by the factor 2"
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (begin, kind)
 
 
 def test_unmatched_tensors_are_named(run: Path, tmp_path: Path) -> None:
@@ -113,12 +118,35 @@ def test_the_weaker_precision_of_both_runs_sets_the_tolerance(run: Path, tmp_pat
     assert compare_runs(run, other).tolerance.name == "bfloat16"
 
 
+def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b")
+    for directory, size, rate, data in ((run, 8, 0.1, "digits"), (other, 16, np.float32(0.1), "letters")):
+        with SummaryRecord(directory) as record:
+            train = TrainInfo(batch_size=size, epoch=3, learning_rate=size / 80, loss=float(size))
+            record.add_value("train_lineage", "train_lineage", train)
+            info = {"dataset": {"name": data}, "rate": float(rate), "status": data, data: 1, "width": 4}
+            record.add_value("custom_lineage_data", "info", info)
+            record.add_value("scalar", "accuracy", size / 4)
+            record.add_value("scalar", "nothing", 0.0)
+            record.record(99)
+
+    comparison = compare_runs(run, other)
+
+    assert comparison.settings == {
+        "batch_size": (8, 16),
+        "learning_rate": (0.1, 0.2),
+        "dataset/name": ("digits", "letters"),
+    }
+    assert comparison.scalars == {"accuracy": 0.5, "nothing": 0.0}
+
+
 def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (0.1 if step == 5 else 0.0))
 
     result = json.loads(json.dumps(compare_runs(run, other).to_dict(), allow_nan=False))
 
     assert (result["verdict"], result["mode"]) == ("different", "exact")
+    assert result["largest"] == {"loss": pytest.approx(1 / 3), "tensor": 0.0}
     assert (result["first_difference"]["step"], result["first_difference"]["kind"]) == (5, "forward")
     assert result["first_difference"]["class"] == "forward"
     assert result["hints"] == []
@@ -130,6 +158,19 @@ def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) ->
     assert set(result) >= {"unmatched", "compared", "largest", "tolerance", "settings", "hints"}
 
 
+def test_what_a_user_logged_as_loss_may_be_of_other_weights(tmp_path: Path) -> None:
+    for name, more in (("a", 0.0), ("b", 0.1)):
+        with SummaryRecord(tmp_path / name) as record:
+            record.add_value("scalar", "loss/val", 1.0 + more)
+            record.record(0)
+        write_run(tmp_path / name, loss=lambda step, more=more: 1 / step + more * (step == 5), tag="train/loss")
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (5, None)
+
+
 def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_decide_is_said(tmp_path: Path) -> None:
     def drift(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
         return tensor + 1e-8 * 1.2**step
@@ -137,8 +178,12 @@ def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_
     steps = range(1, 60)
     a = write_run(tmp_path / "a", steps=steps)
     b = write_run(tmp_path / "b", drift, steps=steps)
+    until_little = write_run(tmp_path / "c", drift, steps=range(1, 41))
 
     comparison = compare_runs(a, b)
+
+    assert compare_runs(a, until_little).verdict == "same"  # four times the tolerance, in tensors alone
+    assert compare_runs(a, b, tolerance=3e-6).verdict == "different"  # who gives a number, decides
 
     assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
     assert comparison.sentence.endswith("A second run of a shows how far rounding leads: --same.")
@@ -221,15 +266,52 @@ def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(
 
 
 @pytest.mark.parametrize("shift", [1, -1])
+@pytest.mark.parametrize("tensors", ["as losses", "from one"])
 def test_losses_that_are_counted_from_zero_in_one_run_are_compared_as_they_belong(
-    run: Path, tmp_path: Path, shift: int
+    run: Path, tmp_path: Path, shift: int, tensors: str
 ) -> None:
-    later = write_run(tmp_path / "b", loss=lambda step: 1.0 / (step + 1))
+    begin, factor = (0, 0.99) if tensors == "as losses" else (1, 1.0)
+    steps = range(begin, _STEPS + begin)
+    later = write_run(tmp_path / "b", lambda step, name, x: x * factor, lambda step: 1.0 / (step + 1), steps)
 
     comparison = compare_runs(*(run, later)[::shift])
 
-    assert (comparison.verdict, comparison.largest["loss"]) == ("same", 0.0)
+    assert (comparison.verdict, comparison.largest) == ("same", {"loss": 0.0, "tensor": pytest.approx(0.0, abs=1e-7)})
+    assert comparison.compared == {"steps": _STEPS, "tensors": 3, "losses": _STEPS - begin}
     assert [(hint.rule, hint.numbers) for hint in comparison.hints] == [("shift", {"steps": shift})]
+    assert comparison.hints[0].text.startswith(f"the first losses of {'ba'[::shift][0]} are")
+
+
+def test_losses_that_stand_still_are_not_counted_otherwise(tmp_path: Path) -> None:
+    a, b = (write_run(tmp_path / f"{n}", loss=lambda step, n=n: min(1.0, 2.0 / (step + n))) for n in (0, 1))
+
+    comparison = compare_runs(a, b)
+
+    assert [hint.rule for hint in comparison.hints] == ["losses_apart"]
+
+
+def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_agree(run: Path, tmp_path: Path) -> None:
+    def walk(step: int, name: str, tensor: np.ndarray, other: float = 0.0) -> np.ndarray:
+        if name == "fc.bias":
+            return tensor + 0.02 * np.sin(7.0 * step)
+        return tensor * (1 + other) if name == "out.weight" and step > 3 else tensor
+
+    comparison = compare_runs(run, write_run(tmp_path / "b", walk))
+    beside = compare_runs(run, write_run(tmp_path / "e", lambda *given: walk(*given, other=5e-6)))
+    parted = compare_runs(run, write_run(tmp_path / "c", walk, lambda step: 1.0 / step + (step > 2)))
+    bias = _FIRST["fc.bias"] + 0.02
+    still = compare_runs(run, write_run(tmp_path / "d", lambda step, name, x: bias if name == "fc.bias" else x))
+
+    assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["walks"])
+    assert comparison.hints[0].numbers["tensor"] == "fc.bias"
+    assert beside.first_difference is not None
+    assert (beside.first_difference.step, [tensor.a for tensor in beside.first_difference.tensors]) == (
+        4,
+        ["out.weight"],
+    )
+    assert parted.first_difference is not None
+    assert (parted.first_difference.step, parted.first_difference.tensors[0].a) == (1, "fc.bias")
+    assert [hint.rule for hint in still.hints] == ["unchanged"]
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
@@ -319,17 +401,23 @@ def test_a_comparison_says_its_sentence_and_frames_its_page(run: Path) -> None:
     assert comparison._repr_html_().startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
 
 
-def test_adapters_in_the_place_of_weights_part_in_the_first_update(tmp_path: Path) -> None:
-    """Of what both recorded nothing parts in the first step; the second loss shows the tensors that one has alone."""
+@pytest.mark.parametrize(("growth", "place"), [(1e-4, (1, "update")), (1e-2, (2, "forward"))])
+def test_adapters_in_the_place_of_weights_part_in_the_first_update(
+    tmp_path: Path, growth: float, place: tuple[int, str]
+) -> None:
+    """Of what both recorded nothing parts in the first step; the second loss shows the tensors that one has alone.
+
+    Unless most updates of the second step differ, too: then it is of another batch.
+    """
+
+    def adapted(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor * (1 + growth * (step - 1)) if name == "out.weight" else tensor[: tensor.size // 10]
+
     a = write_run(tmp_path / "a")
     b = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0),
-                  names={"fc.weight": "lora_a", "fc.bias": "lora_b"}, change=_adapted)  # fmt: skip
+                  names={"fc.weight": "lora_a", "fc.bias": "lora_b"}, change=adapted)  # fmt: skip
 
     first = compare_runs(a, b).first_difference
 
     assert first is not None
-    assert (first.step, first.kind, first.tensors) == (1, "update", ())
-
-
-def _adapted(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
-    return tensor * (1 + 1e-4 * (step - 1)) if name == "out.weight" else tensor[: tensor.size // 10]
+    assert (first.step, first.kind) == place
