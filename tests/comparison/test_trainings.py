@@ -21,8 +21,9 @@ _EVERYTHING = {"collect_metric": True, "histogram_regular": ".*", "collect_train
 
 
 class Regression(L.LightningModule):
-    def __init__(self, batch_norm: bool = True) -> None:
+    def __init__(self, batch_norm: bool = True, rate: float = 1e-2) -> None:
         super().__init__()
+        self.rate = rate
         torch.manual_seed(7)
         norm = nn.BatchNorm1d(32) if batch_norm else nn.Identity()
         self.layers = nn.Sequential(nn.Linear(6, 32), norm, nn.Tanh(), nn.Linear(32, 1))
@@ -31,7 +32,7 @@ class Regression(L.LightningModule):
         return nn.functional.mse_loss(self.layers(batch[0])[:, 0], batch[1])
 
     def configure_optimizers(self) -> Any:
-        return torch.optim.AdamW(self.parameters(), lr=1e-2)
+        return torch.optim.AdamW(self.parameters(), lr=self.rate)
 
 
 class TwoNets(L.LightningModule):
@@ -57,7 +58,7 @@ class TwoNets(L.LightningModule):
         critic, beta = self.rates
         return [
             torch.optim.Adam(self.critic.parameters(), critic),
-            torch.optim.Adam(self.generator.parameters(), 1e-4, betas=(beta, 0.999)),
+            torch.optim.Adam(self.generator.parameters(), 1.5e-5, betas=(beta, 0.999)),
         ]
 
 
@@ -131,6 +132,18 @@ def test_a_training_that_was_continued_without_its_optimizer_parts_where_it_was_
     first = compare_runs(whole, tmp_path / "resumed").first_difference
     assert first is not None
     assert (first.step, first.kind) == (21, "update")
+
+
+def test_a_rate_less_than_a_thousandth_off_is_said_of_the_first_step_though_chains_agree(tmp_path: Path) -> None:
+    inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
+    for run, rate in (("a", 1e-2), ("b", 1.0008e-2)):
+        batches = DataLoader(TensorDataset(inputs, inputs.sum(1)), 16)
+        _trainer(tmp_path / run, 2, chains=True).fit(Regression(batch_norm=False, rate=rate), batches)
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    first = comparison.first_difference
+    assert comparison.chain is not None
+    assert (first and (first.step, first.kind), comparison.chain.part) == ((1, "update"), None)
 
 
 @pytest.mark.parametrize("chains", [True, False])
