@@ -134,9 +134,7 @@ class FollowedRun:
         """
         with self._lock:
             parts = _merged_scalars(self._files_with("scalar", tag), tag)
-        steps, wall_times, values = (
-            parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
-        )
+        steps, wall_times, values = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
     def scalar_parts(self, tag: str, size: int = 1 << 15) -> Iterator[ScalarSeries]:
