@@ -226,7 +226,11 @@ class _Compared:
         """Calls of both runs, and those whose lines are nearest."""
         one, other = self.a.calls[at[0]], self.b.calls[at[1]]
         near = self.a.calls[lines[0]].line, self.b.calls[lines[1]].line
-        return PartingPlace(one.name, other.name, one.kind, other.kind, one.number, *near, between)
+        place = PartingPlace(one.name, other.name, one.kind, other.kind, one.number, *near, between)
+        into = self.calls.inputs(*at) if between and at == (len(self.a.calls) - 1, len(self.b.calls) - 1) else None
+        if into is None or not self._is_apart(*into):
+            return place
+        return place._replace(a="", b="", kind_a="training step", kind_b="training step")  # around the network
 
     def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""

@@ -128,17 +128,17 @@ def parting(
             after, step, now, found.tolerances,
         )  # fmt: skip
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
+    compared = (None, int(alignment.is_weight.sum()))
+    is_all = not any(unmatched) and all(count in compared for count in parameters)
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
     elif may_be_rounding or (is_forward and any(", " in str(side.settings.get("optimizer")) for side in sides)):
         kind = None  # of several optimizers one may have updated before the loss
     elif is_forward and after is None:
-        kind = "forward" if step <= 1 and _began_equal(alignment) else None
+        kind = "forward" if step <= 1 and is_all and _began_equal(alignment) else None
     elif is_forward and after == step - 1 and alignment.loss_tag == LOSS and alignment.at(after) is not None:
         before_it = update_shares(alignment, alignment.at(after))
-        compared = (None, int(alignment.is_weight.sum()))
-        is_all = not any(unmatched) and all(count in compared for count in parameters)
         is_equal = not (before_it.size and np.median(before_it) > _EQUAL_UPDATES)
         kind = "forward" if is_equal and (is_all or is_other) else None
     elif not is_forward and loss is not None and loss <= same_loss:

@@ -470,6 +470,13 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
                 kinds=("weights",), began="parts", tensors=(f"net.{weight}",), full=name == "gru",
             ),
         )  # fmt: skip
+    yield (
+        "a gain that is not recorded, not carried",
+        Pair(
+            replace(_MLP, regular="net.[03]"), {"changed_weight": "4.weight"}, "one tensor began otherwise",
+            steps=(1,), kinds=("weights",), began="parts",
+        ),
+    )  # fmt: skip
     yield "sum", Pair(_MLP_SGD, {"reduction": "sum"}, "the loss is 16 times as large", **_FORWARD,
                       may=("loss_ratio", "update_ratio"))  # fmt: skip
     yield "sum, adam", Pair(_GRU, {"reduction": "sum"}, "the loss is 16 times as large", **_FORWARD,

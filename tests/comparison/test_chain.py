@@ -274,6 +274,20 @@ def test_groups_that_only_are_more_in_one_run_are_no_setting_that_differs(tmp_pa
     assert first.settings == (("momentum", [0.25], [0.5, 0.5]),)
 
 
+def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path) -> None:
+    for run, scale in (("a", 1.0), ("b", 1.1)):
+        torch.manual_seed(0)
+        net, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()), torch.randn(4, 8)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
+            loss_is(loss := net(x * scale).square().mean())
+            loss.backward()
+            optimizer.step()
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    assert "in the code of the network (training step): what comes before 0 is" in comparison.sentence
+
+
 def test_a_batch_of_shorter_sequences_is_another_batch(tmp_path: Path) -> None:
     for run, length in (("a", 6), ("b", 5)):
         torch.manual_seed(0)
