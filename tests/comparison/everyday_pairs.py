@@ -471,9 +471,9 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
             ),
         )  # fmt: skip
     yield (
-        "a gain that is not recorded, not carried",
+        "a bias that is not recorded, not carried",
         Pair(
-            replace(_MLP, regular="net.[03]"), {"changed_weight": "4.weight"}, "one tensor began otherwise",
+            replace(_MLP, regular="net.[03]"), {"changed_weight": "6.bias"}, "one tensor began otherwise",
             steps=(1,), kinds=("weights",), began="parts",
         ),
     )  # fmt: skip
