@@ -13,16 +13,7 @@ from operator import ne
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import (
-    ELEMENTS,
-    MEAN,
-    RMS,
-    SAMPLED,
-    Calls,
-    RowPlaces,
-    Step,
-    row_distances,
-)
+from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.carried_weights import CarriedWeights
 from mindsummary_lightning.comparison.chain_parts import DifferenceKind, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
