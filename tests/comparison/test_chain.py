@@ -258,16 +258,23 @@ def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> No
     assert "lr is 0.1 in a and 0.101 in b" in comparison.sentence
 
 
+def _record_step(
+    run_dir: Path, net: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, scale: float = 1
+) -> None:
+    """Record a step of a plain loop, whose network gets the batch times ``scale``."""
+    with StepRecorder(run_dir).step(net, optimizer, x) as loss_is:
+        loss_is(loss := net(x * scale).square().mean())
+        loss.backward()
+        optimizer.step()
+
+
 def test_groups_that_only_are_more_in_one_run_are_no_setting_that_differs(tmp_path: Path) -> None:
     for run, halves in (("a", 1), ("b", 2)):
         torch.manual_seed(0)
         net = torch.nn.Linear(8, 8)
         groups = [{"params": [*net.parameters()]}] if halves == 1 else [{"params": [x]} for x in net.parameters()]
         optimizer, x = torch.optim.SGD(groups, 0.1, momentum=halves / 4, nesterov=True), torch.ones(4, 8)
-        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
-            loss_is(loss := net(x).square().mean())
-            loss.backward()
-            optimizer.step()
+        _record_step(tmp_path / run, net, optimizer, x)
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
@@ -279,10 +286,7 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
         torch.manual_seed(0)
         net, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()), torch.randn(4, 8)
         optimizer = torch.optim.SGD(net.parameters(), 0.1)
-        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
-            loss_is(loss := net(x * scale).square().mean())
-            loss.backward()
-            optimizer.step()
+        _record_step(tmp_path / run, net, optimizer, x, scale)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
     assert "in the code of the network (training step): what comes before 0 is" in comparison.sentence
@@ -293,10 +297,7 @@ def test_a_batch_of_shorter_sequences_is_another_batch(tmp_path: Path) -> None:
         torch.manual_seed(0)
         net, x = torch.nn.Embedding(9, 8), torch.arange(12).reshape(2, 6)[:, :length] % 9
         optimizer = torch.optim.SGD(net.parameters(), 0.1)
-        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
-            loss_is(loss := net(x).square().mean())
-            loss.backward()
-            optimizer.step()
+        _record_step(tmp_path / run, net, optimizer, x)
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
