@@ -27,8 +27,8 @@ def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of several curves of several runs; what does not exist is skipped."""
     curves: list[dict[str, Any]] = []
     train_ids = request.query.get("train_id", ())
-    # Another thread reads every second run ahead: while NumPy works on long runs, it lets the two work side by side.
-    threading.Thread(target=lambda: [*map(runs.run, train_ids[1::2])], daemon=True).start()
+    if ahead := train_ids[1::2]:  # by another thread: while NumPy works on long runs, the two work side by side
+        threading.Thread(target=lambda: [*map(runs.run, ahead)], daemon=True).start()
     for train_id in train_ids:
         run = runs.run(train_id)
         for plugin_tag in request.query.get("tag", ()):
