@@ -1,4 +1,4 @@
-"""Every session of noxfile.py is run by something: by a command of CONTRIBUTING.md, by another one, or once a week."""
+"""All that can be run is run by something: by a command of CONTRIBUTING.md, by another session, or once a week."""
 
 from __future__ import annotations
 
@@ -19,10 +19,38 @@ def test_every_session_is_run_by_something() -> None:
     }
     default = set(ast.literal_eval(source.partition("nox.options.sessions = ")[2].partition("\n")[0]))
     judges = set(ast.literal_eval(source.partition("\nJUDGES = ")[2].partition("\n)")[0].partition("\n")[2].join("()")))
-    workflow = (ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
-    weekly = {line.split()[1] for line in workflow.splitlines() if line.startswith("          - ")}
+    weekly = {line.split()[0] for line in _weekly()}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
     assert 'for command in "nox" "nox -s judges"' in ci
     assert "export REQUIRE_JUDGES=1" in ci
     assert sessions == default | judges | weekly | {"judges"} | _BY_HAND
+
+
+def test_the_long_form_of_every_test_is_run_once_a_week() -> None:
+    full = [line.split() for line in _weekly() if line.endswith(" --full")]
+    rooms = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+    apart = {word for name, *words in full if name == "tests" for word in words if word.startswith("tests/")}
+    left = {word for name, *words in full for word in words if word.startswith("--ignore=")}
+
+    assert left == {f"--ignore={path}" for path in apart}
+    assert all(path.partition("/")[2] in rooms for path in apart)
+    assert {name for name, *_ in full} == {"tests", "mindinsight", "parity", "protobuf_matrix"}
+
+
+def test_every_benchmark_is_run_once_a_week() -> None:
+    source = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    scripts = {path.name for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    apart = set(ast.literal_eval(source.partition("    apart = ")[2].partition("  #")[0]))
+    named = {Path(word).name for line in _weekly() if line.startswith("bench -- ") for word in line.split()[2:]}
+
+    assert "bench" in _weekly()
+    assert apart <= scripts
+    for part in apart - named:  # what another one starts or imports
+        others = (path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py") if path.name != part)
+        assert any(Path(part).stem in source for source in others), part
+
+
+def _weekly() -> list[str]:
+    workflow = (ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    return [line.removeprefix("          - ") for line in workflow.splitlines() if line.startswith("          - ")]
