@@ -60,7 +60,7 @@ def _interrupted(words: list[str], directory: Path) -> tuple[int, str]:
         ("import tb --out out", "out is as it was before"),
         pytest.param(
             "landscape run --module makes:make --out out",
-            "finished rows are in .*ckpt_dir, the same call continues",
+            "interrupted; the same call goes on from the rows in .*ckpt_dir",
             marks=pytest.mark.long,
         ),
     ],
