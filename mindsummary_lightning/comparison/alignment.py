@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,24 +15,21 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats, largest_first, loss_distances, tensor_distances
 from mindsummary_lightning.comparison.name_blocks import GRADIENT, Pair, TensorName
-from mindsummary_lightning.comparison.names import AUTO, NameMatch, equal_names, match_names
-from mindsummary_lightning.conversion.histograms import finite_part
-from mindsummary_lightning.conversion.hyperparameters import flatten
+from mindsummary_lightning.comparison.names import AUTO, NameMatch, check_names, equal_names, match_names
+from mindsummary_lightning.reading.lineage_text import settings_of
 from mindsummary_lightning.reading.module_tables import ModuleTable
-from mindsummary_lightning.reading.parameter_tables import ParameterTable
+from mindsummary_lightning.reading.parameter_tables import ParameterTable, magnitudes
 from mindsummary_lightning.reading.run_directory import files_size
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics, tensor_statistics
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
-from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
+from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 from mindsummary_lightning.values.step_chain import MODULES_TAG
-from mindsummary_lightning.values.text import shortest_float32
 
 LOSS = "loss/auto"
 _WITNESSES, _SAME_LOSS = 2, 1e-5  # the first losses, by which steps that are counted otherwise are found
 _GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
 _NO_LOSS = re.compile(r"val|test|eval|epoch")
-_NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +61,18 @@ class Side:
         return sum(counts) if counts else None
 
     @property
+    def elements(self) -> dict[str, int]:
+        """How many elements the tensors of its histograms have, and the weights of its chains."""
+        rows = self.modules.rows if self.modules else ()
+        weights = {row.name: math.prod(row.shape) for row in rows if row.link == "weights"}
+        return weights | {name: int(tensor.count[0]) for name, tensor in self.tensors.items()}
+
+    @property
     def steps(self) -> NDArray[np.int64]:
-        """The steps at which it recorded a scalar or a histogram."""
-        steps = [series.steps for series in self.scalars.values()]
-        return np.unique(np.concatenate([*steps, *(tensor.steps for tensor in self.tensors.values())]))
+        """The steps at which it recorded its loss, histograms or chains; without, any scalar."""
+        own = [self.scalars[LOSS].steps] if LOSS in self.scalars else []
+        own += [each.steps for each in (*self.tensors.values(), self.modules) if each]
+        return np.unique(np.concatenate(own or [series.steps for series in self.scalars.values()]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,45 +128,18 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     run, histograms = table_of(reader), reader.histogram_statistics()
     scalars = {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")}
     progress(files_size(reader.run_dir))
-    if not scalars and not histograms:
-        raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
+    modules = reader.module_statistics()
+    if not scalars and not histograms and modules is None:
+        raise FileNotFoundError(f"{reader.run_dir} holds no scalar, no histogram and no chain of a step")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), reader.module_statistics()
-    return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
+    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), modules
+    return Side(reader.run_dir, scalars, *of_tensors, settings_of(reader.lineage()))
 
 
 def _whole_tensors(reader: SummaryReader) -> dict[str, HistogramStatistics]:
     """Numbers of the tensors that a run recorded whole, by name; raises ``DamagedFileError``."""
     tags = [tag for tag in reader.tags()["tensor"] if tag not in (STATISTICS_TAG, MODULES_TAG)]
-    return {tag.removesuffix(AUTO): _numbers(reader, tag) for tag in tags}
-
-
-def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
-    rows = []
-    for step, _, tensor in reader.tensors(tag):
-        _, of = finite_part(tensor.data.astype(np.float64).ravel())
-        known = (of.low, of.high, of.total / of.finite) if of.finite else (np.nan,) * 3
-        rows.append((step, *known, of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count))
-    steps, *numbers = (np.array(column) for column in zip(*rows, strict=True))
-    low, high, mean = (column.astype(np.float64) for column in numbers[:3])
-    counts = (column.astype(np.int64) for column in numbers[3:])
-    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *counts)
-
-
-def _magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
-    """Root mean square and largest magnitude of the parameters that have no histogram, as ``known`` do."""
-    rows: dict[str, HistogramStatistics] = {}
-    if table is None:
-        return rows
-    columns = [COLUMNS.index(name) for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")]
-    for index, name in enumerate(table.parameters):
-        there = np.flatnonzero(np.isfinite(table.values[:, index, columns[2]]))
-        if name not in known and there.size:
-            size, greatest, *counts = table.values[there, index][:, columns].T
-            count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
-            none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
-            rows[f"{name} (statistics)"] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
-    return rows
+    return {tag.removesuffix(AUTO): tensor_statistics(reader.tensors(tag)) for tag in tags}
 
 
 def counted_alike(a: Side, b: Side) -> tuple[tuple[Side, Side], int]:
@@ -186,11 +165,12 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     """Lay two runs side by side.
 
     Raises:
-        ValueError: ``names`` does not fit the runs; see :func:`match_names`.
+        ValueError: ``names`` does not fit the runs.
     """
+    check_names(names or {}, a.elements, b.elements)
     begin = max((int(one.steps[0]) for side in (a, b) for one in [*side.tensors.values()][:1]), default=0)
     match = match_names(_tensor_names(a.tensors, begin), _tensor_names(b.tensors, begin), names)
-    others = _magnitudes(a.table, a.tensors), _magnitudes(b.table, b.tensors)
+    others = magnitudes(a.table, a.tensors), magnitudes(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     of_both = (Pair(one, other, "equal") for one, other in equal_names(*others))
     match = match._replace(pairs=(*match.pairs, *of_both))
@@ -285,16 +265,6 @@ def _common_series(a: Side, b: Side, tag_a: str, tag_b: str) -> tuple[NDArray[np
     one, other = a.scalars[tag_a], b.scalars[tag_b]
     steps, at_one, at_other = np.intersect1d(one.steps, other.steps, assume_unique=True, return_indices=True)
     return steps, np.stack([one.values[at_one], other.values[at_other]]).astype(np.float64)
-
-
-def _settings(reader: SummaryReader) -> dict[str, Any]:
-    lineage = reader.lineage()
-    settings: dict[str, Any] = {} if lineage.custom is None else flatten(lineage.custom.values)
-    if lineage.train is not None:
-        settings |= asdict(lineage.train)
-        rate = lineage.train.learning_rate
-        settings["learning_rate"] = None if rate is None else shortest_float32(rate)
-    return {name: value for name, value in settings.items() if value is not None and name not in _NOT_SETTINGS}
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -74,4 +74,4 @@ def update_shares(alignment: Alignment, column: int | None) -> Floats:
     one, other = updates if column else tensors[:, :, 0]
     with np.errstate(invalid="ignore", divide="ignore"):
         shares: Floats = np.abs(one - other).max(axis=1) / np.abs(updates).max(axis=(0, 2))
-    return shares[alignment.is_weight & np.isfinite(shares)]
+    return shares[alignment.is_weight & ~np.isnan(shares)]

@@ -20,13 +20,14 @@ class CarriedWeights:
         names: of weights in the second run, by those in the first.
     """
 
-    def __init__(self, a: Step, b: Step, limit: float) -> None:
+    def __init__(self, a: Step, b: Step, limit: float, given: Mapping[str, str]) -> None:
         self._steps = a, b
-        matches = match_names(a.weights(), b.weights())
+        matches = match_names(a.weights(), b.weights(), given)
         if matches.unmatched_a and matches.unmatched_b:
-            matches = match_names(a.weights(), b.weights(), self._left(matches.unmatched_a, matches.unmatched_b, limit))
+            left = self._left(matches.unmatched_a, matches.unmatched_b, limit)
+            matches = match_names(a.weights(), b.weights(), {**left, **given})
         self.names: dict[str, str] = {pair.a: pair.b for pair in matches.pairs}
-        self._anew = [pair.a for pair in matches.pairs if pair.rule != "equal"]
+        self._anew = [pair.a for pair in matches.pairs if pair.rule != "equal" and pair.a not in given]
 
     def _left(self, ones: tuple[str, ...], others: tuple[str, ...], limit: float) -> dict[str, str]:
         """Weights that nothing has paired: by values that no other has, as a parameter may be an embedding's weight."""

@@ -5,7 +5,7 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -49,7 +49,7 @@ class Chain:
 
 
 def compare_chains(
-    a: ModuleTable | None, b: ModuleTable | None, limit: float, begin: int = 1, again: ModuleTable | None = None
+    a: ModuleTable | None, b: ModuleTable | None, limit: float, names: Mapping[str, str], again: ModuleTable | None
 ) -> Chain | None:
     """Follow the steps of which both runs have a table; ``None`` if there are none.
 
@@ -57,7 +57,7 @@ def compare_chains(
         a: tables of the first run.
         b: of the second.
         limit: distance up to which rows agree.
-        begin: the first step of the runs; weights that are apart as a later one begins may have parted before it.
+        names: of weights in the second run, by those in the first, which decide.
         again: tables of a second run of the first program; three times as far apart as it is no difference.
     """
     if a is None or b is None:
@@ -65,12 +65,12 @@ def compare_chains(
     chain: Chain | None = None
     compared: _Compared | None = None
     for step in np.intersect1d(a.steps, b.steps).tolist():
-        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, compared)
+        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, names, compared)
         if again is not None and step in again.steps:
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
-        follows = step == (chain.steps[-1] + 1 if chain else begin)
+        follows = step == (chain.steps[-1] + 1 if chain else 1)
         if not follows and compared.apart(compared.weights):
-            break  # what happened in between is not known
+            break  # what happened in between, or before, is not known
         steps = [*chain.steps, step] if chain else [step]
         chain = Chain(steps, compared.part(), tuple(compared.links()), compared.calls)
         if chain.part is not None:
@@ -81,18 +81,22 @@ def compare_chains(
 class _Compared:
     """One step of both runs, and the one before it, in which nothing parted."""
 
-    def __init__(self, step: int, a: Step, b: Step, limit: float, earlier: _Compared | None) -> None:
+    def __init__(
+        self, step: int, a: Step, b: Step, limit: float, names: Mapping[str, str], earlier: _Compared | None
+    ) -> None:
         self.step, self.a, self.b, self.limit, self._is_first = step, a, b, limit, earlier is None
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
         self._grown: tuple[float, float] = (0.0, 0.0) if earlier is None else earlier.grown()
-        self._carried = CarriedWeights(a, b, limit)
+        self._carried = CarriedWeights(a, b, limit, names)
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
         self._changed: list[RowPlaces] = [] if earlier is None else self._changed_since(earlier)
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
         self.calls = Calls(a, b, self.names, limit)
-        self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
+        counts = [float(len(step.of("loss"))) for step in (a, b)]
+        self._counts = (("number of losses", counts[:1], counts[1:]),) if counts[0] != counts[1] else ()
+        self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)][: 1 if self._counts else None]
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen = 0.0  # the largest distance of outputs that agree
         self._until = len(a.rows)  # the row that parts, if one of several optimizers has updated before it
@@ -105,7 +109,9 @@ class _Compared:
         if forward is not None and self._until == len(self.a.rows):
             return forward
         losses = [pair for pair in self.loss if pair[0] < self._until]
-        loss = self._first("loss" if self.calls.pairs else "forward", losses, max(self.limit, _GROWTH * self._seen))
+        link: DifferenceKind = "loss" if self.calls.pairs else "forward"
+        weights = () if self.calls.pairs else (self.calls.distance(*rows) for rows in self.weights)
+        loss = self._first(link, losses, max(self.limit, _GROWTH * max([self._seen, *weights])))
         return loss or self._backward() or self._update() or forward
 
     def _weights(self) -> Part | None:
@@ -209,19 +215,17 @@ class _Compared:
     def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
         if not self.calls.hold_same(one, other):
-            return self._place(self._around(one, other), (one, other), True)
+            around = self._around(one, other)
+            return self._place((one, other) if None in around else around, (one, other), True)
         at = self._source(0, rows[0], self.a.within[one], one), self._source(1, rows[1], self.b.within[other], other)
         return self._place(at, at, bool(self.a.within[at[0]] or self.b.within[at[1]]))
 
-    def _place(self, at: RowPlaces, lines: RowPlaces, between: bool) -> PartingPlace:
-        """Calls of both runs, and those whose lines are nearest."""
-        one, other = self.a.calls[at[0]], self.b.calls[at[1]]
-        near = self.a.calls[lines[0]].line, self.b.calls[lines[1]].line
-        place = PartingPlace(one.name, other.name, one.kind, other.kind, one.number, *near, between)
-        into = self.calls.inputs(*at) if between and at == (len(self.a.calls) - 1, len(self.b.calls) - 1) else None
-        if into is None or not self._is_apart(*into):
-            return place
-        return place._replace(a="", b="", kind_a="training step", kind_b="training step")  # around the network
+    def _place(self, at: tuple[int | None, int | None], lines: RowPlaces, between: bool) -> PartingPlace:
+        """Calls of both runs, or the training step, and the calls whose lines are nearest."""
+        calls = [*zip((self.a.calls, self.b.calls), at, lines, strict=True)]
+        (one, kind), (other, kind_b) = (("", "training step") if x is None else of[x][:2] for of, x, _ in calls)
+        near, number = [of[line].line for of, _, line in calls], 0 if at[0] is None else self.a.calls[at[0]].number
+        return PartingPlace(one, other, kind, kind_b, number, near[0], near[1], between)
 
     def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
@@ -240,7 +244,7 @@ class _Compared:
         made = next(unpaired, otherwise)
         return made if self.calls.is_given(side, made, self.limit) else otherwise
 
-    def _inner(self, side: int, call: int, row: int, around: int) -> int:
+    def _inner(self, side: int, call: int, row: int, around: int | None) -> int | None:
         """The innermost call around one that makes a tensor of what the other run has, up to another around it."""
         step = (self.a, self.b)[side]
         same = step.same(row)
@@ -251,15 +255,19 @@ class _Compared:
                 return outer
         return around
 
-    def _around(self, one: int, other: int) -> tuple[int, int]:
-        """The innermost calls around two others whose inputs agree, or the network."""
+    def _around(self, one: int, other: int) -> tuple[int | None, int | None]:
+        """The innermost calls around two others whose inputs agree, or the network; ``None``: the training step."""
         for outer in self.a.around(one):
             partner = self.calls.partner.get(outer)
-            if partner is not None and self.calls.hold_same(outer, partner):
-                rows = self.calls.inputs(outer, partner)
-                if rows is None or not self._is_apart(*rows):
-                    return outer, partner
-        return len(self.a.calls) - 1, len(self.b.calls) - 1
+            if partner is not None and self.calls.hold_same(outer, partner) and self._agree_inputs(outer, partner):
+                return outer, partner
+        last = len(self.a.calls) - 1, len(self.b.calls) - 1
+        is_network = one in self.a.within[last[0]] and other in self.b.within[last[1]]
+        return last if is_network and self._agree_inputs(*last) else (None, None)
+
+    def _agree_inputs(self, one: int, other: int) -> bool:
+        rows = self.calls.inputs(one, other)
+        return rows is None or not self._is_apart(*rows)
 
     def _backward(self) -> Part | None:
         if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):
@@ -269,12 +277,12 @@ class _Compared:
         factors = [there / here for here, there in sizes if min(here, there) > 0]
         rest = self._gradients_apart(float(np.median(factors or 1)))
         if rest:
-            return Part(self.step, "backward", apart if len(rest) > len(apart) / 2 else rest)
+            return Part(self.step, "backward", apart if len(rest) > len(apart) / 2 else rest, settings=self._counts)
         one, other = (
             [float(np.sqrt(np.nansum(step.values[rows, RMS] ** 2 * step.values[rows, ELEMENTS])))]
             for step, rows in ((self.a, [*self.gradients[0].values()]), (self.b, [*self.gradients[1].values()]))
         )
-        return Part(self.step, "backward", apart, settings=(("norm of all gradients", one, other),))
+        return Part(self.step, "backward", apart, settings=(*self._counts, ("norm of all gradients", one, other)))
 
     def _gradients_apart(self, factor: float) -> tuple[RowPair, ...]:
         """Gradients beyond the limit if those of the second run are so many times too large, from the loss on."""
@@ -323,7 +331,7 @@ class _Compared:
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
         apart = [self._pair(rows_a[one], rows_b[other], far) for far, (one, other) in found if far > limit]
         apart.sort(key=lambda pair: -pair.distance)
-        return Part(self.step, "update", tuple(apart), settings=settings) if apart else None
+        return Part(self.step, "update", tuple(apart), settings=(*self._counts, *settings)) if apart else None
 
     def grown(self) -> tuple[float, float]:
         """How far rounding may have moved gradients and updates apart, in this step and before it."""

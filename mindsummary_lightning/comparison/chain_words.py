@@ -21,9 +21,13 @@ def sentence(part: Part, limit: float) -> Phrase:
         "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": _where(part.place, part.tensors[0], far),
-        "loss": Phrase("in the loss function or its labels: outputs before it agree, the loss is {:.1e} apart", far),
-        "backward": Phrase("in the gradients: what is before agrees, that of {} is up to {:.1e} apart", names, far),
-        "update": Phrase("in the update: gradients agree, the updates of {} are up to {:.1e} apart", names, far),
+        "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {:.1e} apart", far),
+        "backward": Phrase(
+            "in the gradients: what is compared before agrees, that of {} is up to {:.1e} apart", names, far
+        ),
+        "update": Phrase(
+            "in the update: gradients before it agree, the updates of {} are up to {:.1e} apart", names, far
+        ),
     }[part.link]
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)
     for name, *groups in part.settings:
@@ -37,11 +41,11 @@ def _where(place: PartingPlace | None, pair: RowPair, far: float) -> Phrase:
     if place is None:
         return Phrase("in the forward pass or the loss function: no output is compared, the loss is {:.1e} apart", far)
     who = both(module_text(place.a, place.kind_a), module_text(place.b, place.kind_b))
+    if place.between:
+        who = Phrase("{} outside of the modules that are compared", who)
     if pair.a.port == "input":
         before = both(pair.a.name, pair.b.name)
-        return Phrase("in the forward pass, in the code of {}: what comes before {} is {:.1e} apart", who, before, far)
-    if place.between:
-        who = Phrase("the code of {}", who)
+        return Phrase("in the forward pass, in {}: what comes before {} is {:.1e} apart", who, before, far)
     return Phrase("in the forward pass, in {}: its inputs agree, its output is {:.1e} apart", who, far)
 
 

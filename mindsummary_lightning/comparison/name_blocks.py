@@ -71,7 +71,7 @@ def layers_of(tensors: Iterable[TensorName]) -> dict[str, list[TensorName]]:
 
 
 def layout_of(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
-    """Kinds and sizes of a layer; that of a weight says nothing, as a single one may have any name of its own."""
+    """Kind and size of each tensor of a layer. A weight's kind is left out: a parameter of another name may be one."""
     return tuple(("" if kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
 
 

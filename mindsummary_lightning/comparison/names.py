@@ -56,15 +56,11 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
     Args:
         a: tensors of the first run, in the order in which they were recorded.
         b: those of the second.
-        given: names of the first run to names of the second, which decide; the rest is matched as without.
-
-    Raises:
-        ValueError: a given name is in neither run, or given twice.
+        given: names of the first run to names of the second, which decide where both are tensors of these.
     """
-    given = given or {}
-    _check_given(given, a, b)
     sizes_a, sizes_b = ({tensor.name: tensor.elements for tensor in tensors} for tensors in (a, b))
-    pairs = {one: Pair(one, other, "map") for one, other in given.items()}
+    both = ((one, other) for one, other in (given or {}).items() if one in sizes_a and other in sizes_b)
+    pairs = {one: Pair(one, other, "map") for one, other in both}
 
     def left() -> tuple[list[TensorName], list[TensorName]]:
         taken = {pair.b for pair in pairs.values()}
@@ -166,15 +162,17 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
     return pairs
 
 
-def _check_given(given: Mapping[str, str], a: Sequence[TensorName], b: Sequence[TensorName]) -> None:
+def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, int]) -> None:
+    """Refuse, by a ValueError, names of no tensor, names given twice, and tensors of other numbers of elements."""
     for names, tensors, which in ((given, a, "first"), (given.values(), b, "second")):
-        unknown = sorted({*names} - {tensor.name for tensor in tensors})
-        if unknown:
-            has = ", ".join(tensor.name for tensor in tensors[:5])
-            raise ValueError(f"the {which} run has no tensor {unknown[0]!r}; it has {has or 'none'}, ...")
-    twice = [name for name, count in Counter(given.values()).items() if count > 1]
-    if twice:
-        raise ValueError(f"{twice[0]!r} of the second run is given to two names of the first; each has one partner")
+        if unknown := sorted({*names} - tensors.keys()):
+            has = listed([*tensors], _LISTED) or "none"
+            raise ValueError(f"the {which} run has no tensor {unknown[0]!r}; it has {has}")
+    for one, other in given.items():
+        if [*given.values()].count(other) > 1:
+            raise ValueError(f"{other!r} of the second run is given to two names of the first; each has one partner")
+        if a[one] != b[other]:
+            raise ValueError(f"{one!r} has {a[one]} elements and {other!r} {b[other]}: they are not one tensor")
 
 
 def _plain(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, ...], str]:

@@ -125,6 +125,7 @@ def _tree(chain: Chain, say: Callable[..., str]) -> str:
         else:
             other = both_calls.b.calls[partner]
             far = both_calls.distance(*both_calls.outputs(index, partner))
+            state = state if far or state == "first" else ""
             text = Phrase("{}: {:.1e}", both(text, module_text(other.name, other.kind)), far)
         if index == at and chain.part is not None:
             text = Phrase("{}; {}", text, row_text(chain.part.tensors[0]))

@@ -130,14 +130,18 @@ def parting(
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
     compared = (None, int(alignment.is_weight.sum()))
     is_all = not any(unmatched) and all(count in compared for count in parameters)
+    groups = [", " * ("optimizer_groups/1/lr" in side.settings) for side in sides]  # of one optimizer, or of several
+    optimizers = [str(side.settings.get("optimizer", more)) for side, more in zip(sides, groups, strict=True)]
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
-    elif may_be_rounding or (is_forward and any(", " in str(side.settings.get("optimizer")) for side in sides)):
+    elif may_be_rounding or (is_forward and (alignment.loss_tag != LOSS or ", " in "".join(optimizers))):
         kind = None  # of several optimizers one may have updated before the loss
+    elif after is None and (not _began_equal(alignment) if is_forward else np.isinf(shares).any()):
+        kind = None
     elif is_forward and after is None:
-        kind = "forward" if step <= 1 and is_all and _began_equal(alignment) else None
-    elif is_forward and after == step - 1 and alignment.loss_tag == LOSS and alignment.at(after) is not None:
+        kind = "forward" if step <= 1 and is_all else None
+    elif is_forward and after == step - 1 and alignment.at(after) is not None:
         before_it = update_shares(alignment, alignment.at(after))
         is_equal = not (before_it.size and np.median(before_it) > _EQUAL_UPDATES)
         kind = "forward" if is_equal and (is_all or is_other) else None
@@ -214,14 +218,19 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
         where = Phrase("{} (the first that both recorded)", where)
     elif first.step - first.after > 1:
         where = Phrase("{} (nothing was recorded between {} and {})", where, first.after, first.step)
+    begun = Phrase(" or some weights that began otherwise") if first.after is None else ""
     if first.kind == "forward":
-        alike = Phrase("most large weights began alike" if first.after is None else "the weights before it agree")
-        return Phrase("{}, first in the forward pass, its data or the loss function: {}, and {}", where, losses, alike)
+        alike = "" if begun else Phrase(", and the weights before it agree")
+        return Phrase(
+            "{}, first in the forward pass, its data or the loss function{}: {}{}", where, begun, losses, alike
+        )
     if first.kind == "update":
-        return Phrase("{}, first in the update: {} are up to {:.1e} apart, the loss is the same", where, names, far)
+        return Phrase(
+            "{}, first in the update{}: {} are up to {:.1e} apart, the loss is the same", where, begun, names, far
+        )
     if not is_forward:
         losses = Phrase("{} are up to {:.1e} apart, {}", names, far, losses)
     where = Phrase("{}: {}", where, losses)
     if first.loss_distance == np.inf:
         return where
-    return Phrase("{}; what was recorded does not show whether the forward pass, its data or an update differs", where)
+    return Phrase("{}; what was recorded does not show which part of the training differs", where)

@@ -200,13 +200,13 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield f"  {name}: {one} | {other}"
     yield comparison.sentence
     first = comparison.first_difference
-    if comparison.chain is not None:
-        yield from lines(comparison.chain)
     if first is not None and (comparison.chain is None or comparison.chain.part is None):
         for tensor in first.tensors[:LISTED]:
             yield f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}"
         if len(first.tensors) > LISTED:
             yield f"  and {len(first.tensors) - LISTED} more"
+    if comparison.chain is not None:
+        yield from lines(comparison.chain)
     for name, value in comparison.trend.items():
         if value is not None:
             yield f"  {name.replace('_', ' ')}: {value:.4g}"

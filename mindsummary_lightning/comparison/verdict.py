@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from mindsummary_lightning.comparison.alignment import (
+    LOSS,
     Alignment,
     Side,
     align,
@@ -76,16 +77,18 @@ def compare_runs(
     limits = _tolerance(tolerance, *sides)
     sides, shift = counted_alike(*sides)
     alignment = align(*sides, names)
-    found, floor, second = _distances(alignment, limits), None, None
+    found, floor, tables = _distances(alignment, limits), None, None
     if same is not None:
         second = read_side(same, progress)
-        again = align(sides[0], second)
-        found, floor = _above(found, alignment, again, _distances(again, limits))
+        again, tables = align(sides[0], second), second.modules
+        rounding = _distances(again, limits)
+        if os.path.samefile(same, b) or rounding.losses[:1].max(initial=0.0) > _COMPARABLE:
+            raise ValueError(f"{second.run_dir} is no second run of a: it is b, or its first loss is another")
+        found, floor = _above(found, alignment, again, rounding)
     beginning = beginning_of(alignment)
-    begin = min(int(side.steps[0]) for side in sides)
-    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, begin, second.modules if second else None)
+    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
     mode = "exact" if chain else _mode(alignment, found, beginning)
-    compared, counting, apart, walking = alignment, found, None, {}
+    compared, counting, shown, apart, walking = alignment, found, found, None, {}
     first: FirstDifference | None = None
     verdict: Verdict = "different" if mode else "not_comparable"
     sentence = "" if mode == "exact" else _without_steps(alignment, found, beginning)
@@ -97,12 +100,13 @@ def compare_runs(
         if apart is not None:
             none = np.zeros(0)
             compared = replace(alignment, loss_steps=none.astype(np.int64), losses=np.zeros((2, 0)))
-            counting = counting._replace(losses=none, loss_limits=none)
+            counting, shown = (each._replace(losses=none, loss_limits=none) for each in (counting, found))
         is_walking, until = wandering_tensors(compared, counting)
         far = np.where(compared.steps < until, counting.tensors, np.nan)
         walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
         first, sentence = parting(sides, compared, counting, beginning, is_walking)
-        if chain is not None and chain.part is not None and (first is None or first.step >= chain.part.step):
+        # The weights with which the first step of a chain begins show that nothing has parted before it.
+        if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
             first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
@@ -112,8 +116,10 @@ def compare_runs(
         run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
         for run, one, other in (("a", *sides), ("b", *sides[::-1]))
     }
+    # not the union, as a logged loss may be counted from zero
+    steps = max(alignment.steps.size, alignment.loss_steps.size, len(chain.steps) if chain else 0)
     if verdict == "same":
-        sentence = _no_difference(compared, counting, walking, alone)
+        sentence = _no_difference(compared, shown, walking, alone, steps)
     hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides)]
     return Comparison(
         a=sides[0].run_dir,
@@ -126,12 +132,12 @@ def compare_runs(
         guessed=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "place"),
         by_value=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "value"),
         compared={
-            "steps": int(np.union1d(alignment.steps, alignment.loss_steps).size),
+            "steps": steps,
             "tensors": len(alignment.names.pairs),
             "losses": int(compared.loss_steps.size),
         },
         alone=alone,
-        largest={"loss": largest(counting.losses), "tensor": largest(counting.tensors)},
+        largest={"loss": largest(shown.losses), "tensor": largest(shown.tensors)},
         tolerance=limits,
         floor=floor,
         settings=setting_differences(*sides),
@@ -148,17 +154,18 @@ def compare_runs(
 
 def _followed(found: Distances, alignment: Alignment, chain: Chain) -> Distances:
     """Distances that do not count at the steps of which the chains agree."""
-    until = chain.part.step if chain.part else np.inf
-    agreeing = [step for step in chain.steps if step < until and not update_ratio(alignment, alignment.at(step))]
-    losses = np.where(np.isin(alignment.loss_steps, agreeing), np.fmin(found.losses, found.loss_limits), found.losses)
-    tensors = np.where(np.isin(alignment.steps, agreeing), np.fmin(found.tensors, found.tensor_limits), found.tensors)
-    return found._replace(losses=losses, tensors=tensors)
+    agreeing = chain.steps[: -1 if chain.part else None] if chain.calls.pairs else []
+    agreeing = [step for step in agreeing if not update_ratio(alignment, alignment.at(step))]
+    near = np.minimum(found.losses, found.loss_limits), np.minimum(found.tensors, found.tensor_limits)
+    losses = np.where(np.isin(alignment.loss_steps, agreeing), near[0], found.losses)
+    return found._replace(losses=losses, tensors=np.where(np.isin(alignment.steps, agreeing), near[1], found.tensors))
 
 
 def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) -> FirstDifference:
     tensors = tuple(TensorDistance(pair.a.name, pair.b.name, pair.distance) for pair in part.tensors)
     loss = alignment.loss_at(part.step, found.losses)
-    after = chain.steps[-2] if len(chain.steps) > 1 else None
+    losses = alignment.loss_steps.tolist() if alignment.loss_tag == LOSS else []
+    after = max((x for x in [*alignment.steps.tolist(), *losses, *chain.steps] if x < part.step), default=None)
     return FirstDifference(part.step, part.link, loss, tensors, after, part.place, part.settings)
 
 
@@ -269,18 +276,19 @@ def _without_steps(alignment: Alignment, found: Distances, beginning: Beginning)
 
 
 def _no_difference(
-    alignment: Alignment, found: Distances, walking: Mapping[str, float], alone: Mapping[str, Alone]
+    alignment: Alignment, found: Distances, walking: Mapping[str, float], alone: Mapping[str, Alone], steps: int
 ) -> str:
     counting = [pair.a not in walking for pair in alignment.names.pairs]
     kinds = (("losses", largest(found.losses)), ("tensors", largest(found.tensors[counting])))
     parts = [Phrase("{} at most {:.1e}", Phrase(kind), far) for kind, far in kinds if far is not None]
     but = Phrase(" but in {}", listed([*walking], 3)) if walking else ""
     enumerated = functools.partial(functools.reduce, functools.partial(Phrase, "{}, {}"))
-    text = Phrase("No difference{}: {} apart ({})", but, enumerated(parts), found.tolerances)
-    if (found.far & alignment.is_weight[:, None])[counting].any():
+    text = Phrase("No difference in the chains of the steps")
+    if parts:
+        text = Phrase("No difference{}: {} apart ({})", but, enumerated(parts), found.tolerances)
+    if (found.far & alignment.is_weight[:, None])[counting].any() or (found.losses > found.loss_limits).any():
         text = Phrase("{}, as far as rounding may have grown", text)
     more = [Phrase("{} has {} more steps", run, of.steps) for run, of in alone.items() if of.steps]
     if more:
-        count = alignment.loss_steps.size or alignment.steps.size
-        text = Phrase("{} at the {} steps in common; {}", text, count, enumerated(more))
+        text = Phrase("{} at the {} steps in common; {}", text, steps, enumerated(more))
     return Phrase("{}.", text)

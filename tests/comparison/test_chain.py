@@ -38,10 +38,11 @@ class ChainWriter:
         numbers = [len(self.rows), flat.size, *averages, zeros, bad, *flat[sample_places(flat.size)]]
         self.rows[row] = np.array(numbers, np.float32)
 
-    def write(self, step: int, record: SummaryRecord, loss: float) -> None:
+    def write(self, step: int, record: SummaryRecord, loss: float, is_told: bool) -> None:
         assert all(len(numbers) == len(COLUMNS) for numbers in self.rows.values())
         record.add_value("tensor", MODULES_TAG, np.stack([*self.rows.values()]))
-        record.add_value("scalar", "loss/auto", loss)
+        if is_told:
+            record.add_value("scalar", "loss/auto", loss)
         record.record(step)
         (self.directory / MODULE_ROWS_FILE).write_bytes(encode_module_rows([*self.rows]))
         self.rows.clear()
@@ -94,6 +95,8 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
                 _calls(writer, style, batch, hidden, active, out, changed)
             loss = float(changed("loss", np.array((out**2).mean())))
             writer.add(loss, "loss", "loss")
+            if "two losses" in changes:
+                writer.add(loss + 1, "loss", "loss", call=1)
             slope = 2 * out / out.size
             gradients = [((slope @ weights[1]) * (hidden > 0)).T @ batch, slope.T @ active]
             gradients = [changed(f"gradient{at}", gradient) for at, gradient in enumerate(gradients)]
@@ -114,7 +117,10 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             ]
             for name, weight in zip(style.layers, weights, strict=True):
                 writer.add(weight, "update", f"{name}.{style.word}", kind="parameter")
-            writer.write(step, record, loss)
+            if "logged" in changes:  # by the script, which counts from zero
+                record.add_value("scalar", "train_loss", loss)
+                record.record(step - 1)
+            writer.write(step, record, float(changed("told", np.array(loss))), "logged" not in changes)
             weights = [changed(f"between{at}", weight) for at, weight in enumerate(weights)]
     return directory
 
@@ -172,7 +178,7 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert (first.step, first.kind) == (1, kind)
     assert name in named
     assert comparison.to_dict()["first_difference"]["class"] == kind
-    assert comparison.sentence.startswith("The runs differ from step 1 on, first in")
+    assert comparison.sentence.startswith("The runs differ from step 1 on, first ")
 
 
 @pytest.mark.parametrize("word", ["weight", "table"])
@@ -289,7 +295,119 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
         _record_step(tmp_path / run, net, optimizer, x, scale)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
-    assert "in the code of the network (training step): what comes before 0 is" in comparison.sentence
+    assert "in the network (training step) outside of the modules that are compared: what comes before 0 is" in str(
+        comparison
+    )
+
+
+def test_what_differs_between_two_modules_of_a_step_is_said_of_neither(tmp_path: Path) -> None:
+    for run, scale in (("a", 1.0), ("b", 1.1)):
+        torch.manual_seed(0)
+        parts, x = torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Linear(8, 4)]), torch.randn(4, 8)
+        with StepRecorder(tmp_path / run).step(parts, torch.optim.SGD(parts.parameters()), x) as loss_is:
+            loss_is(parts[1](parts[0](x) * scale).square().mean())
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+    assert first is not None
+    assert first.module is not None
+    assert first.module[:4] == ("", "", "training step", "training step")
+
+
+def test_steps_without_a_loss_are_compared(tmp_path: Path) -> None:
+    for run, scale in (("a", 1.0), ("b", 1.0), ("c", 1.1)):
+        torch.manual_seed(0)
+        net, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
+        with StepRecorder(tmp_path / run).step(net, torch.optim.SGD(net.parameters()), x):
+            net(x * scale)
+
+    same, other = (compare_runs(tmp_path / "a", tmp_path / run) for run in "bc")
+    assert (same.verdict, same.sentence) == ("same", "No difference in the chains of the steps.")
+    assert other.first_difference is not None
+    assert other.first_difference.kind == "forward"
+
+
+LOGGED: Change = {"logged": lambda x: x}
+
+
+def test_a_loss_that_is_counted_from_zero_hides_no_difference_of_the_chain(tmp_path: Path) -> None:
+    a = train(tmp_path / "a", ORIGINAL, LOGGED)
+    changes = {"weights": {"weights1": lambda x: x + 0.01}, "forward": {"active": lambda x: x + 0.01}}
+    for kind, change in changes.items():
+        first = compare_runs(a, train(tmp_path / kind, PORT, {**LOGGED, **change})).first_difference
+        assert first is not None
+        assert (first.step, first.kind, first.after) == (1, kind, None)
+
+
+def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> None:
+    told: Change = {"told": lambda x: x * 1.01}
+    a, seen = train(tmp_path / "a", ORIGINAL), compare_runs(tmp_path / "a", train(tmp_path / "seen", PORT, told))
+
+    assert seen.verdict == "same"
+    assert seen.sentence.startswith("No difference: losses at most 9.9e-03 apart")
+    assert "as far as rounding may have grown" in seen.sentence
+    assert seen.largest["loss"] == pytest.approx(0.01 / 1.01, rel=1e-3)
+    unseen = train(tmp_path / "unseen", PORT, {**told, "no calls": lambda x: x})
+    assert compare_runs(a, unseen).verdict == "different"
+
+
+def test_without_outputs_a_loss_that_follows_from_weights_is_no_forward_pass(tmp_path: Path) -> None:
+    none: Change = {"no calls": lambda x: x}
+    faster: Change = {**none, "rate": lambda x: x * 1.0002}
+    first = compare_runs(train(tmp_path / "a", ORIGINAL, none), train(tmp_path / "b", PORT, faster)).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (2, None)
+
+
+def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path: Path) -> None:
+    for run, rate in (("a", 0.1), ("b", 0.2)):
+        torch.manual_seed(0)
+        net, recorder = torch.nn.Linear(8, 8), StepRecorder(tmp_path / run, (2,))
+        optimizer = torch.optim.SGD(net.parameters(), rate)
+        for x in torch.ones(2, 4, 8):
+            with recorder.step(net, optimizer, x) as loss_is:
+                loss_is(loss := net(x).square().mean())
+                loss.backward()
+                optimizer.step()
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    assert (comparison.chain, comparison.first_difference) == (None, None)
+
+
+def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -> None:
+    changes: Change = {"two losses": lambda x: x, "gradient0": lambda x: x * 1.1}
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    assert "what is compared before agrees" in comparison.sentence
+    assert comparison.sentence.endswith("; number of losses is 1 in a and 2 in b.")
+
+
+_CROSSED = {"net.dense1.weight": "body.2.weight", "net.dense2.weight": "body.0.weight"}
+
+
+def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
+    a, b = train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT)
+
+    first = compare_runs(a, b, names=_CROSSED).first_difference
+    assert first is not None
+    assert (first.kind, {(tensor.a, tensor.b) for tensor in first.tensors}) == ("weights", {*_CROSSED.items()})
+    assert compare_runs(a, b, names=dict(zip(_CROSSED, reversed(_CROSSED.values()), strict=True))).verdict == "same"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"z": "body.0.weight"}, "the first run has no tensor 'z'; it has net.dense1.weight"),
+        ({"net.dense1.weight": "z"}, "second run has no"),
+        (dict.fromkeys(_CROSSED, "body.0.weight"), "one partner"),
+        ({"net.dense1.weight": "body.0.running_mean"}, "64 elements and 'body.0.running_mean' 8"),
+    ],
+)
+def test_a_map_that_does_not_fit_is_refused(given: dict[str, str], reason: str, tmp_path: Path) -> None:
+    a, b = train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, {"mean": lambda x: x})
+
+    with pytest.raises(ValueError, match=reason):
+        compare_runs(a, b, names=given)
 
 
 def test_a_batch_of_shorter_sequences_is_another_batch(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from mindsummary_lightning import compare_runs
+from mindsummary_lightning import StepRecorder, compare_runs
 from mindsummary_lightning.comparison.page import comparison_page
 from tests.cli.command import mindsummary
 from tests.comparison.test_chain import ORIGINAL, PORT, train
@@ -92,6 +94,33 @@ def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Pat
     assert ("first", "net.dense1") in states
     assert {name for state, name in states if state == "follows"} == {"net", "net.relu", "net.dense2"}
     assert re.search(r"<details open><summary><span class=\"follows\">net ", page)
+
+
+class Unused(nn.Module):
+    """The output of its first module has no effect."""
+
+    def __init__(self, slope: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.unused, self.last = nn.LeakyReLU(slope), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.unused(x)
+        return self.last(x)
+
+
+def test_a_module_behind_the_first_difference_that_agrees_follows_from_nothing(tmp_path: Path) -> None:
+    for run, slope in (("a", 0.1), ("b", 0.2)):
+        net = Unused(slope)
+        with StepRecorder(tmp_path / run).step(net, torch.optim.SGD(net.parameters())) as loss_is:
+            loss_is(net(torch.tensor([[-2.0, -1.0, 1.0, 2.0]])).sum())
+
+    page = _page(tmp_path / "a", tmp_path / "b")
+    assert re.findall(r'<span class="(agrees|first|follows|alone)">(\w+)', page)[-3:] == [
+        ("agrees", "the"),
+        ("first", "unused"),
+        ("agrees", "last"),
+    ]
 
 
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:

@@ -62,9 +62,12 @@ class TwoNets(L.LightningModule):
         ]
 
 
-def _trainer(directory: Path, epochs: int, chains: bool = False, **arguments: Any) -> L.Trainer:
+def _trainer(
+    directory: Path, epochs: int, chains: bool = False, states_optimizers: bool = True, **arguments: Any
+) -> L.Trainer:
+    specified = _EVERYTHING | {"collect_train_lineage": states_optimizers}
     collector = SummaryCollector(
-        collect_freq=1, collect_specified_data=_EVERYTHING, keep_default_action=False, collect_output_statistics=chains
+        collect_freq=1, collect_specified_data=specified, keep_default_action=False, collect_output_statistics=chains
     )
     logger = MindInsightLogger(directory, name="", version="")
     return trainer(max_epochs=epochs, logger=logger, callbacks=[collector], **arguments)
@@ -146,14 +149,14 @@ def test_a_rate_less_than_a_thousandth_off_is_said_of_the_first_step_though_chai
     assert (first and (first.step, first.kind), comparison.chain.part) == ((1, "update"), None)
 
 
-@pytest.mark.parametrize("chains", [True, False])
+@pytest.mark.parametrize(("chains", "states_optimizers"), [(True, True), (False, True), (False, False)])
 @pytest.mark.parametrize(("critic", "beta", "step"), [(2e-3, 0.9, 1), (1e-3, 0.5, 2)])
 def test_of_two_optimizers_the_update_of_one_is_no_forward_pass_of_the_other(
-    critic: float, beta: float, step: int, chains: bool, tmp_path: Path
+    critic: float, beta: float, step: int, chains: bool, states_optimizers: bool, tmp_path: Path
 ) -> None:
     for run, rates in (("a", (1e-3, 0.9)), ("b", (critic, beta))):
         inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
-        fitting = _trainer(tmp_path / run, 1, chains)
+        fitting = _trainer(tmp_path / run, 1, chains, states_optimizers)
         fitting.fit(TwoNets(*rates), DataLoader(TensorDataset(inputs), 16))
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference

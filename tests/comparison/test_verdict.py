@@ -192,7 +192,7 @@ def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_
 def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
-    with pytest.raises(FileNotFoundError, match="empty holds no scalar and no histogram"):
+    with pytest.raises(FileNotFoundError, match="empty holds no scalar, no histogram and no chain"):
         compare_runs(run, tmp_path / "empty")
 
 
@@ -358,6 +358,43 @@ def test_gradients_decide_where_nothing_else_was_recorded(factor: float, verdict
     assert comparison.first_difference is None or comparison.first_difference.step == 6
 
 
+def test_what_no_update_moves_and_no_loss_shows_is_no_update(tmp_path: Path) -> None:
+    def still(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return _FIRST[name] if name == "out.weight" else tensor
+
+    def moved(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return still(step, name, tensor) + (1e-3 if name == "out.weight" else 0.0)
+
+    comparison = compare_runs(write_run(tmp_path / "a", still), write_run(tmp_path / "b", moved))
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.kind, len(comparison.first_difference.tensors)) == (None, 1)
+
+
+def test_what_a_script_logs_from_zero_on_is_no_step_more(tmp_path: Path) -> None:
+    for run in "ab":
+        with SummaryRecord(tmp_path / run) as record:
+            for step in range(4):
+                if run == "b":
+                    record.add_value("scalar", "accuracy", 1.0)
+                if step:
+                    record.add_value("scalar", "loss/auto", 1.0 / step)
+                record.record(step)
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    assert (comparison.alone["b"].steps, comparison.compared["steps"]) == (0, 3)
+
+
+@pytest.mark.parametrize("other", [lambda path: write_run(path, loss=lambda step: 1.1 / step), None])
+def test_what_is_no_second_run_of_the_first_is_refused(
+    other: Callable[[Path], Path], run: Path, tmp_path: Path
+) -> None:
+    b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * 1.001)
+
+    with pytest.raises(ValueError, match="is no second run of a"):
+        compare_runs(run, b, same=other(tmp_path / "again") if other else b)
+
+
 def _only(directory: Path, names: tuple[str, ...], jump: int) -> Path:
     """A run that recorded these tensors, and another loss from a step on."""
     with SummaryRecord(directory) as record:
@@ -375,7 +412,7 @@ def test_without_weights_a_loss_tells_neither_frozen_tensors_nor_a_batch(run: Pa
     assert comparison.first_difference is not None
     assert comparison.first_difference.step == 2
     assert comparison.first_difference.kind is None
-    assert "does not show whether the forward pass, its data or an update differs" in comparison.sentence
+    assert "does not show which part of the training differs" in comparison.sentence
     assert comparison.hints == ()
 
 
