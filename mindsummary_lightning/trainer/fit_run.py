@@ -131,8 +131,6 @@ class FitRun:
         return f"{command} view {shlex.quote(_shortest(self._view_dir))}"
 
     def _begin_fit(self, trainer: Any) -> None:
-        if run_identity.is_fitting(self.directory, trainer):  # and was begun by another callback, or by the logger
-            return
         holds_values = run_identity.holds_values(self.directory)
         if self.has_recorded and not holds_values:  # what was recorded has been removed, the graph too
             self._drop_record()
@@ -180,7 +178,6 @@ class FitRun:
             )
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
-        run_identity.end(self.directory)
         self.is_in_trainer = self._is_fitting = False
         if self.has_recorded:
             self.recorder().release()
@@ -258,15 +255,13 @@ class RunVersion:
         root, number = self.root_dir, int(self.value)
         with contextlib.suppress(OSError):
             parents = _missing_parents(root)
+            os.makedirs(root, exist_ok=True)
             while not self._made:
-                os.makedirs(root, exist_ok=True)
                 path = os.path.join(root, f"version_{number}")
                 try:
                     os.mkdir(path)
                 except FileExistsError:
                     number += 1
-                except FileNotFoundError:  # another process has removed the empty root that it made
-                    continue
                 else:
                     self._made = [*parents, path]
             self._value = number
@@ -276,7 +271,6 @@ class RunVersion:
         """Remove the claimed directory and give the claim back, unless somebody has put files there."""
         if self._cleanup is not None:
             self._cleanup()
-            self._cleanup = None
         if self._made and not os.path.lexists(self._made[-1]):
             self._made = []
 

@@ -16,7 +16,6 @@ import logging
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mindsummary_lightning.collection.step_collector import StepCollector
@@ -31,21 +30,14 @@ _KEY = "mindsummary_lightning.SummaryCollector"
 _RATES = "mindsummary_lightning.learning_rates"
 
 
-@dataclass(slots=True)
-class _RecordedRun:
-    """The newest fit that this process has begun in a directory."""
-
-    trainer: weakref.ref[Any]
-    is_running: bool = True
-
-
-_RUNS: dict[str, _RecordedRun] = {}  # by the real path of their directory
+# The Trainer of the newest fit that this process has begun in a directory, by that one's real path.
+_TRAINERS: dict[str, weakref.ref[Any]] = {}
 
 
 def continues(trainer: Any, directory: str) -> bool:
     """Whether the fit that begins goes on with the run that is in the directory."""
-    run = _RUNS.get(os.path.realpath(directory))
-    return resume_path(trainer) is not None or (run is not None and run.trainer() is trainer)
+    newest = _TRAINERS.get(os.path.realpath(directory))
+    return resume_path(trainer) is not None or (newest is not None and newest() is trainer)
 
 
 def holds_values(directory: str) -> bool:
@@ -58,25 +50,12 @@ def holds_values(directory: str) -> bool:
 
 def begin(trainer: Any, directory: str) -> None:
     """The fit begins in the directory."""
-    _RUNS[os.path.realpath(directory)] = _RecordedRun(weakref.ref(trainer))
-
-
-def end(directory: str) -> None:
-    """The Trainer is done."""
-    run = _RUNS.get(os.path.realpath(directory))
-    if run is not None:
-        run.is_running = False
+    _TRAINERS[os.path.realpath(directory)] = weakref.ref(trainer)
 
 
 def has_fit(directory: str) -> bool:
     """Whether this process has begun a fit there."""
-    return os.path.realpath(directory) in _RUNS
-
-
-def is_fitting(directory: str, trainer: Any) -> bool:
-    """Whether a fit of a Trainer is being recorded there."""
-    run = _RUNS.get(os.path.realpath(directory))
-    return run is not None and run.is_running and run.trainer() is trainer
+    return os.path.realpath(directory) in _TRAINERS
 
 
 def is_same_directory(one: str, other: str) -> bool:

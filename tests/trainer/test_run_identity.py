@@ -156,14 +156,16 @@ def test_a_relative_directory_lies_where_the_logger_was_made(
     kind: type[MindInsightLogger], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    caplog.set_level("INFO")
     logger = kind("runs", name="", version="run")
-    for folder, batches in ((tmp_path, 4), (tmp_path / "elsewhere", 2)):
+    for folder, batches in ((tmp_path / "elsewhere", 4), (tmp_path, 2)):
         folder.mkdir(exist_ok=True)
         monkeypatch.chdir(folder)
         trainer(logger=logger, limit_train_batches=batches).fit(Net(), loader())
 
     assert len(_curve("logger", tmp_path / "runs" / "run")) == 2
     assert len(_said(caplog)) == 1
+    assert f"view {tmp_path / 'runs'}" in caplog.text
     assert files(tmp_path / "elsewhere") == []
 
 
@@ -190,7 +192,7 @@ def test_copies_of_a_logger_in_processes_of_their_own_replace_a_curve_with_a_wor
     logger = MindInsightLogger(tmp_path, name="", version=version)
     for batches in (4, 2):  # as ddp_spawn does it
         sent = pickle.dumps(logger)
-        monkeypatch.setattr(run_identity, "_RUNS", {})
+        monkeypatch.setattr(run_identity, "_TRAINERS", {})
         trainer(logger=pickle.loads(sent), limit_train_batches=batches).fit(Net(), loader())
 
     assert os.listdir(tmp_path) == ["version_0"]
