@@ -96,6 +96,17 @@ def test_every_kind_is_recorded_under_its_bare_name_on_collected_steps(tmp_path:
     assert [value for _, value in points(tmp_path, "mean")] == pytest.approx(expected, rel=1e-6)
 
 
+def test_what_a_user_records_in_a_training_takes_no_values_of_operators(tmp_path: Path) -> None:
+    class Own(Callback):
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            trainer.logger.experiment.record(100 + trainer.global_step)
+
+    logger = MindInsightLogger(tmp_path, name="", version="")
+    trainer(logger=logger, callbacks=[SummaryCollector(**_NOTHING_ELSE), Own()]).fit(OperatorNet(), loader())
+
+    assert max(steps(tmp_path, "mean")) < 100
+
+
 def test_tensors_follow_the_tensor_range_and_the_rest_does_not(tmp_path: Path) -> None:
     collector = SummaryCollector(tmp_path, 1, collect_tensor_freq=4, **_NOTHING_ELSE)
     trainer(logger=False, callbacks=[collector]).fit(OperatorNet(), loader())

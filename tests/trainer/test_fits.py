@@ -10,7 +10,9 @@ from typing import Any
 
 import lightning as L
 import pytest
+import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from torch import nn
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.reading.run_tree import find_run_directories
@@ -203,13 +205,45 @@ def test_an_evaluation_that_records_nothing_leaves_nothing(tmp_path: Path, call:
     assert not runs.exists()
 
 
-def test_the_number_of_an_unused_run_is_used_by_the_fit_behind_it(tmp_path: Path) -> None:
+class _Another(L.Callback):
+    """Another run begins while this one trains."""
+
+    def on_train_start(self, trainer: Any, *_: Any) -> None:
+        MindInsightLogger(trainer.logger.save_dir, name="").log_metrics({"another": 1.0})
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_the_number_of_an_unused_run_is_used_by_the_fit_behind_it_if_it_is_free(
+    tmp_path: Path, is_taken: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     running = trainer(logger=logger, callbacks=[SummaryCollector()])
     running.predict(Net(), [loader(1).dataset[0][0][None]])
+    if is_taken:
+        _Another().on_train_start(running)
     running.fit(Net(), loader(2))
 
-    assert _versions(logger) == ["version_0"]
+    assert _versions(logger) == ["version_0", "version_1"][: 1 + is_taken]
+    assert "earlier fit" not in caplog.text
+
+
+def test_the_number_of_a_second_fit_is_its_own_before_it_records(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    for _ in range(2):
+        _fit(logger, 2, [_Another()])
+
+    assert (logger.version, _versions(logger)) == (2, [f"version_{number}" for number in range(4)])
+
+
+def test_a_second_fit_into_a_given_directory_shows_its_own_graph(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    for width in (3, 5):
+        net = Net()
+        net.first, net.second, net.example_input_array = nn.Linear(4, width), nn.Linear(width, 2), torch.zeros(1, 4)
+        trainer(logger=logger, limit_train_batches=1).fit(net, loader())
+
+    graph = SummaryReader(logger.log_dir).graph()
+    assert (5, 4) in [parameter.type.shape for parameter in graph.parameters]  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

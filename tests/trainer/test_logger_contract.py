@@ -282,13 +282,15 @@ class _Placed(MindInsightLogger):
     ],
 )
 def test_files_lie_where_the_properties_of_a_subclass_say(
-    tmp_path: Path, kind: type[MindInsightLogger], run: str, checkpoints: str
+    tmp_path: Path, kind: type[MindInsightLogger], run: str, checkpoints: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     logger = kind(tmp_path)
     trainer(logger=logger, limit_train_batches=2, enable_checkpointing=True).fit(Net(), loader())
 
     assert (logger.log_dir, steps(tmp_path / run, "train/loss")) == (str(tmp_path / run), [0, 1])
     assert os.listdir(tmp_path / checkpoints / "checkpoints")
+    assert f"view {logger.root_dir}" in caplog.text
     assert {path.parent for path in tmp_path.rglob("events*")} == {tmp_path / run}
     assert all(os.listdir(path) for path in tmp_path.rglob("*") if path.is_dir())
 
