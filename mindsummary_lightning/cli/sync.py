@@ -57,7 +57,7 @@ def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> 
         began, is_last = time.monotonic(), every_s is None or bool(signals)
         changed_at = began if copies.send() else changed_at
         yield
-        if is_last or (began - changed_at >= 60 and not copies.problems and began - changed_at >= copies.silence_s()):
+        if is_last or (not copies.problems and began - changed_at >= copies.silence_s()):
             return
         while not signals and (rest := began + (every_s or 0) - time.monotonic()) > 0:
             time.sleep(min(rest, 0.5))

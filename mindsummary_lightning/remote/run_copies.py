@@ -116,7 +116,7 @@ class RunCopies:
             listed, there = self._source.list(), self._destination.list(closed.append)
         except Exception as error:
             self.problems = {f"{self._source.name} to {self._destination.name}": error}
-            return True
+            return False
         self.runs = files_by_run({name: size for name, (size, *_) in listed.items()})
         self._files = {name: listed[name][:2] for names in self.runs.values() for name in names}
         for names in self.runs.values():
@@ -144,7 +144,7 @@ class RunCopies:
         is_ours = self._is_forced or name in self._made or (ns_there <= ns and size_there != -1)
         if size_there == size and name in self._made:
             return self._made[name] != (size, ns)
-        is_due = size_there != size or ns > ns_there + 1000  # drivers tell floats
+        is_due = size_there != size or ns > ns_there
         if size_there == size and (self._verifies or ns_there == ns - ns % 10**9 < ns):  # S3 tells whole seconds
             is_due = not self._is_beginning(name, size, tag)
         if is_due and not is_ours and not (size_there < size and self._is_beginning(name, size_there)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.cli import sync as module
+from mindsummary_lightning.remote.run_copies import Store
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_summary
 from tests.remote.stores import Clock
@@ -103,6 +105,22 @@ def test_users_passwords_and_queries_of_addresses_are_in_no_line_and_no_json(
     assert not [answer for answer in printed if "pw" in answer.out + answer.err]
 
 
+def test_what_cannot_be_listed_is_named_without_secrets_and_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"memory://me:pw@{tmp_path.name}/runs"
+
+    def refuse(self: Store) -> None:
+        raise OSError(f"500 for {address}")
+
+    monkeypatch.setattr(Store, "list", refuse)
+
+    answer = mindsummary(capsys, "sync", address, tmp_path / "far")
+
+    assert (answer.code, "500 for memory://***@" in answer.err) == (1, True)
+    assert "no run" not in answer.err
+
+
 @pytest.mark.slow
 def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
     code = f"import sys; from mindsummary_lightning.cli import main; main(['sync', {str(runs)!r}, 'memory://runs']); "
@@ -140,6 +158,26 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock, sleep=clock.sleep))
     return clock
+
+
+@pytest.mark.timeout(20)
+def test_a_problem_that_stays_is_told_once_until_sigterm(
+    runs: Path, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        if clock.now >= 70:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    (path,) = (runs / "a").iterdir()
+    (tmp_path / "far" / "a" / path.name).mkdir(parents=True)
+    before = signal.getsignal(signal.SIGTERM)
+
+    answer = mindsummary(capsys, "sync", runs, tmp_path / "far", "--follow")
+
+    assert (answer.code, clock.now < 71, signal.getsignal(signal.SIGTERM)) == (1, True, before)
+    assert [path.name in line for line in answer.err.splitlines()] == [True, False]
 
 
 def _times(copies: _Copies, every_s: float | None = None) -> list[float]:

@@ -293,6 +293,14 @@ def test_copies_are_as_private_and_as_old_as_what_is_recorded_and_nothing_is_bes
     assert _files(tmp_path / "far") == _files(run)
 
 
+def test_a_copy_that_was_removed_is_sent_again_by_the_next_round(run: Path, tmp_path: Path) -> None:
+    copies = _sent(run, tmp_path / "far")
+    (tmp_path / "far" / "hparams.yaml").unlink()
+    copies.send()
+
+    assert _files(tmp_path / "far") == _files(run)
+
+
 def test_a_run_that_a_writer_holds_open_is_being_recorded(tmp_path: Path) -> None:
     with SummaryRecord(tmp_path / "run") as record:
         record.add_value("scalar", "loss", 1.0)
