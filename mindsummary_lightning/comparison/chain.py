@@ -126,7 +126,7 @@ class _Compared:
     def _changed_since(self, earlier: _Compared) -> list[RowPlaces]:
         """Weights that the end of the step before and the beginning of this one do not share, in one run alone."""
         changed: list[RowPlaces] = []
-        for rows in self.weights if self.step == earlier.step + 1 else ():
+        for rows in self.weights:
             far = []
             for then, now, row in zip((earlier.a, earlier.b), (self.a, self.b), rows, strict=True):
                 before = then.of("update").get(now.rows[row].name)

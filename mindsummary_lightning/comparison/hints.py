@@ -111,9 +111,8 @@ def loss_ratio(alignment: Alignment) -> int | None:
 
 def _unchanged(alignment: Alignment) -> Iterator[Hint]:
     """Weights whose numbers stay the same in one run only."""
-    is_finite = ~alignment.nonfinite.any(axis=(0, 2, 3)) & np.isfinite(alignment.tensors).all(axis=(0, 2, 3))
     moves = (np.diff(alignment.tensors, axis=2) != 0).any(axis=3)
-    moves[:, ~(alignment.is_weight & is_finite)] = False
+    moves[:, ~alignment.is_weight] = False
     for run, one, other in (("a", *moves), ("b", *moves[::-1])):
         still = np.flatnonzero(~one.any(axis=1) & other.any(axis=1))
         if names := [getattr(alignment.names.pairs[index], run) for index in still.tolist()]:
@@ -131,8 +130,8 @@ def update_ratio(alignment: Alignment, column: int | None) -> list[Hint]:
     largest = np.abs(alignment.tensors[:, :, at - 1 : at + 1]).max(axis=(0, 2, 3))
     clear = (np.abs(one) > _CLEAR * np.maximum(largest, 1e-12)[:, None]) & alignment.is_weight[:, None]
     names = [alignment.names.pairs[index].a for index in np.flatnonzero(clear.any(axis=1)).tolist()]
-    ratios = (other[clear] / one[clear])[np.isfinite(other[clear])]
-    if len(names) < 2 or ratios.size < 3:
+    ratios = other[clear] / one[clear]
+    if len(names) < 2:
         return []
     ratio = float(np.median(ratios))
     close = np.abs(ratios - ratio) <= _SAME_RATIO * abs(ratio)

@@ -314,6 +314,42 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     assert [hint.rule for hint in still.hints] == ["unchanged"]
 
 
+@pytest.mark.parametrize(
+    ("bias", "weights", "loss", "found"),
+    [
+        (0.0, 1, 99, (1, ["out.weight", "fc.weight"])),  # no bias, so its gradient is no rounding
+        (0.0, 4, 9, (4, ["out.weight", "fc.bias", "fc.weight"])),  # not by itself
+        (0.02, 5, 5, (1, ["fc.bias"])),  # apart, but not walking until all of them do
+    ],
+)
+def test_what_parts_otherwise_than_a_walking_bias_is_a_difference(
+    bias: float, weights: int, loss: int, found: tuple[int, list[str]], run: Path, tmp_path: Path
+) -> None:
+    def change(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        walks = step >= weights and (name != "fc.bias" or weights > 1)
+        return tensor + bias * (name == "fc.bias") + 0.02 * np.sin(7.0 * step) * walks
+
+    first = compare_runs(
+        run, write_run(tmp_path / "b", change, lambda step: 1.0 / step + (step >= loss))
+    ).first_difference
+
+    assert first is not None
+    assert (first.step, sorted(tensor.a for tensor in first.tensors)) == (found[0], sorted(found[1]))
+
+
+def test_behind_losses_of_other_parts_of_a_batch_a_difference_of_tensors_is_found(run: Path, tmp_path: Path) -> None:
+    other = write_run(
+        tmp_path / "b",
+        lambda step, name, tensor: tensor * (1.01 if step > 7 else 1.0),
+        lambda step: (1.0 + 1e-3 * (-1) ** step + 0.5 * (step > 7)) / step,
+    )
+
+    comparison = compare_runs(run, other)
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.hints[0].rule) == (8, "losses_apart")
+
+
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
 def test_a_tolerance_has_the_name_that_was_asked_for(run: Path, name: Any) -> None:
     assert compare_runs(run, run, tolerance=name).tolerance.name == name
@@ -339,22 +375,25 @@ def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warnin
     assert comparison.trend["final_loss_b"] is None
 
 
-def _gradients(directory: Path, factor: float) -> Path:
+def _gradients(directory: Path, factor: float, shrinks: float = 1.0) -> Path:
     names = {name: f"{name}.gradient" for name in _FIRST}
     with SummaryRecord(directory) as record:
         for step in range(1, _STEPS + 1):
             for name, first in _FIRST.items():
-                tensor = first * (factor if step > 5 else 1.0)
+                tensor = first * (factor if step > 5 else 1.0) * shrinks**step
                 record.add_value("histogram", f"{names[name]}/auto", tensor.astype(np.float32))
             record.record(step)
     return directory
 
 
+@pytest.mark.parametrize("shrinks", [1.0, 0.99])
 @pytest.mark.parametrize(("factor", "verdict"), [(1.1, "different"), (1.0001, "same")])
-def test_gradients_decide_where_nothing_else_was_recorded(factor: float, verdict: str, tmp_path: Path) -> None:
-    comparison = compare_runs(_gradients(tmp_path / "a", 1.0), _gradients(tmp_path / "b", factor))
+def test_gradients_decide_where_nothing_else_was_recorded(
+    factor: float, verdict: str, shrinks: float, tmp_path: Path
+) -> None:
+    comparison = compare_runs(_gradients(tmp_path / "a", 1.0, shrinks), _gradients(tmp_path / "b", factor, shrinks))
 
-    assert comparison.verdict == verdict
+    assert (comparison.verdict, comparison.hints) == (verdict, ())
     assert comparison.first_difference is None or comparison.first_difference.step == 6
 
 
