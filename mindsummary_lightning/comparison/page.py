@@ -105,8 +105,8 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
         yield _table(say(f"Other {kind}s: largest difference"), (say(kind), say("difference")), rows)
     note = say(
-        "A tensor is seen by its minimum, maximum and mean alone, so permuted or transposed weights look the same. "
-        "After the first difference everything differs; nothing behind it is ranked."
+        "Of a histogram minimum, maximum and mean alone are compared, so permuted or transposed weights look the same. "
+        "Nothing behind the first difference is ranked."
     )
     yield f'<p class="small">{note}</p>'
 
@@ -137,13 +137,14 @@ def _tree(chain: Chain, say: Callable[..., str]) -> str:
     return inner[-1]
 
 
-def _parting(chain: Chain) -> int:
-    """The call at which the chain parts; -1 if it does before all calls, and their number if after them."""
+def _parting(chain: Chain) -> float:
+    """The call at which the chain parts; a number between two calls if it is in none: of an update in their middle."""
     calls, part = chain.calls.a.calls, chain.part
     if part is not None and part.link in ("data", "weights"):
         return -1
     if part is None or part.place is None:
-        return len(calls)
+        updates = chain.calls.a.of("settings").values() if part and part.link == "update" else ()
+        return sum(call.outputs[0] < min(updates, default=np.inf) for call in calls) - 0.5
     row = part.tensors[0].a
     return next(place for place, call in enumerate(calls) if (call.name, call.number) == (row.name, row.call))
 

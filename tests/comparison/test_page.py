@@ -61,7 +61,7 @@ def test_a_page_is_chinese_where_asked_for(tmp_path: Path) -> None:
         assert 'lang="en"' not in page
         assert [text for text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
     assert "两次训练从第 7 步起不同，首先是参数更新：" in pages[0]
-    assert "首先是前向计算中的 net.dense1 (Dense) = body.0 (Linear)：输入一致，而输出相差 1.0e-05" in pages[1]
+    assert "首先是前向计算，位于 net.dense1 (Dense) = body.0 (Linear)：输入一致，而输出相差 1.0e-05" in pages[1]
 
 
 def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() -> None:
@@ -121,6 +121,21 @@ def test_a_module_behind_the_first_difference_that_agrees_follows_from_nothing(t
         ("first", "unused"),
         ("agrees", "last"),
     ]
+
+
+def test_a_module_behind_an_update_that_differs_follows_from_it(tmp_path: Path) -> None:
+    for run, rate in (("a", 0.1), ("b", 0.2)):
+        torch.manual_seed(0)
+        net, x = nn.Linear(4, 4), torch.ones(2, 4)
+        optimizer = torch.optim.SGD(net.parameters(), rate)
+        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
+            net(x).sum().backward()
+            optimizer.step()
+            loss_is(net(x).sum())
+
+    page = _page(tmp_path / "a", tmp_path / "b")
+    assert "first in the update" in page
+    assert re.findall(r'<span class="(\w+)">the network ', page) == ["agrees", "follows"]
 
 
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:
