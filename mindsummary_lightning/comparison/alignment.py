@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,64 +13,12 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats, largest_first, loss_distances, tensor_distances
 from mindsummary_lightning.comparison.name_blocks import GRADIENT, Pair, TensorName
-from mindsummary_lightning.comparison.names import AUTO, NameMatch, check_names, equal_names, match_names
-from mindsummary_lightning.reading.lineage_text import settings_of
-from mindsummary_lightning.reading.module_tables import ModuleTable
-from mindsummary_lightning.reading.parameter_tables import ParameterTable, magnitudes
-from mindsummary_lightning.reading.run_directory import files_size
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics, tensor_statistics
-from mindsummary_lightning.reading.series import ScalarSeries
-from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
-from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
-from mindsummary_lightning.values.step_chain import MODULES_TAG
+from mindsummary_lightning.comparison.names import NameMatch, check_names, equal_names, match_names
+from mindsummary_lightning.comparison.sides import LOSS, Side, magnitudes
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 
-LOSS = "loss/auto"
 _WITNESSES, _SAME_LOSS = 2, 1e-5  # the first losses, by which steps that are counted otherwise are found
-_GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
 _NO_LOSS = re.compile(r"val|test|eval|epoch")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """What a run says, for a comparison.
-
-    Attributes:
-        run_dir: its directory.
-        scalars: by tag.
-        tensors: its histograms by the tensors' names.
-        whole: tensors that it recorded whole, by name.
-        table: its statistics of parameters, or ``None``.
-        modules: the chains of its steps, or ``None``.
-        settings: lineage and what the user added to it, by name; without results.
-    """
-
-    run_dir: str
-    scalars: dict[str, ScalarSeries]
-    tensors: dict[str, HistogramStatistics]
-    whole: dict[str, HistogramStatistics]
-    table: ParameterTable | None
-    modules: ModuleTable | None
-    settings: dict[str, Any]
-
-    @property
-    def parameters(self) -> int | None:
-        """How many parameters its optimizers hold, or ``None``."""
-        counts = [count for name, count in self.settings.items() if _GROUP_SIZE.fullmatch(name)]
-        return sum(counts) if counts else None
-
-    @property
-    def elements(self) -> dict[str, int]:
-        """How many elements the tensors of its histograms have, and the weights of its chains."""
-        rows = self.modules.rows if self.modules else ()
-        weights = {row.name: math.prod(row.shape) for row in rows if row.link == "weights"}
-        return weights | {name: int(tensor.count[0]) for name, tensor in self.tensors.items()}
-
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """The steps at which it recorded its loss, histograms or chains; without, any scalar."""
-        own = [self.scalars[LOSS].steps] if LOSS in self.scalars else []
-        own += [each.steps for each in (*self.tensors.values(), self.modules) if each]
-        return np.unique(np.concatenate(own or [series.steps for series in self.scalars.values()]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,32 +60,6 @@ class Alignment:
         """The distance of the losses at a step."""
         found = distances[self.loss_steps == step]
         return float(found[0]) if found.size else None
-
-
-def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None) -> Side:
-    """Read a run; ``progress`` is called with the bytes of its files.
-
-    Raises:
-        NotADirectoryError: it is not a directory.
-        FileNotFoundError: it holds no event file.
-        DamagedFileError: a file is damaged.
-    """
-    reader = SummaryReader(run_dir)
-    run, histograms = table_of(reader), reader.histogram_statistics()
-    scalars = {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")}
-    progress(files_size(reader.run_dir))
-    modules = reader.module_statistics()
-    if not scalars and not histograms and modules is None:
-        raise FileNotFoundError(f"{reader.run_dir} holds no scalar, no histogram and no chain of a step")
-    tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), modules
-    return Side(reader.run_dir, scalars, *of_tensors, settings_of(reader.lineage()))
-
-
-def _whole_tensors(reader: SummaryReader) -> dict[str, HistogramStatistics]:
-    """Numbers of the tensors that a run recorded whole, by name; raises ``DamagedFileError``."""
-    tags = [tag for tag in reader.tags()["tensor"] if tag not in (STATISTICS_TAG, MODULES_TAG)]
-    return {tag.removesuffix(AUTO): tensor_statistics(reader.tensors(tag)) for tag in tags}
 
 
 def counted_alike(a: Side, b: Side) -> tuple[tuple[Side, Side], int]:

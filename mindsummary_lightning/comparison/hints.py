@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.comparison.alignment import Alignment, Side, have_other_shares
+from mindsummary_lightning.comparison.alignment import Alignment, have_other_shares
+from mindsummary_lightning.comparison.sides import Side
 from mindsummary_lightning.reading.module_tables import origin_text
 from mindsummary_lightning.values.text import Phrase, listed
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.alignment import LOSS, Alignment, Side
+from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.beginning import Beginning, update_shares
 from mindsummary_lightning.comparison.chain_parts import DifferenceKind
 from mindsummary_lightning.comparison.distances import TOLERANCES, Distances, Floats, largest
 from mindsummary_lightning.comparison.hints import loss_ratio, update_ratio
 from mindsummary_lightning.comparison.name_blocks import GRADIENT, is_bias
 from mindsummary_lightning.comparison.result import FirstDifference, TensorDistance
+from mindsummary_lightning.comparison.sides import LOSS, Side
 from mindsummary_lightning.values.text import Phrase, listed
 
 _SAME_LOSS = 3e-6  # of losses of one forward pass on the same weights

@@ -11,13 +11,10 @@ from typing import Literal
 import numpy as np
 
 from mindsummary_lightning.comparison.alignment import (
-    LOSS,
     Alignment,
-    Side,
     align,
     counted_alike,
     largest_scalar_differences,
-    read_side,
     setting_differences,
     whole_distances,
 )
@@ -37,6 +34,7 @@ from mindsummary_lightning.comparison.distances import (
 from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of, update_ratio
 from mindsummary_lightning.comparison.parting import losses_of_shares, parting, wandering_tensors
 from mindsummary_lightning.comparison.result import Alone, Comparison, FirstDifference, Mode, TensorDistance, Verdict
+from mindsummary_lightning.comparison.sides import LOSS, Side, read_side
 from mindsummary_lightning.values.text import Phrase, listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.conversion.flattening import leaves
-from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.json_events import plain, train_fields
 from mindsummary_lightning.values.lineage_info import parsed_metric
-from mindsummary_lightning.values.text import shortest_float32, utf8_json
+from mindsummary_lightning.values.text import utf8_json
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.series import RunLineage
-
-_NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
@@ -36,16 +33,6 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     custom = dict(leaves(lineage.custom.values)) if lineage.custom else {}
     taken = {name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])}
     return {**values, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
-
-
-def settings_of(lineage: RunLineage) -> dict[str, Any]:
-    """What a run states of itself by name, without results and places."""
-    settings: dict[str, Any] = {} if lineage.custom is None else flatten(lineage.custom.values)
-    if lineage.train is not None:
-        settings |= asdict(lineage.train)
-        rate = lineage.train.learning_rate
-        settings["learning_rate"] = None if rate is None else shortest_float32(rate)
-    return {name: value for name, value in settings.items() if value is not None and name not in _NOT_SETTINGS}
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:

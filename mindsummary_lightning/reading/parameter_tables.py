@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -17,7 +16,6 @@ from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_ro
 from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG, from_stored, origin
 from mindsummary_lightning.values.summary_values import owned
@@ -102,22 +100,6 @@ class ParameterTable:
         pandas = imported("pandas", "a table of parameters")
         index = pandas.MultiIndex.from_product([self.steps, self.parameters], names=["step", "parameter"])
         return pandas.DataFrame(self.values.reshape(-1, len(self.columns)), index, list(self.columns))
-
-
-def magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
-    """Root mean square and largest magnitude of the parameters that have no histogram, as ``known`` do."""
-    rows: dict[str, HistogramStatistics] = {}
-    if table is None:
-        return rows
-    columns = [COLUMNS.index(name) for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")]
-    for index, name in enumerate(table.parameters):
-        there = np.flatnonzero(np.isfinite(table.values[:, index, columns[2]]))
-        if name not in known and there.size:
-            size, greatest, *counts = table.values[there, index][:, columns].T
-            count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
-            none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
-            rows[f"{name} (statistics)"] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
-    return rows
 
 
 def loss_at(run: FollowedRun, step: int) -> float | None:

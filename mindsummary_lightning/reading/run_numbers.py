@@ -1,20 +1,17 @@
-"""The statistics of a histogram, which stand in its last bytes, and of what else is compared like one."""
+"""The statistics of a histogram, which stand in its last bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion.histograms import finite_part
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_file import SAMPLE, TAIL, Location
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.series import Sample
-from mindsummary_lightning.values import Histogram, Tensor
+from mindsummary_lightning.values import Histogram
 
 _MAX_VARINT = 10  # bytes
 _TOGETHER = 1 << 15  # samples that are decoded at once
@@ -55,19 +52,6 @@ class HistogramStatistics:
 
     def __len__(self) -> int:
         return int(self.steps.size)
-
-
-def tensor_statistics(samples: Iterable[Sample[Tensor]]) -> HistogramStatistics:
-    """Statistics of a tensor that was recorded whole, as of a histogram."""
-    rows = []
-    for step, _, tensor in samples:
-        _, of = finite_part(tensor.data.astype(np.float64).ravel())
-        known = (of.low, of.high, of.total / of.finite) if of.finite else (np.nan,) * 3
-        rows.append((step, *known, of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count))
-    steps, *numbers = (np.array(column) for column in zip(*rows, strict=True))
-    low, high, mean = (column.astype(np.float64) for column in numbers[:3])
-    counts = (column.astype(np.int64) for column in numbers[3:])
-    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *counts)
 
 
 def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:

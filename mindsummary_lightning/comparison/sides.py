@@ -1,0 +1,137 @@
+"""What a run holds that can be compared with another one: scalars, numbers of tensors, chains of steps and settings."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.comparison.names import AUTO
+from mindsummary_lightning.conversion.histograms import finite_part
+from mindsummary_lightning.conversion.hyperparameters import flatten
+from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.parameter_tables import ParameterTable
+from mindsummary_lightning.reading.run_directory import files_size
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics
+from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
+from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
+from mindsummary_lightning.values.step_chain import MODULES_TAG
+from mindsummary_lightning.values.text import shortest_float32
+
+LOSS = "loss/auto"
+_GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
+_NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """What a run says, for a comparison.
+
+    Attributes:
+        run_dir: its directory.
+        scalars: by tag.
+        tensors: its histograms by the tensors' names.
+        whole: tensors that it recorded whole, by name.
+        table: its statistics of parameters, or ``None``.
+        modules: the chains of its steps, or ``None``.
+        settings: lineage and what the user added to it, by name; without results.
+    """
+
+    run_dir: str
+    scalars: dict[str, ScalarSeries]
+    tensors: dict[str, HistogramStatistics]
+    whole: dict[str, HistogramStatistics]
+    table: ParameterTable | None
+    modules: ModuleTable | None
+    settings: dict[str, Any]
+
+    @property
+    def parameters(self) -> int | None:
+        """How many parameters its optimizers hold, or ``None``."""
+        counts = [count for name, count in self.settings.items() if _GROUP_SIZE.fullmatch(name)]
+        return sum(counts) if counts else None
+
+    @property
+    def elements(self) -> dict[str, int]:
+        """How many elements the tensors of its histograms have, and the weights of its chains."""
+        rows = self.modules.rows if self.modules else ()
+        weights = {row.name: math.prod(row.shape) for row in rows if row.link == "weights"}
+        return weights | {name: int(tensor.count[0]) for name, tensor in self.tensors.items()}
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """The steps at which it recorded its loss, histograms or chains; without, any scalar."""
+        own = [self.scalars[LOSS].steps] if LOSS in self.scalars else []
+        own += [each.steps for each in (*self.tensors.values(), self.modules) if each]
+        return np.unique(np.concatenate(own or [series.steps for series in self.scalars.values()]))
+
+
+def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None) -> Side:
+    """Read a run; ``progress`` is called with the bytes of its files.
+
+    Raises:
+        NotADirectoryError: it is not a directory.
+        FileNotFoundError: it holds no event file.
+        DamagedFileError: a file is damaged.
+    """
+    reader = SummaryReader(run_dir)
+    run, histograms = table_of(reader), reader.histogram_statistics()
+    scalars = {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")}
+    progress(files_size(reader.run_dir))
+    modules = reader.module_statistics()
+    if not scalars and not histograms and modules is None:
+        raise FileNotFoundError(f"{reader.run_dir} holds no scalar, no histogram and no chain of a step")
+    tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
+    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), modules
+    return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
+
+
+def _whole_tensors(reader: SummaryReader) -> dict[str, HistogramStatistics]:
+    """Numbers of the tensors that a run recorded whole, by name; raises ``DamagedFileError``."""
+    tags = [tag for tag in reader.tags()["tensor"] if tag not in (STATISTICS_TAG, MODULES_TAG)]
+    return {tag.removesuffix(AUTO): _numbers(reader, tag) for tag in tags}
+
+
+def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
+    rows = []
+    for step, _, tensor in reader.tensors(tag):
+        _, of = finite_part(tensor.data.astype(np.float64).ravel())
+        known = (of.low, of.high, of.total / of.finite) if of.finite else (np.nan,) * 3
+        rows.append((step, *known, of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count))
+    steps, *numbers = (np.array(column) for column in zip(*rows, strict=True))
+    low, high, mean = (column.astype(np.float64) for column in numbers[:3])
+    counts = (column.astype(np.int64) for column in numbers[3:])
+    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *counts)
+
+
+def magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
+    """Root mean square and largest magnitude of the parameters that have no histogram, as ``known`` do."""
+    rows: dict[str, HistogramStatistics] = {}
+    if table is None:
+        return rows
+    columns = [COLUMNS.index(name) for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")]
+    for index, name in enumerate(table.parameters):
+        there = np.flatnonzero(np.isfinite(table.values[:, index, columns[2]]))
+        if name not in known and there.size:
+            size, greatest, *counts = table.values[there, index][:, columns].T
+            count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
+            none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
+            rows[f"{name} (statistics)"] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
+    return rows
+
+
+def _settings(reader: SummaryReader) -> dict[str, Any]:
+    lineage = reader.lineage()
+    settings: dict[str, Any] = {} if lineage.custom is None else flatten(lineage.custom.values)
+    if lineage.train is not None:
+        settings |= asdict(lineage.train)
+        rate = lineage.train.learning_rate
+        settings["learning_rate"] = None if rate is None else shortest_float32(rate)
+    return {name: value for name, value in settings.items() if value is not None and name not in _NOT_SETTINGS}
