@@ -168,8 +168,9 @@ def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, 
         if unknown := sorted({*names} - tensors.keys()):
             has = listed([*tensors], _LISTED) or "none"
             raise ValueError(f"the {which} run has no tensor {unknown[0]!r}; it has {has}")
+    counts = Counter(given.values())
     for one, other in given.items():
-        if [*given.values()].count(other) > 1:
+        if counts[other] > 1:
             raise ValueError(f"{other!r} of the second run is given to two names of the first; each has one partner")
         if a[one] != b[other]:
             raise ValueError(f"{one!r} has {a[one]} elements and {other!r} {b[other]}: they are not one tensor")
