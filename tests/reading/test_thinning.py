@@ -162,6 +162,13 @@ def test_the_greatest_and_the_least_value_are_kept(shape: str) -> None:
     assert (chosen.max(), chosen.min()) == (values.max(), values.min())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_chosen_points_take_back_what_those_before_them_were_off(seed: int) -> None:
+    values = np.random.default_rng(seed).lognormal(size=50_000).astype(np.float32)
+
+    assert values[thinned(values)].mean() == pytest.approx(values.mean(), rel=0.003)
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_the_end_of_a_long_falling_curve_has_its_level(count: int, seed: int) -> None:
@@ -171,6 +178,18 @@ def test_the_end_of_a_long_falling_curve_has_its_level(count: int, seed: int) ->
 
     assert smoothed[-MAX_POINTS // 3 :].mean() == pytest.approx(values[-count // 3 :].mean(), rel=0.04)
     assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(values[-count // 10 :].mean(), rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 2, 7])
+def test_the_end_of_a_million_points_that_fall_below_their_spikes_has_its_level(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    falling = np.exp(-6 * np.arange(1_000_000) / 1_000_000)
+    values = (falling * (1 + 0.2 * rng.normal(size=falling.size))).astype(np.float32)
+    values[rng.choice(falling.size, 50, replace=False)] += 1.5
+    chosen = thinned(values)
+
+    assert values[chosen[chosen >= 900_000]].mean() == pytest.approx(values[900_000:].mean(), rel=0.03)
 
 
 def test_a_tail_that_is_heavy_has_no_spikes_that_stand_apart() -> None:
