@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,15 +34,17 @@ from mindsummary_lightning import SummaryRecord
 @contextlib.contextmanager
 def store(folder: Path) -> Iterator[Path]:
     """A server with an empty bucket ``bucket``; yields the file with the number of bytes that it was sent."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:  # another benchmark may be running
+        port = str(probe.getsockname()[1])
     os.environ |= {
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:5432",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
     }
     counter = folder / "counter"
-    command = [sys.executable, str(Path(__file__).with_name("object_store.py")), "5432", str(counter)]
+    command = [sys.executable, str(Path(__file__).with_name("object_store.py")), port, str(counter)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             while not counter.exists():
