@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import random
+import socket
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from operator import truediv
@@ -22,6 +23,13 @@ def machine() -> str:
     with Path("/proc/cpuinfo").open() if Path("/proc/cpuinfo").exists() else Path(os.devnull).open() as lines:
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
     return f"{model}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on, as another benchmark may be running."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def rounds_of(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:

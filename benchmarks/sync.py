@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -34,8 +33,7 @@ from mindsummary_lightning import SummaryRecord
 @contextlib.contextmanager
 def store(folder: Path) -> Iterator[Path]:
     """A server with an empty bucket ``bucket``; yields the file with the number of bytes that it was sent."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:  # another benchmark may be running
-        port = str(probe.getsockname()[1])
+    port = str(paired.free_port())
     os.environ |= {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": "key",

@@ -13,7 +13,6 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -137,9 +136,7 @@ def _commands(base: Path, port: int, workspace: Path) -> dict[str, tuple[list[st
 @contextlib.contextmanager
 def serving(name: str, base: Path) -> Iterator[Server]:
     """Start a server and wait for its first answer."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = paired.free_port()
     with tempfile.TemporaryDirectory() as workspace:
         command, variables = _commands(base, port, Path(workspace))[name]
         start = time.perf_counter()
