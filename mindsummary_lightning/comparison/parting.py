@@ -131,12 +131,12 @@ def parting(
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
     compared = (None, int(alignment.is_weight.sum()))
     is_all = not any(unmatched) and all(count in compared for count in parameters)
-    groups = [", " * ("optimizer_groups/1/lr" in side.settings) for side in sides]  # of one optimizer, or of several
-    optimizers = [str(side.settings.get("optimizer", more)) for side, more in zip(sides, groups, strict=True)]
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
-    elif may_be_rounding or (is_forward and (alignment.loss_tag != LOSS or ", " in "".join(optimizers))):
+    elif may_be_rounding or (
+        is_forward and (alignment.loss_tag != LOSS or any(side.may_have_several_optimizers for side in sides))
+    ):
         kind = None  # of several optimizers one may have updated before the loss
     elif after is None and (not _began_equal(alignment) if is_forward else np.isinf(shares).any()):
         kind = None

@@ -59,6 +59,12 @@ class Side:
         return sum(counts) if counts else None
 
     @property
+    def may_have_several_optimizers(self) -> bool:
+        """Whether it states several, or none but several groups, which may be of one or of several."""
+        stated = self.settings.get("optimizer")
+        return "optimizer_groups/1/lr" in self.settings if stated is None else ", " in str(stated)
+
+    @property
     def elements(self) -> dict[str, int]:
         """How many elements the tensors of its histograms have, and the weights of its chains."""
         rows = self.modules.rows if self.modules else ()
