@@ -210,9 +210,8 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
         losses = Phrase("the losses are {:.1e} apart", first.loss_distance)
     if first.kind == "weights":
         return Phrase(
-            "The runs began with other weights in {}: up to {:.1e} apart after step {}, farther than ten updates lead; "
-            "the other large weights began alike, and {}",
-            listed(began_apart, 3), far, first.step, losses,
+            "The runs began with other weights in {}: up to {:.1e} apart after step {}, farther than ten updates "
+            "lead; {}", listed(began_apart, 3), far, first.step, losses,
         )  # fmt: skip
     where = Phrase("The runs differ from step {} on", first.step)
     if first.after is None:
@@ -221,10 +220,8 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
         where = Phrase("{} (nothing was recorded between {} and {})", where, first.after, first.step)
     begun = Phrase(" or some weights that began otherwise") if first.after is None else ""
     if first.kind == "forward":
-        alike = "" if begun else Phrase(", and the weights before it agree")
-        return Phrase(
-            "{}, first in the forward pass, its data or the loss function{}: {}{}", where, begun, losses, alike
-        )
+        begun = begun or Phrase(" or weights changed after step {}, up to which they agree", first.after)
+        return Phrase("{}, first in the forward pass, its data or the loss function{}: {}", where, begun, losses)
     if first.kind == "update":
         return Phrase(
             "{}, first in the update{}: {} are up to {:.1e} apart, the loss is the same", where, begun, names, far

@@ -43,9 +43,9 @@ class FirstDifference:
 
     Attributes:
         step: the first recorded step at which they differ.
-        kind: ``weights`` if some tensors began otherwise and the rest alike; ``forward`` if the loss of the step
-            differs and no weight before it; ``update`` if tensors do after it and its loss does not; ``None`` where
-            the records do not show which. With the chains of the steps also ``data``, ``loss`` and ``backward``.
+        kind: ``weights`` if tensors are farther apart after it than ten updates lead; ``forward`` if the loss of the
+            step differs and no weight before it; ``update`` if tensors do after it and its loss does not; ``None``
+            where the records do not show which. With the chains of the steps also ``data``, ``loss``, ``backward``.
         loss_distance: of the losses at that step, or ``None`` if one of them was not recorded.
         tensors: those that differ at that step, the farthest first.
         after: the last recorded step at which they did not differ, or ``None``.

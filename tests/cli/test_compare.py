@@ -35,6 +35,7 @@ def test_what_was_compared_comes_first_and_then_the_verdict(
 
     assert printed.splitlines()[2] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
     assert "The runs differ from step 5 on, first in the forward pass, its data or the loss function" in printed
+    assert " or weights changed after step 4, up to which they agree: the losses are " in printed
 
 
 def test_strict_asks_for_the_same_steps_and_tensors_too(
