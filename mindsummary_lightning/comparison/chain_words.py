@@ -15,16 +15,18 @@ LISTED = 8
 
 def sentence(part: Part, limit: float) -> Phrase:
     """Where two runs part."""
-    names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors], 3)
+    alone = [pair for pair in part.tensors if _is_alone(part, pair)]
+    names = listed([both(pair.a.name, pair.b.name) for pair in alone or part.tensors], 3)
     far = max(pair.distance for pair in part.tensors)
+    slopes = Phrase("that of {} is up to {:.1e} apart", names, far)
+    if alone:
+        slopes = Phrase("one run alone has that of {}", names)
     where = {
         "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": _where(part.place, part.tensors[0], far),
         "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {:.1e} apart", far),
-        "backward": Phrase(
-            "in the gradients: what is compared before agrees, that of {} is up to {:.1e} apart", names, far
-        ),
+        "backward": Phrase("in the gradients: what is compared before agrees, {}", slopes),
         "update": Phrase(
             "in the update: gradients before it agree, the updates of {} are up to {:.1e} apart", names, far
         ),
@@ -34,6 +36,11 @@ def sentence(part: Part, limit: float) -> Phrase:
         one, other = (", ".join(f"{x:.6g}" for x in numbers) for numbers in groups)
         more = Phrase("{}; {} is {} in a and {} in b", more, Phrase(name), one, other)
     return Phrase("The runs differ from step {} on, first {}{}.", part.step, where, more)
+
+
+def _is_alone(part: Part, pair: RowPair) -> bool:
+    """Whether a weight stands for its gradient, which one run alone has."""
+    return (part.link, pair.a.link) == ("backward", "weights")
 
 
 def _where(place: PartingPlace | None, pair: RowPair, far: float) -> Phrase:
@@ -54,7 +61,8 @@ def around(part: Part) -> Iterator[Phrase]:
     if part.before is not None:
         yield Phrase("agrees to {:.1e}: {}", part.before.distance, row_text(part.before))
     for pair in part.tensors[:LISTED]:
-        yield Phrase("apart by  {:.1e}: {}", pair.distance, row_text(pair))
+        apart = Phrase("in one run alone") if _is_alone(part, pair) else Phrase("apart by  {:.1e}", pair.distance)
+        yield Phrase("{}: {}", apart, row_text(pair))
     if len(part.tensors) > LISTED:
         yield Phrase("and {} more", len(part.tensors) - LISTED)
     for run, line in (("a", part.place and part.place.line_a), ("b", part.place and part.place.line_b)):
