@@ -181,7 +181,7 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert comparison.sentence.startswith("The runs differ from step 1 on, first ")
     is_frozen = "frozen1" in changes
     assert ("one run alone has that of net.dense2.weight = body.2.weight." in comparison.sentence) == is_frozen
-    assert ("  in one run alone: net.dense2.weight = body.2.weight [8, 8]" in str(comparison)) == is_frozen
+    assert ("  in one run alone: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
 
 
 @pytest.mark.parametrize("word", ["weight", "table"])
