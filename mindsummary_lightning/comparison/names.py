@@ -96,7 +96,8 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
             count.
 
     Returns:
-        The arrays of ``weights``, in the order of ``like``. Counters such as ``num_batches_tracked`` are skipped.
+        The arrays of ``weights``, in the order of ``like`` and with its dimensions of one element, as MindSpore's
+        ``Conv1d`` has one more. Counters such as ``num_batches_tracked`` are skipped.
 
     Raises:
         TypeError: one of them is not a mapping.
@@ -123,9 +124,9 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
     carried = {pair.b: weights[pair.a] for pair in match.pairs}
     for name, array in wanted.items():
         found, expected = tuple(carried[name].shape), tuple(array.shape)
-        if found != expected:
+        if [size for size in found if size != 1] != [size for size in expected if size != 1]:
             raise ValueError(f"the weight that fits {name!r} has shape {found}, not {expected}; transpose it yourself")
-    return {name: carried[name] for name in wanted}
+    return {name: carried[name].reshape(tuple(array.shape)) for name, array in wanted.items()}
 
 
 def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:

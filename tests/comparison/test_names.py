@@ -195,6 +195,13 @@ def test_weights_are_carried_in_both_directions() -> None:
     }
 
 
+def test_dimensions_of_one_element_are_carried_as_they_are_wanted() -> None:
+    kernel = np.arange(24.0).reshape(4, 2, 3)  # of MindSpore's Conv1d with one more, of height
+    assert carried_weights({"conv.weight": kernel[:, :, None]}, {"conv.weight": kernel})["conv.weight"].tolist() == (
+        kernel.tolist()
+    )
+
+
 def test_a_transposed_weight_is_not_carried_silently() -> None:
     with pytest.raises(ValueError, match=r"'fc.weight' has shape \(2, 3\), not \(3, 2\); transpose it yourself"):
         carried_weights({"fc.weight": np.ones((2, 3))}, {"fc.weight": np.ones((3, 2))})
