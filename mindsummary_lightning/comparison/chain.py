@@ -231,7 +231,7 @@ class _Compared:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
         lines, at = [], []
         for side, (call, row, outer) in enumerate(zip((one, other), rows, self._around(one, other), strict=True)):
-            made = self._source(side, row, range(len((self.a, self.b)[side].calls)), call)
+            made = self._source(side, row, range(call), call)
             lines.append(made)
             at.append(self._inner(side, call, row, outer) if made == call else made)
         return self._place((at[0], at[1]), (lines[0], lines[1]), True)

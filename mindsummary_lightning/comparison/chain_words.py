@@ -18,15 +18,13 @@ def sentence(part: Part, limit: float) -> Phrase:
     alone = [pair for pair in part.tensors if _is_alone(part, pair)]
     names = listed([both(pair.a.name, pair.b.name) for pair in alone or part.tensors], 3)
     far = max(pair.distance for pair in part.tensors)
-    slopes = Phrase("that of {} is up to {:.1e} apart", names, far)
-    if alone:
-        slopes = Phrase("one run alone has that of {}", names)
+    how = Phrase("gets to the optimizer in one run alone") if alone else Phrase("is up to {:.1e} apart", far)
     where = {
         "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": _where(part.place, part.tensors[0], far),
         "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {:.1e} apart", far),
-        "backward": Phrase("in the gradients: what is compared before agrees, {}", slopes),
+        "backward": Phrase("in the gradients: what is compared before agrees, that of {} {}", names, how),
         "update": Phrase(
             "in the update: gradients before it agree, the updates of {} are up to {:.1e} apart", names, far
         ),
@@ -70,25 +68,24 @@ def around(part: Part) -> Iterator[Phrase]:
             yield Phrase("called in {} at {}", run, line)
 
 
-def link_rows(chain: Chain) -> Iterator[tuple[str, int, int, int, str, str]]:
+def link_rows(chain: Chain, limit: float) -> Iterator[tuple[str, int, int, int, str, str]]:
     """A row per link: name, how many were compared, and are in a and in b alone, the farthest, and what is apart."""
     mark, part = "", chain.part
     at = part and {"backward": "gradients", "forward": "forward" if part.place else "loss"}.get(part.link, part.link)
     for link in chain.links:
         far = "-" if link.distance is None else f"{link.distance:.1e}"
-        if link.name == at:
-            mark = "differs first"
         name = {"forward": "modules"}.get(link.name, link.name)
-        yield name, link.compared, *link.alone, far, mark if link.distance or mark == "differs first" else ""
-        mark = mark and "follows from it"
+        mark = "differs first" if link.name == at else mark and "follows from it"
+        is_said = link.name == at or ((link.distance or 0) > limit and name != "weights")
+        yield name, link.compared, *link.alone, far, mark if is_said else ""
 
 
-def lines(chain: Chain) -> Iterator[str]:
+def lines(chain: Chain, limit: float) -> Iterator[str]:
     """The rows around the parting, and a table of the links."""
     if chain.part is not None:
         yield from (f"  {row}" for row in around(chain.part))
     yield f"  {'step ' + str(chain.steps[-1]):12} compared    in a, b alone  farthest"
-    for name, compared, alone_a, alone_b, far, mark in link_rows(chain):
+    for name, compared, alone_a, alone_b, far, mark in link_rows(chain, limit):
         yield f"  {name:12} {compared:8}    {alone_a:6}, {alone_b:5}  {far:9} {mark}".rstrip()
 
 
@@ -106,8 +103,9 @@ def _row(row: ChainRow) -> Phrase:
 
 
 def module_text(name: str, kind: str) -> Phrase:
-    """A module, by name and class."""
-    return Phrase("{} ({})", name or Phrase("the network"), kind)
+    """A module, by name and class, or the training step."""
+    module = Phrase("{} ({})", name or Phrase("the network"), kind)
+    return Phrase("the training step") if kind == "training step" else module
 
 
 def both(one: str, other: str) -> str:

@@ -60,22 +60,22 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         if alone.steps or alone.tensors:
             yield f"<p>{say('in {} alone, not compared: {} steps, {} tensors', run, alone.steps, alone.tensors)}</p>"
     if comparison.chain is not None:
-        chain = comparison.chain
+        chain, limit = comparison.chain, comparison.tolerance.row
         yield f"<h2>{say('The chain of step {}', chain.steps[-1])}</h2>"
         if chain.part is not None:
             text = "\n".join(map(say, around(chain.part)))
             yield f'<pre class="scroll">{text}</pre>'
         heads = ("", *map(say, ("compared", "in a alone", "in b alone", "farthest")), "")
-        links = [(say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain)]
+        links = [(say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain, limit)]
         yield _table("", heads, links)
         calls = chain.calls
         if calls.a.calls:
             note = "Modules in the order in which they finished: green agrees, grey follows from the first difference."
-            yield f'<p class="small">{say(note)}</p><div class="chain">{_tree(chain, say)}</div>'
+            yield f'<p class="small">{say(note)}</p><div class="chain">{_tree(chain, say, limit)}</div>'
         distances = np.array([calls.distance(*calls.outputs(*pair)) for pair in calls.pairs], np.float64)
         if distances.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
-            yield _distance_curve(legend, np.arange(distances.size), distances, comparison.tolerance.row, say("call"))
+            yield _distance_curve(legend, np.arange(distances.size), distances, limit, say("call"))
     for hint in comparison.hints:
         yield f"<p>{say(hint.text)}</p>"
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
@@ -111,7 +111,7 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     yield f'<p class="small">{note}</p>'
 
 
-def _tree(chain: Chain, say: Callable[..., str]) -> str:
+def _tree(chain: Chain, say: Callable[..., str], limit: float) -> str:
     """The calls, each with those in it behind; the one where the chain parts is open with all around it."""
     both_calls, at = chain.calls, _parting(chain)
     calls, parents = both_calls.a.calls, both_calls.a.parents
@@ -125,7 +125,7 @@ def _tree(chain: Chain, say: Callable[..., str]) -> str:
         else:
             other = both_calls.b.calls[partner]
             far = both_calls.distance(*both_calls.outputs(index, partner))
-            state = state if far or state == "first" else ""
+            state = state if far > limit or state == "first" else ""
             text = Phrase("{}: {:.1e}", both(text, module_text(other.name, other.kind)), far)
         if index == at and chain.part is not None:
             text = Phrase("{}; {}", text, row_text(chain.part.tensors[0]))

@@ -185,9 +185,8 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         unmatched = comparison.unmatched[side]
         weights = [name for name in unmatched if not name.endswith(GRADIENT)]
         parts = [counted(alone.steps, "step")] if alone.steps else []
-        for kind, names in (("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])):
-            if names:
-                parts.append(f"{counted(len(names), kind)} ({listed(names, LISTED)})")
+        kinds = ("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])
+        parts += [f"{counted(len(names), kind)} ({listed(names, LISTED)})" for kind, names in kinds if names]
         if parts:
             yield f"in {side} alone, not compared: {', '.join(parts)}"
     for how, matched in (("by its first numbers", comparison.by_value), ("by its place alone", comparison.guessed)):
@@ -206,7 +205,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         if len(first.tensors) > LISTED:
             yield f"  and {len(first.tensors) - LISTED} more"
     if comparison.chain is not None:
-        yield from lines(comparison.chain)
+        yield from lines(comparison.chain, comparison.tolerance.row)
     for name, value in comparison.trend.items():
         if value is not None:
             yield f"  {name.replace('_', ' ')}: {value:.4g}"

@@ -109,7 +109,11 @@ def compare_runs(
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
         verdict = "different" if first else "undecided" if sentence else "same"
-    unmatched = {"a": alignment.names.unmatched_a, "b": alignment.names.unmatched_b}
+    paired = chain.calls.weights if chain else {}
+    unmatched = {
+        run: tuple(name for name in names if name not in done)
+        for run, names, done in zip("ab", alignment.names[1:], (paired, paired.values()), strict=True)
+    }
     alone = {
         run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
         for run, one, other in (("a", *sides), ("b", *sides[::-1]))

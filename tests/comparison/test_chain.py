@@ -117,6 +117,9 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             ]
             for name, weight in zip(style.layers, weights, strict=True):
                 writer.add(weight, "update", f"{name}.{style.word}", kind="parameter")
+            if "drawn" in changes:  # as a collector draws its first weights
+                name = f"{style.layers[0]}.{style.word}"
+                record.add_value("histogram", f"{name}/auto", weights[0].astype(np.float32))
             if "logged" in changes:  # by the script, which counts from zero
                 record.add_value("scalar", "train_loss", loss)
                 record.record(step - 1)
@@ -155,6 +158,11 @@ MISTAKES: dict[str, tuple[Change, str, str]] = {
     "a weight of another start": ({"weights1": lambda x: x + 0.01}, "weights", "net.dense2.weight"),
     "a weight turned over": ({"weights0": lambda x: x[:, ::-1]}, "weights", "net.dense1.weight"),
     "two exchanged layers": ({"exchanged": lambda x: x}, "weights", "net.dense1.weight"),
+    "a batch, beside weights that are rounded": (
+        {"batch": lambda x: x * 1.1, "weights1": lambda x: x * (1 + 2e-7)},
+        "data",
+        "0",
+    ),
     "a layer": ({"hidden": lambda x: x * (1 + 1e-5)}, "forward", "net.dense1 = body.0"),
     "an activation": ({"active": lambda x: x + 0.01}, "forward", "net.relu = body"),
     "the last layer": ({"out": lambda x: x[::-1].copy()}, "forward", "net.dense2 = body.2"),
@@ -179,8 +187,12 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert name in named
     assert comparison.to_dict()["first_difference"]["class"] == kind
     assert comparison.sentence.startswith("The runs differ from step 1 on, first ")
+    followed = [line.split() for line in str(comparison).splitlines() if line.endswith("follows from it")]
+    assert all(float(words[-4]) > 1e-6 and words[0] != "weights" for words in followed)
     is_frozen = "frozen1" in changes
-    assert ("one run alone has that of net.dense2.weight = body.2.weight." in comparison.sentence) == is_frozen
+    assert (
+        "that of net.dense2.weight = body.2.weight gets to the optimizer in one run alone." in comparison.sentence
+    ) == is_frozen
     assert ("  in one run alone: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
 
 
@@ -228,6 +240,7 @@ def test_gradients_are_compared_before_or_after_clipping(
 RIGHT: dict[str, tuple[Style, Change]] = {
     "modules in one run alone": (PORT, {"no calls": lambda x: x}),
     "a mask of what to leave out": (PORT, {"mask": lambda x: 1 - x}),
+    "a histogram in one run alone, of a weight that the chains of both have": (PORT, {"drawn": lambda x: x}),
     "one layer of two, whose input is half": (
         PORT,
         {"last input": lambda x: x[:, ::2], "last output": lambda x: x * 0.5},
@@ -242,6 +255,7 @@ def test_a_right_port_is_the_same_however_it_is_written(how: str, tmp_path: Path
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", style, changes))
 
     assert comparison.verdict == "same", comparison.sentence
+    assert comparison.unmatched == {"a": (), "b": ()}
 
 
 def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> None:
@@ -298,9 +312,41 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
         _record_step(tmp_path / run, net, optimizer, x, scale)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
-    assert "in the network (training step) outside of the modules that are compared: what comes before 0 is" in str(
-        comparison
-    )
+    assert "in the training step outside of the modules that are compared: what comes before 0 is" in str(comparison)
+
+
+class _Same(torch.nn.Module):
+    """An activation that several modules apply to one tensor, of which a port leaves the first out."""
+
+    def __init__(self, is_right: bool) -> None:
+        super().__init__()
+        self.is_right, self.act, self.linear = is_right, torch.nn.SiLU(), torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = x * self.linear(self.act(given) if self.is_right else given)
+        return out
+
+
+class _Conditioned(torch.nn.Module):
+    def __init__(self, is_right: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.third = _Same(is_right), _Same(True), _Same(True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.third(self.second(self.first(x, x), x), x)
+        return out
+
+
+def test_what_finishes_behind_a_difference_has_not_made_it(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        torch.manual_seed(0)
+        net, x = _Conditioned(run == "a"), torch.randn(4, 8)
+        _record_step(tmp_path / run, net, torch.optim.SGD(net.parameters(), 0.1), x)
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+    assert first is not None
+    assert first.module is not None
+    assert (first.module.a, first.module.b) == ("first", "first")
 
 
 def test_what_differs_between_two_modules_of_a_step_is_said_of_neither(tmp_path: Path) -> None:
