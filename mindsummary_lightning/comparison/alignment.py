@@ -133,7 +133,7 @@ def whole_distances(a: Side, b: Side) -> dict[tuple[str, str], dict[int, float]]
         if steps.size:
             sizes = [side.count[np.searchsorted(side.steps, steps)] for side in (a.whole[one], b.whole[other])]
             is_other = (nonfinite[0] != nonfinite[1]).any(axis=2)[0] | (sizes[0] != sizes[1])
-            far = np.where(is_other, np.inf, np.nan_to_num(tensor_distances(*tensors)[0]))
+            far = np.where(is_other, np.inf, tensor_distances(*tensors)[0])
             found[one, other] = dict(zip(steps.tolist(), far.tolist(), strict=True))
     return found
 

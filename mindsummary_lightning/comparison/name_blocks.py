@@ -84,7 +84,7 @@ class Blocks:
         pairs: what is paired already.
     """
 
-    def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair] = ()) -> None:
+    def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]) -> None:
         partners = {**dict(_of_pairs(pairs)), **dict(_of_lists(a, b))}
         self._partners: tuple[dict[str, str], ...] = partners, {other: one for one, other in partners.items()}
 

@@ -75,9 +75,8 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
                 free.remove(other)
 
     take(equal_names(sizes_a, sizes_b), "equal")
-    lists = Blocks(a, b)
     for are_meant, trusted in ((is_drawn, _TRUSTED), (_is_moved_constant, _ALL_TRUSTED)):
-        take((pair for pair in _equal_values(*left(), are_meant, trusted) if lists.may_hold(*pair)), "value")
+        take(_equal_values(*left(), are_meant, trusted), "value")
         take(_siblings(*left(), pairs.values()), "sibling")
     blocks = Blocks(a, b, pairs.values())
     for find in (_in_blocks, _between):
@@ -211,7 +210,7 @@ def _equal_values(
     groups: dict[tuple[int, str], tuple[list[TensorName], list[TensorName]]] = {}
     for side, tensors in enumerate((a, b)):
         for tensor in filter(are_meant, tensors):
-            groups.setdefault((tensor.elements, kind_of(tensor.name)[-9:]), ([], []))[side].append(tensor)
+            groups.setdefault((tensor.elements, kind_of(tensor.name)), ([], []))[side].append(tensor)
     pairs, large = [], 0
     for (elements, _), (ones, others) in groups.items():
         if not ones or not others:
@@ -239,7 +238,7 @@ def is_drawn(tensor: TensorName) -> bool:
     if tensor.elements < _LARGE or is_bias(tensor.name) or not tensor.first:
         return False
     low, high, mean = tensor.first
-    return bool(np.isfinite(tensor.first).all() and high - low > _CONSTANT * abs(mean))
+    return bool(high - low > _CONSTANT * abs(mean))
 
 
 def _second(distances: NDArray[np.float64]) -> NDArray[np.float64]:

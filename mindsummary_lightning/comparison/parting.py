@@ -33,7 +33,7 @@ _OTHER_BEGINNING = 2.1  # of the updates: two steps of equal length may point ap
 _EQUAL_UPDATES = 1e-3  # of the updates
 _SHARE, _MOST = 0.01, 0.8  # of the distance of the losses: if most updates agree better, they are not of these losses
 _NEARLY = 4.0  # times the tolerance that rounding in small biases reaches by and by
-_WITNESSES = 2  # later losses
+_WITNESSES = 2  # later steps
 _WALK = 0.1  # of its updates: a tensor that walks freely
 
 
@@ -68,9 +68,8 @@ def wandering_tensors(alignment: Alignment, found: Distances) -> tuple[NDArray[n
         walking[index] = is_bias(alignment.names.pairs[index].a) and _walks(numbers)
     others = (found.tensors > _NEARLY * found.tensor_limits)[alignment.is_weight & ~walking].any(axis=0)
     until = min(parted, np.append(alignment.steps[others], np.inf)[0])
-    witnesses = alignment.loss_steps if found.losses.size else alignment.steps
     first = alignment.steps[far.argmax(axis=1)] if far.size else np.zeros(0)
-    walking &= ((witnesses > first[:, None]) & (witnesses < until)).sum(axis=1) >= _WITNESSES
+    walking &= ((alignment.steps > first[:, None]) & (alignment.steps < until)).sum(axis=1) >= _WITNESSES
     return (np.zeros_like(walking) if walking.all() else walking), until
 
 

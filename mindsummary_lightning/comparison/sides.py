@@ -109,12 +109,10 @@ def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
     rows = []
     for step, _, tensor in reader.tensors(tag):
         _, of = finite_part(tensor.data.astype(np.float64).ravel())
-        known = (of.low, of.high, of.total / of.finite) if of.finite else (np.nan,) * 3
-        rows.append((step, *known, of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count))
-    steps, *numbers = (np.array(column) for column in zip(*rows, strict=True))
-    low, high, mean = (column.astype(np.float64) for column in numbers[:3])
-    counts = (column.astype(np.int64) for column in numbers[3:])
-    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *counts)
+        counts = of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count
+        rows.append((step, of.low, of.high, of.total / max(of.finite, 1), *counts))
+    steps, low, high, mean, *numbers = (np.array(column) for column in zip(*rows, strict=True))
+    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *(x.astype(np.int64) for x in numbers))
 
 
 def magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
