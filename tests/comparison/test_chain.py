@@ -200,7 +200,7 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
 def test_a_right_port_is_the_same_whatever_its_modules_and_weights_are_called(word: str, tmp_path: Path) -> None:
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", replace(PORT, word=word)))
 
-    assert (comparison.verdict, comparison.first_difference) == ("same", None)
+    assert (comparison.verdict, comparison.first_difference, comparison.whole_tensors) == ("same", None, {})
     assert comparison.chain is not None
     assert comparison.chain.steps == [1, 2, 3]
     assert [link.compared for link in comparison.chain.links] == [1, 2, 3, 1, 2, 2]
@@ -556,6 +556,29 @@ def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(seed
     assert first is not None
     assert first.module is not None
     assert (first.step, first.module.a) == (1, "net.dense2")
+
+
+APART: dict[str, tuple[Change, Change, str | None]] = {  # a second run, another one, and where it parts
+    "earlier outputs": (
+        {"hidden": lambda x: x * 1.001, "active": lambda x: x / 1.001},
+        {"out": lambda x: x * 1.001},
+        None,
+    ),
+    "another gradient": ({"gradient0": lambda x: x * 1.2}, {"gradient1": lambda x: x * 1.3}, None),
+    "of another size": ({"last input": lambda x: x[:, ::2]}, {"out": lambda x: x * 1.1}, "forward"),
+    "without modules": ({"no calls": lambda x: x}, {"out": lambda x: x * 1.1}, "forward"),
+}
+
+
+@pytest.mark.parametrize("how", APART)
+def test_what_a_second_run_is_apart_by_holds_for_later_outputs_and_for_all_of_a_link(how: str, tmp_path: Path) -> None:
+    second, other, kind = APART[how]
+    runs = [train(tmp_path / name, ORIGINAL, changes, 1) for name, changes in (("a", {}), ("b", other), ("c", second))]
+
+    first, alone = (compare_runs(runs[0], runs[1], same=same).first_difference for same in (runs[2], None))
+
+    assert alone is not None
+    assert (first and first.kind) == kind
 
 
 @pytest.mark.parametrize(("what", "kind"), [("gradient0", "backward"), ("mean", "update")])

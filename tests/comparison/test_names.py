@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning import carried_weights
+from mindsummary_lightning import SummaryRecord, carried_weights, compare_runs
 from mindsummary_lightning.comparison.name_blocks import TensorName
 from mindsummary_lightning.comparison.names import equal_names, match_names, read_names
 from tests.comparison.naming_worlds import WORLDS, counts
@@ -72,6 +72,28 @@ def test_norms_are_told_by_their_first_updates_where_neither_names_nor_order_say
     assert {pair.a[1:2]: pair.b[1:2] for pair in match_names(a, b).pairs} == {str(at): str(at) for at in range(6)}
 
 
+def test_layers_are_told_by_the_first_step_that_both_runs_recorded(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    tensors = {
+        f"{layer}.{kind}": random.normal(size=n) for layer in "uv" for kind, n in (("weight", 256), ("bias", 16))
+    }
+    for run, begin, names in (("a", 1, {"u": "one", "v": "two"}), ("b", 5, {"v": "x", "u": "y"})):
+        with SummaryRecord(tmp_path / run) as record:
+            for step in range(begin, 9):
+                record.add_value("scalar", "loss/auto", 1.0 / step)
+                for layer, kind in ((layer, kind) for layer in names for kind in ("weight", "bias")):
+                    tensor = (tensors[f"{layer}.{kind}"] * 0.9**step).astype(np.float32)
+                    record.add_value("histogram", f"{names[layer]}.{kind}/auto", tensor)
+                if step == 1:
+                    record.add_value("histogram", "old/auto", np.ones(99, np.float32))
+                record.record(step)
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    assert comparison.by_value == (("one.weight", "y.weight"), ("two.weight", "x.weight"))
+    assert (comparison.verdict, comparison.compared["tensors"], comparison.guessed) == ("same", 4, ())
+
+
 def test_layers_of_other_members_of_equal_lists_are_no_pair() -> None:
     parts = ("in.weight", "out.weight")
     a = [TensorName(f"h.{block}.{part}", 64) for block in range(3) for part in (*parts, f"x{block}.bias")]
@@ -85,9 +107,10 @@ def test_layers_of_other_members_of_equal_lists_are_no_pair() -> None:
 def test_names_are_matched_by_their_order_where_no_number_was_recorded(name: str) -> None:
     world = WORLDS[name]
 
-    match = match_names(*world.sides(values=False))
+    a, b = world.sides(values=False)
 
-    assert {pair.a: pair.b for pair in match.pairs} == world.pairs
+    assert {pair.a: pair.b for pair in match_names(a, b).pairs} == world.pairs
+    assert {pair.b: pair.a for pair in match_names(b, a).pairs} == world.pairs
 
 
 def test_a_fused_weight_is_left_alone() -> None:

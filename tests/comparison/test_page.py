@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import base64
+import io
 import json
 import os
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from mindsummary_lightning import StepRecorder, compare_runs
+from mindsummary_lightning.comparison.name_blocks import Pair
 from mindsummary_lightning.comparison.page import comparison_page
 from tests.cli.command import mindsummary
 from tests.comparison.test_chain import ORIGINAL, PORT, train
@@ -136,6 +141,37 @@ def test_a_module_behind_an_update_that_differs_follows_from_it(tmp_path: Path) 
     page = _page(tmp_path / "a", tmp_path / "b")
     assert "first in the update" in page
     assert re.findall(r'<span class="(\w+)">the network ', page) == ["agrees", "follows"]
+
+
+def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) -> None:
+    runs = write_run(tmp_path / "a"), write_run(tmp_path / "b", lambda step, name, x: x * (1.01 if step > 6 else 1.0))
+    comparison = compare_runs(*runs)
+    assert comparison.first_difference is not None
+    losses, distances = np.ones((2, 2000)), np.full((800, 800), 1e-9)
+    losses[0, [1000, 1001, 1500, 1701]] = np.nan, 5.0, 0.5, np.inf  # the second is drawn of the first two
+    distances[4:6, 554:556], distances[20:22] = [[np.nan, 1e-9], [1e-9, 1.0]], np.nan
+    names = comparison.alignment.names._replace(pairs=tuple(Pair(f"t{at}", f"t{at}", "equal") for at in range(800)))
+    steps = np.arange(1, 801), np.arange(1, 2001)
+    alignment = replace(comparison.alignment, names=names, steps=steps[0], loss_steps=steps[1], losses=losses)
+    page = comparison_page(
+        replace(
+            comparison, alignment=alignment, distances=distances, losses=np.zeros(2000),
+            first_difference=replace(comparison.first_difference, step=401),
+            scalars={f"scalar {at}": 1.0 - at / 100 for at in range(25)},
+        )
+    )  # fmt: skip
+
+    a, b, far = (
+        [float(y) for y in re.findall(r",([0-9.-]+)", points)] for points in re.findall('points="(.*?)"', page)
+    )
+    assert ({*map(len, (a, b, far))}, {*b}, {*far}) == ({900}, {195.6}, {220.0})
+    assert (a.count(0.0), a.count(195.6)) == (1, 899)
+    assert page.index(">5</text>") < page.index(">0.5</text>")
+    assert [text in page for text in ('y1="157.1"', 'x1="575.0"', "scalar 19<", "t8 +1<")] == [True] * 4
+    assert [text in page for text in ("scalar 20<", "t4 +1<")] == [False] * 2
+    picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(re.findall('png;base64,(.*?)"', page)[0]))))
+    assert [tuple(place) for place in np.argwhere((picture == [190, 40, 60]).all(axis=2))] == [(2, 277)]
+    assert {*np.nonzero((picture == 128).all(axis=2))[0]} == {10}
 
 
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:

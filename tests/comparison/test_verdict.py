@@ -122,9 +122,22 @@ def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(
     other = write_run(tmp_path / "b")
     for directory, size, rate, data in ((run, 8, 0.1, "digits"), (other, 16, np.float32(0.1), "letters")):
         with SummaryRecord(directory) as record:
-            train = TrainInfo(batch_size=size, epoch=3, learning_rate=size / 80, loss=float(size))
+            own = {"model_path": data, "model_size": size, "train_dataset_path": data}  # of the machine, or results
+            train = TrainInfo(batch_size=size, epoch=3, learning_rate=size / 80, loss=float(size), **own)
             record.add_value("train_lineage", "train_lineage", train)
-            info = {"dataset": {"name": data}, "rate": float(rate), "status": data, data: 1, "width": 4}
+            info = {
+                "dataset": {"name": data},
+                "rate": float(rate),
+                "status": data,
+                data: 1,
+                "width": 4,
+                "batch_size": 4,
+            }
+            info |= {
+                "final_learning_rate": size / 9,
+                "depth": 3 if size == 8 else "deep",
+                "decay": 0.5 if size == 8 else "no",
+            }
             record.add_value("custom_lineage_data", "info", info)
             record.add_value("scalar", "accuracy", size / 4)
             record.add_value("scalar", "nothing", 0.0)
@@ -132,10 +145,13 @@ def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(
 
     comparison = compare_runs(run, other)
 
+    assert comparison.to_dict()["settings"]["batch_size"] == {"a": 8, "b": 16}
     assert comparison.settings == {
         "batch_size": (8, 16),
         "learning_rate": (0.1, 0.2),
         "dataset/name": ("digits", "letters"),
+        "depth": (3, "deep"),
+        "decay": (0.5, "no"),
     }
     assert comparison.scalars == {"accuracy": 0.5, "nothing": 0.0}
 
@@ -217,7 +233,7 @@ def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
 
-    assert comparison.verdict == "same"
+    assert (comparison.verdict, comparison.whole_tensors) == ("same", {})
     assert [hint.text for hint in comparison.hints] == [
         "the gradient of last.weight is not finite at step 30, the first in a",
         "the gradient of row 2 is not finite at step 30, the first in b",
@@ -294,7 +310,7 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     def walk(step: int, name: str, tensor: np.ndarray, other: float = 0.0) -> np.ndarray:
         if name == "fc.bias":
             return tensor + 0.02 * np.sin(7.0 * step)
-        return tensor * (1 + other) if name == "out.weight" and step > 3 else tensor
+        return tensor * (1 + other) if name == "out.weight" and step > 2 else tensor
 
     comparison = compare_runs(run, write_run(tmp_path / "b", walk))
     beside = compare_runs(run, write_run(tmp_path / "e", lambda *given: walk(*given, other=5e-6)))
@@ -306,12 +322,24 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     assert comparison.hints[0].numbers["tensor"] == "fc.bias"
     assert beside.first_difference is not None
     assert (beside.first_difference.step, [tensor.a for tensor in beside.first_difference.tensors]) == (
-        4,
+        3,
         ["out.weight"],
     )
     assert parted.first_difference is not None
     assert (parted.first_difference.step, parted.first_difference.tensors[0].a) == (1, "fc.bias")
     assert [hint.rule for hint in still.hints] == ["unchanged"]
+
+
+@pytest.mark.parametrize("other", ["fc.bias", "out.weight"])
+def test_a_gradient_neither_walks_nor_ends_a_walk(other: str, tmp_path: Path) -> None:
+    def walk(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor + 0.02 * np.sin(7.0 * step) * (name in ("fc.bias", other))
+
+    names = {other: f"{other}.gradient"}
+    comparison = compare_runs(write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", walk, names=names))
+
+    assert comparison.verdict == "same"
+    assert [hint.numbers["tensor"] for hint in comparison.hints] == ["fc.bias"] * (other != "fc.bias")
 
 
 @pytest.mark.parametrize(
@@ -348,6 +376,25 @@ def test_behind_losses_of_other_parts_of_a_batch_a_difference_of_tensors_is_foun
 
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.hints[0].rule) == (8, "losses_apart")
+
+
+def test_a_first_loss_alone_that_is_another_is_a_difference(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b", lambda step, name, x: x * (1 + 1e-7), lambda step: 1.0 / step + 0.1 * (step == 1))
+
+    first = compare_runs(run, other).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (1, "forward")
+
+
+@pytest.mark.parametrize(("begin", "verdict"), [(3, "same"), (2, "different")])
+def test_what_a_second_run_was_apart_by_counts_from_the_step_before_to_the_last(
+    begin: int, verdict: str, run: Path, tmp_path: Path
+) -> None:
+    again = write_run(tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * (step == 4)))
+    other = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1 + 2e-4 * (step >= begin)))
+
+    assert compare_runs(run, other, same=again).verdict == verdict
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])

@@ -34,7 +34,7 @@ def _write(
 def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     a = _write(tmp_path / "a")
 
-    same = compare_runs(a, _write(tmp_path / "same"))
+    same = compare_runs(a, _write(tmp_path / "same", tag="net.logits/auto"))
     other = compare_runs(a, _write(tmp_path / "other", different_from=5))
 
     assert (same.verdict, same.whole_tensors) == ("same", {"logits": 0.0})
@@ -93,6 +93,31 @@ def test_rounding_in_a_tensor_is_no_difference_and_is_stated(tmp_path: Path) -> 
 
     assert comparison.verdict == "same"
     assert comparison.whole_tensors["logits"] == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_of_tensors_recorded_whole_the_farthest_at_the_first_step_come_first(tmp_path: Path) -> None:
+    for run, factor in (("a", 0.0), ("b", 1.0)):
+        with SummaryRecord(tmp_path / run) as record:
+            for step in range(1, 9):
+                record.add_value("scalar", "loss", 1.0 / step)
+                for tag, begin, far in (("logits", 5, 0.02), ("scores", 5, 0.1), ("late", 7, 0.5)):
+                    if tag != "late" or step > 5:
+                        values = np.linspace(-1, 1, 50, dtype=np.float32) * (1 + factor * far * (step == begin))
+                        record.add_value("tensor", tag, values)
+                record.record(step)
+
+    for tolerance, step, after, tensors in (
+        (None, 5, 4, ["scores", "logits"]),
+        (0.05, 5, 4, ["scores"]),
+        (0.2, 7, 6, ["late"]),
+        (0.4, None, None, None),
+    ):
+        comparison = compare_runs(tmp_path / "a", tmp_path / "b", tolerance=tolerance)
+        first = comparison.first_difference
+        assert [*comparison.whole_tensors] == ["late", "scores", "logits"]
+        assert comparison.whole_tensors["late"] == pytest.approx(1 / 3)
+        found = first and (first.step, first.after, [tensor.a for tensor in first.tensors])
+        assert found == (step and (step, after, tensors))
 
 
 def test_weights_decide_before_a_tensor_that_a_script_recorded() -> None:
