@@ -168,7 +168,7 @@ class _Compared:
     @cached_property
     def _order_counts(self) -> bool:
         """Whether tensors whose elements stand in another order are apart: loss or gradients are, too."""
-        pairs = self.loss + self._rows_of("gradients")
+        pairs = self.loss + [rows for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
         return not pairs or any(self.calls.distance(*pair) > _GRADIENT * self.limit for pair in pairs)
 
     def _data_pairs(self) -> list[RowPlaces]:
@@ -272,12 +272,13 @@ class _Compared:
     def _backward(self) -> Part | None:
         if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):
             return None
-        # One factor in all gradients is a clipped norm, or a scale: what it does not explain is the difference.
-        sizes = ((self.a.values[x, RMS], self.b.values[y, RMS]) for x, y in self._rows_of("gradients"))
-        factors = [there / here for here, there in sizes if min(here, there) > 0]
-        rest = self._gradients_apart(float(np.median(factors or 1)))
-        if rest:
-            return Part(self.step, "backward", apart if len(rest) > len(apart) / 2 else rest, settings=self._counts)
+        # One factor in all, or in the nearest, is a clipped norm or a scale: what it does not explain is what differs.
+        sizes = ((self.a.values[x, RMS], self.b.values[y, RMS], self.a.rows[x]) for x, y in self._rows_of("gradients"))
+        factors = {row: float(there / here) for here, there, row in sizes if min(here, there) > 0}
+        likely = {float(np.median([*factors.values()] or 1)), *[factors[x.a] for x in apart if x.a in factors][:1]}
+        rests = map(self._gradients_apart, likely)
+        if rest := min([apart, *(x for x in rests if len(x) < max(1, len(apart) - 2) and {*x} <= {*apart})], key=len):
+            return Part(self.step, "backward", rest, settings=self._counts)
         one, other = (
             [float(np.sqrt(np.nansum(step.values[rows, RMS] ** 2 * step.values[rows, ELEMENTS])))]
             for step, rows in ((self.a, [*self.gradients[0].values()]), (self.b, [*self.gradients[1].values()]))

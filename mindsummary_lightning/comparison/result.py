@@ -176,8 +176,7 @@ def _both(values: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, dict[str, 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
     """The lines of the text."""
     compared = comparison.compared
-    for side, path in (("a", comparison.a), ("b", comparison.b)):
-        yield f"{side}: {path}"
+    yield from (f"a: {comparison.a}", f"b: {comparison.b}")
     tag = comparison.alignment.loss_tag
     loss = f"the loss ({tag}) at {counted(compared['losses'], 'step')}" if tag else "no loss"
     yield f"compared: {counted(compared['steps'], 'step')}, {loss}, {counted(compared['tensors'], 'tensor')}"
@@ -195,13 +194,11 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield f"paired {how} (--map decides): {listed(pairs, LISTED)}"
     if comparison.settings:
         yield SETTINGS
-        for name, (one, other) in comparison.settings.items():
-            yield f"  {name}: {one} | {other}"
+        yield from (f"  {name}: {one} | {other}" for name, (one, other) in comparison.settings.items())
     yield comparison.sentence
     first = comparison.first_difference
     if first is not None and (comparison.chain is None or comparison.chain.part is None):
-        for tensor in first.tensors[:LISTED]:
-            yield f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}"
+        yield from (f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}" for tensor in first.tensors[:LISTED])
         if len(first.tensors) > LISTED:
             yield f"  and {len(first.tensors) - LISTED} more"
     if comparison.chain is not None:
@@ -209,5 +206,4 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     for name, value in comparison.trend.items():
         if value is not None:
             yield f"  {name.replace('_', ' ')}: {value:.4g}"
-    for hint in comparison.hints:
-        yield f"- {hint.text}"
+    yield from (f"- {hint.text}" for hint in comparison.hints)
