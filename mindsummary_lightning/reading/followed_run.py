@@ -81,14 +81,12 @@ class FollowedRun:
             states = {name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in stats.items()}
             if states and states == self._states:
                 return False
-            self._states = {}
             names = read_order(name for name in stats if is_summary_name(name))
             known = {os.path.basename(file.path): file for file in self._files}
             if any(name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()):
                 known = {}
                 self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
                 self._has_news = True
-            self._has_news |= len(names) > len(known)
             self._files = [known.get(name) or self._file(name) for name in names]
             unread = [
                 name for name, file in zip(names, self._files, strict=True) if not self._read_file(file, stats[name])

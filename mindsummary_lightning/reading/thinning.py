@@ -41,7 +41,7 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
 
     Args:
         values: shape ``(n,)``; NaN and infinities are allowed.
-        max_points: most points to choose, at least 7.
+        max_points: most points to choose, at least 10.
 
     Returns:
         Ascending indices, ``min(n, max_points)`` of them: the first, the last, single finite values far from their
@@ -51,7 +51,7 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
     if is_finite.all():
         return _representative(values, max_points)
     finite, others = np.flatnonzero(is_finite), np.flatnonzero(~is_finite)
-    share = max(min(max(2, max_points // 10), others.size), max_points - finite.size)
+    share = max(min(max_points // 10, others.size), max_points - finite.size)
     chosen = finite[_representative(values[finite], max_points - share)]
     return np.sort(np.concatenate([chosen, others[every_nth(others.size, share)]]))
 

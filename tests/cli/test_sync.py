@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.cli import sync as module
-from mindsummary_lightning.remote.run_copies import Store
+from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_summary
 from tests.remote.stores import Clock
@@ -69,6 +69,7 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     [
         (("runs", "link/far", "--follow"), 2, "link/far is in runs: its copies would be copied"),
         (("link", "runs", "--follow"), 2, "runs is in link: its copies would be copied"),
+        (("nothing", "far"), 1, "no run in nothing: nothing was sent"),
         (("runs", "far", "--verify", "--follow"), 2, "--verify reads once, without --follow"),
         (("runs", "far", "--follow", "--every", "nan"), 2, "--every takes a number of seconds"),
         (("runs", "http://me:pw@host/runs"), 1, "http://***@host/runs: its driver does not tell when a file was"),
@@ -117,6 +118,7 @@ def test_what_cannot_be_listed_is_named_without_secrets_and_is_not_called_empty(
 
     answer = mindsummary(capsys, "sync", address, tmp_path / "far")
 
+    assert not RunCopies(Store(address), Store(str(tmp_path / "far"))).send()
     assert (answer.code, "500 for memory://***@" in answer.err) == (1, True)
     assert "no run" not in answer.err
 
@@ -135,13 +137,16 @@ def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
 class _Copies:
     """Copies whose rounds a test has written down: an exception, or whether the source has changed."""
 
-    def __init__(self, clock: Clock, *rounds: Any, silence_s: float = 60.0, stops_at: float = 1e9) -> None:
+    def __init__(
+        self, clock: Clock, *rounds: Any, silence_s: float = 60.0, stops_at: float = 1e9, takes_s: float = 0.0
+    ) -> None:
         self.clock, self.rounds, self.times, self.stops_at = clock, list(rounds), [], stops_at
         self.problems: dict[str, Exception] = {}
-        self._silence_s = silence_s
+        self._silence_s, self._takes_s = silence_s, takes_s
 
     def send(self) -> bool:
         self.times.append(self.clock.now)
+        self.clock.sleep(self._takes_s)
         answer = self.rounds.pop(0) if self.rounds else False
         self.problems = {"run": answer} if isinstance(answer, Exception) else {}
         return answer is True
@@ -215,3 +220,5 @@ def test_a_request_to_stop_is_followed_by_one_last_round_at_once(clock: Clock) -
 
     assert 40 <= times[-1] <= 40.5
     assert times[-2] < 40
+    clock.now = 0
+    assert _times(_Copies(clock, stops_at=1, takes_s=2), 30.0) == [0, 2]

@@ -167,8 +167,11 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path, caplog: pytest.LogCa
 
 def test_what_was_read_before_a_disk_failed_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class FailingScanner(RecordScanner):
+        delivers = True
+
         def batches(self) -> Iterator[list[bytes]]:
-            yield from super().batches()
+            if self.delivers:
+                yield from super().batches()
             raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)
 
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
@@ -179,6 +182,17 @@ def test_what_was_read_before_a_disk_failed_is_listed(tmp_path: Path, monkeypatc
 
     assert found.refresh()
     assert found.tags()["scalar"] == ["x", "y"]
+    other = followed(tmp_path)
+    FailingScanner.delivers = False
+    with open(path, "ab") as file:
+        file.write(values_at(1, {"z": 2.0}))
+    assert not found.refresh()
+    monkeypatch.undo()
+    assert found.refresh()  # it is tried again
+    assert found.tags()["scalar"] == ["x", "y", "z"]
+    path.unlink()
+    assert other.refresh()
+    assert other.tags()["scalar"] == []
 
 
 def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -> None:
@@ -187,9 +201,10 @@ def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -
     found = followed(tmp_path)
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1], False)
 
-    with open(path, "ab") as file:
-        file.write(last[-3:])
-    found.refresh()
+    for part, is_news in ((last[-3:-1], False), (last[-1:], True)):
+        with open(path, "ab") as file:
+            file.write(part)
+        assert found.refresh() is is_news
 
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2], True)
 
@@ -200,8 +215,10 @@ def test_an_interrupted_file_is_whole_again_with_the_one_that_resumes_it(tmp_pat
     (tmp_path / "events.out.events.summary.300.0.h_MS").touch()
 
     assert followed(tmp_path).is_complete
-    write_summary(tmp_path, [values_at(2, {"x": 2.0})[:-3]], 250)
-    assert not followed(tmp_path).is_complete
+    torn = write_summary(tmp_path, [values_at(2, {"x": 2.0})[:-3]], 250)
+    for size in (torn.stat().st_size, 5):
+        os.truncate(torn, size)
+        assert not followed(tmp_path).is_complete
 
 
 def test_samples_are_located_with_their_size_and_read_from_the_file(tmp_path: Path) -> None:
@@ -223,13 +240,14 @@ def test_samples_are_located_with_their_size_and_read_from_the_file(tmp_path: Pa
 def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path: Path) -> None:
     for second in (100, 200):
         write_summary(tmp_path, [record(Event(float(second), 0, Graph((GraphNode("1", "ReLU"),))))], second)
-    (tmp_path / "b.pb").write_bytes(b"model")
-    (tmp_path / "a.pb").write_bytes(b"model")
     (tmp_path / "empty.pb").touch()
-    for name in ("a.pb", "b.pb"):
+    found = followed(tmp_path)
+    for name in ("b.pb", "a.pb"):
+        (tmp_path / name).write_bytes(b"model")
         os.utime(tmp_path / name, (1, 1))
 
-    graphs = followed(tmp_path).graphs()
+    assert found.refresh()
+    graphs = found.graphs()
 
     assert [(graph.name, graph.is_model) for graph in graphs] == [
         ("events.out.events.summary.200.0.h_MS", False),
@@ -299,6 +317,12 @@ def test_results_are_cached_for_a_limited_number_of_keys(tmp_path: Path) -> None
 
     assert found.cached(4999, lambda: "second") == "first"
     assert found.cached(0, lambda: "second") == "second"
+    for number in range(20):
+        found.cached("again", lambda: np.zeros(1 << 18), number)
+    assert found.cached(0, lambda: "third") == "second"
+    for number in range(20):
+        found.cached(("large", number), lambda: np.zeros(1 << 18))
+    assert found.nbytes < 1 << 25
 
 
 def test_a_run_behind_a_torn_record_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
+from tests.reading.runs import histogram, values_at, write_summary
 
 
 def _write(directory: Path, steps: int, tags: int, rare: int = 0) -> list[str]:
@@ -40,6 +41,13 @@ def test_many_histograms_of_a_step_are_read_as_few_are(rare: int, tmp_path: Path
         assert [sample.step for sample in samples] == found[name].steps.tolist() == steps
         np.testing.assert_allclose(found[name].mean, [100 * step + index for step in steps], atol=1.0)
         assert samples[-1].value.max == found[name].maximum[-1]
+
+
+def test_of_two_histograms_of_one_step_the_later_one_counts(tmp_path: Path) -> None:
+    alone, many = {"w7": histogram(2)}, {f"w{index}": histogram(3) for index in range(20)}
+    write_summary(tmp_path, [values_at(step, values) for step in (1, 2) for values in (alone, many)[:: 2 * step - 3]])
+
+    assert [sample.value.count for sample in SummaryReader(tmp_path).histograms("w7")] == [2, 3]
 
 
 def test_a_run_that_grows_is_read_on(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:
     assert thinned(values).size == 5_000
 
 
-@given(arrays(np.float32, st.integers(0, 400)), st.integers(7, 60))
+@given(arrays(np.float32, st.integers(0, 400)), st.integers(10, 60))
 def test_a_thinned_curve_is_full_and_keeps_its_ends_and_that_values_are_missing(
     values: np.ndarray, max_points: int
 ) -> None:

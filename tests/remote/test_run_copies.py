@@ -47,7 +47,8 @@ def run(tmp_path: Path) -> Path:
     """A run with a file of every kind, in a directory of runs."""
     run = tmp_path / "runs" / "digits" / "version_0"
     _record(run, max_file_size=300)
-    for name in ("hparams.yaml", "ckpt_dir/net_1_step.ckpt", "ckpt_dir/train_metadata.json", "export_1/tensor/a_1.npy"):
+    exported = ("export_1/tensor/a_1.npy", "export_1/tensor/shortened_names.txt")
+    for name in ("hparams.yaml", "ckpt_dir/net_1_step.ckpt", "ckpt_dir/train_metadata.json", *exported):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(name)
     return run
@@ -107,8 +108,7 @@ def test_a_file_that_grows_while_it_is_sent_is_known_again(
         return opened(self, name, size)
 
     monkeypatch.setattr(Store, "opened", opened_and_grown)
-    _sent(run, far)
-
+    assert _sent(run, far).sent == sum(map(len, _files(run).values()))
     assert not _sent(run, far).problems
     with Store(far).opened("hparams.yaml", 0) as copy:
         assert copy.read() == path.read_bytes()
@@ -167,6 +167,8 @@ def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Pat
     for name in ("checkpoints/last.ckpt", ".damaged/old", ".mindsummary-1-00000000.tmp"):
         (run / name).parent.mkdir(exist_ok=True)
         (run / name).write_text("not of the run")
+    (run / "program.bin").touch()
+    os.truncate(run / "program.bin", (16 << 20) + 1)
     (tmp_path / "runs" / "notes.txt").write_text("beside it")
     (run / "link").symlink_to(tmp_path)
     os.mkfifo(run / "events.out.events.summary.9.0.host_MS")
@@ -177,6 +179,7 @@ def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Pat
 
 
 def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tmp_path: Path) -> None:
+    (run / f"a.{summary_paths(run)[0].name}").touch()
     first, *_ = ordered = summary_paths(run)
     (tmp_path / "far" / first.name).mkdir(parents=True)
 
@@ -184,7 +187,8 @@ def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tm
 
     (names,) = copies.runs.values()
     assert names[: len(ordered)] == [path.name for path in ordered]
-    assert names[-1] == "ckpt_dir/train_metadata.json"  # behind what it lists
+    lists = ["export_1/tensor/shortened_names.txt", "ckpt_dir/train_metadata.json"]
+    assert names[-2:] == lists  # behind what they list
     assert list(copies.problems) == [first.name]
     assert not [path for path in summary_paths(tmp_path / "far") if path.is_file()]
     assert copies.missing == sum(map(len, _files(run).values()))

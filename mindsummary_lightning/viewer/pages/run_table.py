@@ -153,7 +153,7 @@ def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str
             times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in files}
     except OSError:  # it vanished since it was listed
         return {}
-    written = max((times[name] for name in times if name not in listed.lineage_names), default=0.0)
+    written = max(times.values(), default=0.0)
     ended = max((times[name] for name in times if name in listed.lineage_names), default=0.0)
     known = table.curves.get(listed.train_id)
     if known is None or known[0] != written:
@@ -167,7 +167,7 @@ def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str
     # A landscape is written after the end of the run that it belongs to; scalars are not.
     has_ended = row is not None and "status" in row[2] and facts["recorded"] <= ended
     is_growing = not has_ended and time.time() - written < _GROWING_S
-    return {**facts, "scalars": scalars, "written": max(written, ended), "is_growing": is_growing}
+    return {**facts, "scalars": scalars, "written": written, "is_growing": is_growing}
 
 
 def _read(run: FollowedRun) -> dict[str, Any]:

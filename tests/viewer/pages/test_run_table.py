@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import itertools
 import json
 import math
@@ -92,9 +93,14 @@ def test_the_rows_are_made_again_only_if_a_run_changed(tmp_path: Path) -> None:
     now = 2.0
     assert ask(runs, "run-table") is first
 
-    write_lineage(tmp_path / "b", [TrainInfo(network="ResNet", learning_rate=0.5)], 1700000001)
+    write_lineage(tmp_path / "b", [TrainInfo(network="ResNet", learning_rate=0.5)])
     now = 4.0
     assert "ResNet" in ask(runs, "run-table")["columns"]["network"]
+
+    write_summary(tmp_path / "a", [values_at(100, {"loss": 0.0})])
+    os.utime(next((tmp_path / "a").glob("*_MS")), (1, 1))
+    now = 6.0
+    assert 1.0 in ask(runs, "run-table")["written"]
 
 
 def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +132,22 @@ def test_a_row_keeps_what_it_said_until_its_news_are_read(tmp_path: Path, monkey
     assert (half["unread"], whole["unread"]) == (1, 0)
     assert sorted(half["columns"]["network"]) == ["LeNet", "ResNet"]
     assert (before["same"]["network"], whole["same"]["network"]) == ("LeNet", "ResNet")
+
+
+def test_lineage_that_is_read_before_a_page_asks_is_in_its_first_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_table, "TOGETHER", 1)
+    monkeypatch.setattr(run_table, "SETTLED_S", 0.0)
+    runs = _two_runs(tmp_path)
+    ticks = itertools.count(0.0, 10.0)
+    runs.clock = lambda: next(ticks)
+
+    run_table.read_lineage(runs)
+    gc.unfreeze()
+
+    assert gc.isenabled()
+    assert ask(runs, "run-table")["unread"] == 0
 
 
 def test_as_many_curves_are_given_as_can_be_read_in_a_second(tmp_path: Path) -> None:
@@ -185,7 +207,7 @@ def test_of_scalars_that_are_asked_for_the_last_least_and_greatest_finite_value_
 @pytest.mark.parametrize(
     ("tags", "chosen"),
     [
-        (["train_loss_step", "train_loss_epoch", "a_loss"], "train_loss_epoch"),
+        (["train_loss_step", "loss/auto", "train_loss", "a_loss"], "train_loss"),
         (["a/generator_loss", "b/LOSS", "x"], "b/LOSS"),
         (["accuracy"], None),
     ],
@@ -250,7 +272,9 @@ def test_a_run_whose_lineage_says_no_end_grows_while_it_is_written(tmp_path: Pat
 
 def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path) -> None:
     runs = _two_runs(tmp_path)
-    write_summary(tmp_path / "c", [values_at(1, {"loss": 1.0})])
+    for name in "cd":
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    write_lineage(tmp_path / "d", [TrainInfo(), RunInfo({"status": "interrupted"})])
     ask(runs, "run-table")
     now = time.time()
     for path in (*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()):
@@ -262,9 +286,9 @@ def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path)
                 resumed.write(values_at(200, {"loss": 1.0}, now))
         os.utime(summary, (now, now))
 
-    curves = _curves(runs, "./a", "./b", "./c")
+    growing = [curve["is_growing"] for curve in _curves(runs, "./a", "./b", "./c", "./d").values()]
 
-    assert {name: curve["is_growing"] for name, curve in curves.items()} == {"./a": False, "./b": True, "./c": True}
+    assert growing == [False, True, True, False]
 
 
 def test_other_files_beside_a_run_that_has_ended_do_not_make_it_grow(tmp_path: Path) -> None:
@@ -311,11 +335,17 @@ def test_a_loss_that_is_no_longer_a_number_is_said(tmp_path: Path) -> None:
 
 
 def test_a_setting_named_status_is_a_column_beside_how_the_run_ended(tmp_path: Path) -> None:
-    write_lineage(tmp_path, [TrainInfo(loss=1.0), UserDefinedInfo({"status": "a"}), RunInfo({"status": "success"})])
+    settings = UserDefinedInfo({"status": "a", "precision": "mine", "loss": 1.0})
+    write_lineage(tmp_path, [TrainInfo(loss=1.0), settings, RunInfo({"status": "success", "precision": "16"})])
 
     columns = ask(LoadedRuns(str(tmp_path)), "run-table")["columns"]
 
     assert (columns["status"], columns["user_defined/status"]) == (["success"], ["a"])
+    assert (columns["loss"], columns["user_defined/precision"], "user_defined/loss" in columns) == (
+        [1],
+        ["mine"],
+        False,
+    )
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"train_ids": 1}'])
