@@ -76,8 +76,8 @@ def link_rows(chain: Chain, limit: float) -> Iterator[tuple[str, int, int, int, 
         far = "-" if link.distance is None else f"{link.distance:.1e}"
         name = {"forward": "modules"}.get(link.name, link.name)
         mark = "differs first" if link.name == at else mark and "follows from it"
-        is_said = link.name == at or ((link.distance or 0) > limit and name != "weights")
-        yield name, link.compared, *link.alone, far, mark if is_said else ""
+        said = "differs, too" if mark and link.name == "weights" != at else mark
+        yield name, link.compared, *link.alone, far, said if link.name == at or (link.distance or 0) > limit else ""
 
 
 def lines(chain: Chain, limit: float) -> Iterator[str]:

@@ -76,8 +76,7 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         if distances.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
             yield _distance_curve(legend, np.arange(distances.size), distances, limit, say("call"))
-    for hint in comparison.hints:
-        yield f"<p>{say(hint.text)}</p>"
+    yield from (f"<p>{say(hint.text)}</p>" for hint in comparison.hints)
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
     yield _table(say("Tensors of one run only"), (say("run"), say("tensor")), unmatched)
     yield _table(say("Paired by their first numbers"), ("a", "b"), comparison.by_value)

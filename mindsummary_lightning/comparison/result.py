@@ -203,7 +203,6 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield f"  and {len(first.tensors) - LISTED} more"
     if comparison.chain is not None:
         yield from lines(comparison.chain, comparison.tolerance.row)
-    for name, value in comparison.trend.items():
-        if value is not None:
-            yield f"  {name.replace('_', ' ')}: {value:.4g}"
+    trend = ((name.replace("_", " "), value) for name, value in comparison.trend.items() if value is not None)
+    yield from (f"  {name}: {value:.4g}" for name, value in trend)
     yield from (f"- {hint.text}" for hint in comparison.hints)

@@ -39,6 +39,7 @@ from mindsummary_lightning.values.text import Phrase, listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
 _COMPARABLE = 1e-2  # median distance of tensors, without a loss
+_LATE = "Step {}, the first whose chain both have, begins with other weights; whether by rounding is not to be seen."
 
 
 def compare_runs(
@@ -86,13 +87,12 @@ def compare_runs(
     beginning = beginning_of(alignment)
     chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
     mode = "exact" if chain else _mode(alignment, found, beginning)
-    compared, counting, shown, apart, walking = alignment, found, found, None, {}
+    compared, shown, apart, walking = alignment, found, None, {}
     first: FirstDifference | None = None
     verdict: Verdict = "different" if mode else "not_comparable"
     sentence = "" if mode == "exact" else _without_steps(alignment, found, beginning)
     whole = whole_distances(*sides)
-    if chain is not None:
-        counting = _followed(found, alignment, chain)
+    counting = _followed(found, alignment, chain) if chain else found
     if mode == "exact":
         apart = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
         if apart is not None:
@@ -108,6 +108,9 @@ def compare_runs(
             first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
+        tables_of = [{*side.modules.steps.tolist()} if side.modules else set() for side in sides]
+        if not (sentence or chain) and (common := tables_of[0] & tables_of[1]):
+            sentence = Phrase(_LATE, min(common))
         verdict = "different" if first else "undecided" if sentence else "same"
     paired = chain.calls.weights if chain else {}
     unmatched = {

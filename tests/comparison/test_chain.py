@@ -163,6 +163,7 @@ MISTAKES: dict[str, tuple[Change, str, str]] = {
         "data",
         "0",
     ),
+    "a batch, and a weight": ({"batch": lambda x: x * 1.1, "weights0": lambda x: x + 0.01}, "data", "0"),
     "a layer": ({"hidden": lambda x: x * (1 + 1e-5)}, "forward", "net.dense1 = body.0"),
     "an activation": ({"active": lambda x: x + 0.01}, "forward", "net.relu = body"),
     "the last layer": ({"out": lambda x: x[::-1].copy()}, "forward", "net.dense2 = body.2"),
@@ -189,6 +190,7 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert comparison.sentence.startswith("The runs differ from step 1 on, first ")
     followed = [line.split() for line in str(comparison).splitlines() if line.endswith("follows from it")]
     assert all(float(words[-4]) > 1e-6 and words[0] != "weights" for words in followed)
+    assert ("differs, too" in str(comparison)) == (mistake == "a batch, and a weight")
     is_frozen = "frozen1" in changes
     assert (
         "that of net.dense2.weight = body.2.weight gets to the optimizer in one run alone." in comparison.sentence
@@ -409,18 +411,20 @@ def test_without_outputs_a_loss_that_follows_from_weights_is_no_forward_pass(tmp
 
 
 def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path: Path) -> None:
-    for run, rate in (("a", 0.1), ("b", 0.2)):
+    for run, rate in (("a", 0.1), ("b", 0.2), ("nearly a", 0.1001)):
         torch.manual_seed(0)
         net, recorder = torch.nn.Linear(8, 8), StepRecorder(tmp_path / run, (2,))
         optimizer = torch.optim.SGD(net.parameters(), rate)
         for x in torch.ones(2, 4, 8):
             with recorder.step(net, optimizer, x) as loss_is:
-                loss_is(loss := net(x).square().mean())
+                loss_is(loss := net(x).square().mean() + 100)
                 loss.backward()
                 optimizer.step()
 
-    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    comparison, near = (compare_runs(tmp_path / "a", tmp_path / run) for run in ("b", "nearly a"))
     assert (comparison.chain, comparison.first_difference) == (None, None)
+    assert (near.chain, near.first_difference, near.verdict) == (None, None, "undecided")
+    assert near.sentence.startswith("Step 2, the first whose chain both have, begins with other weights; ")
 
 
 def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -> None:
