@@ -75,7 +75,7 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
                 free.remove(other)
 
     take(equal_names(sizes_a, sizes_b), "equal")
-    for are_meant, trusted in ((is_drawn, _TRUSTED), (_is_moved_constant, _ALL_TRUSTED)):
+    for are_meant, trusted in ((is_drawn, _TRUSTED), (_has_numbers, _ALL_TRUSTED)):
         take(_equal_values(*left(), are_meant, trusted), "value")
         take(_siblings(*left(), pairs.values()), "sibling")
     blocks = Blocks(a, b, pairs.values())
@@ -228,9 +228,9 @@ def _equal_values(
     return pairs if len(pairs) >= trusted * large else []
 
 
-def _is_moved_constant(tensor: TensorName) -> bool:
-    """Whether a tensor may have begun as a constant, and has been updated: runs of equal updates show it."""
-    return bool(tensor.first) and not is_drawn(tensor) and bool(np.isfinite(tensor.first).all())
+def _has_numbers(tensor: TensorName) -> bool:
+    """Whether numbers may tell a tensor that was not drawn, or not clearly: runs of equal updates show it."""
+    return bool(tensor.first) and bool(np.isfinite(tensor.first).all())
 
 
 def is_drawn(tensor: TensorName) -> bool:

@@ -68,8 +68,17 @@ def test_norms_are_told_by_their_first_updates_where_neither_names_nor_order_say
     firsts = np.random.default_rng(3).normal(1.0, 1e-3, (6, 3))
     a = [TensorName(f"n{at}.weight", 32, tuple(first)) for at, first in enumerate(firsts)]
     b = [TensorName(f"m{at}.gamma", 32, tuple(firsts[at])) for at in (3, 1, 5, 0, 2, 4)]
+    bad = TensorName("n6.weight", 32, (np.nan,) * 3), TensorName("m6.gamma", 32, (np.nan,) * 3)
 
-    assert {pair.a[1:2]: pair.b[1:2] for pair in match_names(a, b).pairs} == {str(at): str(at) for at in range(6)}
+    pairs = match_names([bad[0], *a], [*b, bad[1]]).pairs
+    assert {pair.a[1:2]: pair.b[1:2] for pair in pairs} == {str(at): str(at) for at in range(6)}
+
+
+def test_a_layer_between_two_that_are_equally_near_is_left_alone() -> None:
+    numbers = {"u": (-1.0, 1.0, 0.0), "x": (-1.0001, 1.0, 0.0), "y": (-1.0, 1.0001, 0.0)}
+    u, x, y = (TensorName(f"{name}.weight", 256, first) for name, first in numbers.items())
+
+    assert (match_names([u], [x, y]).pairs, match_names([x, y], [u]).pairs) == ((), ())
 
 
 def test_layers_are_told_by_the_first_step_that_both_runs_recorded(tmp_path: Path) -> None:

@@ -109,35 +109,31 @@ def test_the_tolerance_decides_what_is_a_difference(run: Path, tmp_path: Path) -
     ]
 
 
-def test_the_weaker_precision_of_both_runs_sets_the_tolerance(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("stated", "name"), [("bf16-mixed", "bfloat16"), ("16-true", "float16"), (32, "float32")])
+def test_the_weaker_precision_of_both_runs_sets_the_tolerance(
+    stated: Any, name: str, run: Path, tmp_path: Path
+) -> None:
     other = write_run(tmp_path / "b")
     with SummaryRecord(other) as record:
-        record.add_value("custom_lineage_data", "info", {"precision": "bf16-mixed"})
+        record.add_value("custom_lineage_data", "info", {"precision": stated})
         record.record(99)
 
-    assert compare_runs(run, other).tolerance.name == "bfloat16"
+    assert compare_runs(run, other).tolerance.name == name
 
 
 def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(run: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "b")
-    for directory, size, rate, data in ((run, 8, 0.1, "digits"), (other, 16, np.float32(0.1), "letters")):
+    for directory, size, data, rate, depth, beta, decay in (
+        (run, 8, "digits", 0.1, 3, 0.5, 0.5),
+        (other, 16, "letters", float(np.float32(0.1)), "deep", "0.5", "no"),
+    ):
         with SummaryRecord(directory) as record:
             own = {"model_path": data, "model_size": size, "train_dataset_path": data}  # of the machine, or results
+            own |= {"network": data} if size == 8 else {}
             train = TrainInfo(batch_size=size, epoch=3, learning_rate=size / 80, loss=float(size), **own)
             record.add_value("train_lineage", "train_lineage", train)
-            info = {
-                "dataset": {"name": data},
-                "rate": float(rate),
-                "status": data,
-                data: 1,
-                "width": 4,
-                "batch_size": 4,
-            }
-            info |= {
-                "final_learning_rate": size / 9,
-                "depth": 3 if size == 8 else "deep",
-                "decay": 0.5 if size == 8 else "no",
-            }
+            info = {"dataset": {"name": data}, "rate": rate, "depth": depth, "beta": beta, "decay": decay, "width": 4}
+            info |= {"status": data, data: 1, "batch_size": 4, "final_learning_rate": size / 9}
             record.add_value("custom_lineage_data", "info", info)
             record.add_value("scalar", "accuracy", size / 4)
             record.add_value("scalar", "nothing", 0.0)
@@ -145,7 +141,6 @@ def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(
 
     comparison = compare_runs(run, other)
 
-    assert comparison.to_dict()["settings"]["batch_size"] == {"a": 8, "b": 16}
     assert comparison.settings == {
         "batch_size": (8, 16),
         "learning_rate": (0.1, 0.2),
@@ -320,6 +315,9 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
 
     assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["walks"])
     assert comparison.hints[0].numbers["tensor"] == "fc.bias"
+    said = "No difference but in fc.bias: losses at most 0.0e+00, tensors at most 0.0e+00 apart (tolerance "
+    assert comparison.sentence.startswith(said)
+    assert "rounding" not in comparison.sentence
     assert beside.first_difference is not None
     assert (beside.first_difference.step, [tensor.a for tensor in beside.first_difference.tensors]) == (
         3,
@@ -328,6 +326,11 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     assert parted.first_difference is not None
     assert (parted.first_difference.step, parted.first_difference.tensors[0].a) == (1, "fc.bias")
     assert [hint.rule for hint in still.hints] == ["unchanged"]
+    assert [hint.rule for hint in compare_runs(tmp_path / "d", run).hints] == ["unchanged"]
+    jump = write_run(tmp_path / "f", lambda step, name, x: x + 0.02 * (step > 2) * (name == "fc.bias"))
+    first = compare_runs(run, jump).first_difference
+    assert first is not None
+    assert first.step == 3
 
 
 @pytest.mark.parametrize("other", ["fc.bias", "out.weight"])
@@ -340,6 +343,16 @@ def test_a_gradient_neither_walks_nor_ends_a_walk(other: str, tmp_path: Path) ->
 
     assert comparison.verdict == "same"
     assert [hint.numbers["tensor"] for hint in comparison.hints] == ["fc.bias"] * (other != "fc.bias")
+
+
+def test_tensors_that_all_walk_are_a_difference(tmp_path: Path) -> None:
+    names = {"fc.weight": "in.bias", "out.weight": "out.bias"}
+    other = write_run(tmp_path / "b", lambda step, name, tensor: tensor + 0.02 * np.sin(7.0 * step), names=names)
+
+    first = compare_runs(write_run(tmp_path / "a", names=names), other).first_difference
+
+    assert first is not None
+    assert (first.step, len(first.tensors)) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +407,11 @@ def test_what_a_second_run_was_apart_by_counts_from_the_step_before_to_the_last(
     again = write_run(tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * (step == 4)))
     other = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1 + 2e-4 * (step >= begin)))
 
-    assert compare_runs(run, other, same=again).verdict == verdict
+    near = write_run(tmp_path / "near", lambda step, name, tensor: tensor * (1 + 1e-6))
+
+    apart, rounded = (compare_runs(run, each, same=again) for each in (other, near))
+    assert (apart.verdict, rounded.verdict) == (verdict, "same")
+    assert apart.floor == {"loss": 0.0, "tensor": pytest.approx(1e-4, 0.05)}
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])

@@ -135,6 +135,14 @@ def test_a_tensor_of_one_run_only_says_nothing(tmp_path: Path) -> None:
 
     assert (comparison.verdict, comparison.whole_tensors, comparison.hints) == ("same", {}, ())
     assert comparison.unmatched == {"a": (), "b": ()}
+    for run, step in (("early", 1), ("late", 2)):
+        with SummaryRecord(tmp_path / run) as record:
+            for at in (1, 2):
+                record.add_value("scalar", "loss", 1.0 / at)
+                record.record(at)
+            record.add_value("tensor", "logits", np.ones(3, np.float32))
+            record.record(2 + step)
+    assert compare_runs(tmp_path / "early", tmp_path / "late").whole_tensors == {}
 
 
 class Net(L.LightningModule):
