@@ -76,7 +76,7 @@ def wandering_tensors(alignment: Alignment, found: Distances) -> tuple[NDArray[n
 def _walks(numbers: Floats) -> bool:
     """Whether the updates of a tensor are apart by more than a share of their usual size, and both runs move it."""
     one, other = np.diff(numbers[:, np.isfinite(numbers).all(axis=(0, 2))], axis=1)
-    if not one.any() or not other.any():
+    if not other.any():
         return False
     return bool(np.median(np.abs(one - other).max(axis=1)) > _WALK * np.median(np.abs(one).max(axis=1)) > 0)
 
