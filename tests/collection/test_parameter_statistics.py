@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -51,7 +53,7 @@ _ODD = {
     "one number": torch.tensor(-3.0),
     "double": torch.full((7,), 1e100, dtype=torch.float64),
     "complex": torch.full((4,), 3 + 4j),
-    "eight bits": torch.full((6,), 2.0).to(torch.float8_e4m3fn),
+    "eight bits": torch.full((7,), 2.0).to(torch.float8_e4m3fn),
     "bfloat16": torch.full((2, 3), 0.5, dtype=torch.bfloat16),
     "transposed": torch.full((5, 4), 1.5).t(),
     "float": torch.full((600, 9), 0.25),
@@ -81,12 +83,13 @@ def test_what_has_no_numbers_leaves_the_others_theirs() -> None:
 
 
 def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
-    named = _named(shared=torch.ones(3), own=torch.ones(2))
-    shared, own = (each.parameter for each in named)
+    named = _named(shared=torch.ones(3), own=torch.ones(2), frozen=torch.ones(2))
+    shared, own, _ = (each.parameter for each in named)
     known, problems = _step(_statistics(), named, [shared, own], [shared])
 
     assert problems == []
     assert known["shared"] == pytest.approx({"gradient": 1.0, "weight": 2.0, "update": 1.0})
+    assert known["frozen"] == pytest.approx({"weight": 2.0})
 
 
 def test_a_step_is_not_taken_for_the_one_before_when_parameters_change() -> None:
@@ -105,10 +108,58 @@ def test_a_step_is_not_taken_for_the_one_before_when_parameters_change() -> None
     assert known["fourth"] == pytest.approx({"gradient": 5.0, "weight": 10.0, "update": 5.0})
     assert taker.names == ["first", "second", "third", "fourth"]
 
+    held = [each.parameter for each in named]
+    for some in (named, named[:2], named[1:2], _named(fifth=torch.ones(3))):
+        known, problems = _step(taker, some, held if len(some) > 1 else [some[0].parameter])
+        assert ({*known}, problems) == ({each.name for each in some}, [])
+
 
 def test_no_parameter_is_held_after_the_fit() -> None:
     taker, named = _statistics(), _named(first=torch.ones(3))
     taker.take_gradients(0, [named[0].parameter], named, None)
     taker.release()
+    parameter = weakref.ref(named.pop().parameter)
+    gc.collect()
 
-    assert [taker._together, taker._before, taker._gradients] == [{}, [], {}]
+    assert parameter() is None
+
+
+def _pictured(taker: ParameterStatistics, step: int, gradients: list[float | None], weight: float = 1.0) -> Any:
+    """The values of a step of three parameters; ``weight`` is a number of the second."""
+    named = _named(**{name: torch.ones(4) for name in "abc"})
+    for each, gradient in zip(named, gradients, strict=True):
+        each.parameter.grad = (
+            None if gradient is None else torch.tensor([1.0 if np.isnan(gradient) else gradient, *[gradient] * 3])
+        )
+    named[1].parameter[0] = weight
+    taker.take_gradients(0, [each.parameter for each in named], named, None)
+    values = StepValues()
+    taker.move_into(values, named)
+    return dict(taker.finish(step, values.drain()))
+
+
+def test_the_first_number_that_no_scaler_explains_is_said_once_and_has_a_table(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    taker = ParameterStatistics([], Schedule(1, 5), has_updates=False, skips_overflow=True)
+    steps = ((1, [2.0, 1.0, None], 1.0), (2, [1.0, np.inf, None], 1.0), (3, [1.0] * 3, np.nan), (4, [1.0] * 3, np.nan))
+    found = [_pictured(taker, *step) for step in steps]
+
+    assert [values["parameter_statistics/non_finite"] for values in found] == [0, 1, 1, 1]
+    assert found[0]["parameter_statistics/largest_gradient_rms"] == pytest.approx(2.0)
+    assert ["parameter_statistics" in values for values in found] == [True, False, True, False]
+    (message,) = caplog.messages
+    assert "step 3: the weight of b is not finite" in message
+    assert "1 of 3 parameters are affected, the loss is not recorded" in message
+    assert [tag for tag, _ in taker.rest()] == ["parameter_statistics", "parameter_statistics/gradient_rms"]
+    assert taker.rest() == []
+    assert "parameter_statistics/largest_gradient_rms" not in _pictured(taker, 5, [None] * 3)
+
+
+def test_a_number_that_is_not_finite_and_a_thousandth_are_seen_in_the_picture() -> None:
+    pictures = set()
+    for last in (1.0, np.nan, 1e-3, 1e-6):
+        taker = ParameterStatistics([], Schedule(1, 1, total=1), has_updates=False, skips_overflow=False)
+        pictures.add(_pictured(taker, 1, [1.0, 1e-6, last])["parameter_statistics/gradient_rms"].encoded)
+
+    assert len(pictures) == 4

@@ -23,13 +23,14 @@ def test_a_spike_of_one_step_is_never_lost_and_memory_is_bounded() -> None:
     for spike in (1, 512, 513, 1024, 1025, 4999, 5000):
         history = StepHistory()
         for step in range(1, 5001):
-            history.add(step, [7.0 if step == spike else 0.0, np.nan])
+            history.add(step, [7.0 if step == spike else 0.0, np.nan, np.nan if step % 2 else 1.0])
         steps, numbers = history.columns()
 
-        assert numbers.shape == (2, len(steps))
+        assert numbers.shape == (3, len(steps))
         assert len(steps) <= 512
         assert steps[-1] == 5000
         assert (numbers[0] == 7).sum() == 1
         at = int(numbers[0].argmax())
         assert (steps[at - 1] if at else 0) < spike <= steps[at]
         assert np.isnan(numbers[1]).all()
+        assert not np.isnan(numbers[2]).any()

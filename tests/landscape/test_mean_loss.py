@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
+import pickle
+import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 import lightning
 import pytest
 import torch
+from torch.nn.utils.parametrize import register_parametrization
 
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
@@ -17,6 +22,7 @@ from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape import zoo
 from tests.landscape.nets import save
+from tests.trainer.support import trainer
 
 
 class ReadsItself(zoo.Lit):
@@ -85,13 +91,49 @@ class Doubled(zoo.Lit):
 
 class Tripled(lightning.LightningDataModule):
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        self.seen = self.trainer
         return 3 * batch
 
+    def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
+        return batch + 1
 
-def test_a_data_modules_hook_takes_the_place_of_the_modules_as_in_lightning() -> None:
-    for data, factor in ((None, 2), (Tripled(), 3)):
-        batch = MeanLoss(Doubled(), datamodule=data).on_device(torch.ones(2), torch.device("cpu"), None)
-        assert batch.tolist() == [factor, factor]
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return batch**2
+
+
+def test_a_data_modules_hooks_take_the_place_of_the_modules_as_in_lightning_and_do_without_its_trainer() -> None:
+    data, own = Tripled(), threading.Lock()  # which cannot be sent
+    data.trainer = own  # type: ignore[assignment]
+    for given, expected in ((None, 2), (data, 16)):
+        loss = MeanLoss(Doubled(), datamodule=given)
+        assert loss.on_device(torch.ones(2), torch.device("cpu"), None).tolist() == [expected, expected]
+        assert pickle.loads(pickle.dumps(loss)).on_device(torch.ones(1), torch.device("cpu"), None) == expected
+    assert data.seen is None
+    assert data.trainer is own
+
+
+class Augments(zoo.Lit):
+    def configure_model(self) -> None:
+        torch.rand(1)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return batch.sum() if self.trainer.training else 0 * batch.sum()
+
+
+def test_a_step_that_asks_has_a_trainer_that_trains_and_not_its_own() -> None:
+    module, logger = Augments(), logging.getLogger("lightning.pytorch.utilities.rank_zero")
+    module.trainer = trainer(logger=False)
+    module.scale = torch.nn.Parameter(torch.ones(2))
+    register_parametrization(module, "scale", torch.nn.Identity())
+    state, level = torch.get_rng_state(), logger.level
+    loss = MeanLoss(module)
+    with pytest.raises(RuntimeError, match="not attached") as missing:
+        loss(torch.ones(2), 0)
+    assert loss.adapt(missing.value)
+
+    assert loss.copies([])()(torch.ones(2), 0) == 2
+    assert torch.equal(state, torch.get_rng_state())
+    assert logger.level == level
 
 
 def generate(run: Path, module: Any, **options: Any) -> Any:
@@ -142,6 +184,28 @@ def test_a_users_own_error_stays_his(tmp_path: Path) -> None:
 def test_several_devices_need_a_module_that_can_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"several devices need a module and loss that can be pickled .*use devices=1"):
         generate(tmp_path, Unpicklable(), devices=2)
+
+
+class Draws(zoo.Lit):
+    """Needs a gradient, and random numbers."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        (slope,) = torch.autograd.grad(super().training_step(batch, batch_idx), self.parameters().__next__())
+        return 0 * slope.sum() + torch.rand(()) + random.random()
+
+
+def test_random_numbers_are_the_same_at_every_point_and_every_time_and_the_process_keeps_its_own(
+    tmp_path: Path,
+) -> None:
+    module, surfaces = Draws(), []
+    for seed in (1, 2):
+        random.seed(seed)
+        torch.manual_seed(seed)
+        before = random.getstate(), torch.get_rng_state().tolist()
+        surfaces += generate(tmp_path, module)["landscape_[1]"].surface.z.tolist()
+        assert (random.getstate(), torch.get_rng_state().tolist()) == before
+
+    assert min(map(min, surfaces)) == max(map(max, surfaces)) > 0
 
 
 def test_half_precision_can_be_asked_for_of_a_run_in_float32(tmp_path: Path) -> None:

@@ -65,12 +65,14 @@ def count(store: dict[str, int]) -> int:
 def counter() -> Any:
     calls = 0
 
-    def call() -> int:
+    def call(one: list[int], *, other: list[int]) -> int:
         nonlocal calls
         calls += 1
-        call.again = getattr(call, "again", 0) + 1
-        return calls + call.again
+        for memory in (one, other, call.memory):
+            memory.append(1)
+        return calls + len(one) + len(other) + len(call.memory)
 
+    call.__defaults__, call.__kwdefaults__, call.memory = ([],), {"other": []}, [1]
     return call
 
 
