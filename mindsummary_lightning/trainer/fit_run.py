@@ -278,9 +278,6 @@ class RunVersion:
         """Forget the number, so that the next claim takes a later one; a directory with records stays."""
         self._made, self._value = [], None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cleanup": None}
-
 
 def _shortest(path: str) -> str:
     """The path from here, if it is below."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,8 +104,11 @@ def test_in_a_given_directory_a_second_fit_replaces_the_curve_of_the_first_with_
     assert str(run) in warnings[0]
 
 
-def test_two_fits_of_one_trainer_are_one_run(tmp_path: Path) -> None:
-    logger = MindInsightLogger(tmp_path, name="")
+def test_two_fits_of_one_trainer_are_one_run_and_nothing_keeps_the_trainer(tmp_path: Path) -> None:
+    runs, link = tmp_path / "runs", tmp_path / "link"
+    runs.mkdir()
+    link.symlink_to(runs)
+    logger = MindInsightLogger(link, name="")
     running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=3)
     net = Net()
     running.fit(net, loader())
@@ -115,6 +120,23 @@ def test_two_fits_of_one_trainer_are_one_run(tmp_path: Path) -> None:
     assert _versions(logger) == ["version_0"]
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
     assert len([name for name in files(logger.log_dir) if name.endswith("_MS")]) == 1
+    kept = weakref.ref(running)
+    del running, net
+    gc.collect()
+    assert kept() is None
+
+
+def test_an_evaluation_does_not_say_how_the_fit_before_it_ended(tmp_path: Path) -> None:
+    class Broken(Net):
+        def on_train_end(self) -> None:
+            raise RuntimeError
+
+    logger = MindInsightLogger(tmp_path, name="")
+    with pytest.raises(RuntimeError):
+        trainer(logger=logger, callbacks=[SummaryCollector()]).fit(Broken(), loader(3))
+    trainer(logger=logger, callbacks=[SummaryCollector()]).test(Net(), loader(1), verbose=False)
+
+    assert SummaryReader(logger.log_dir).lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
 
 
 def _callbacks(kind: str, own_dir: Path) -> list[Any]:
@@ -229,10 +251,11 @@ def test_the_number_of_an_unused_run_is_used_by_the_fit_behind_it_if_it_is_free(
 
 def test_the_number_of_a_second_fit_is_its_own_before_it_records(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, name="")
-    for _ in range(2):
-        _fit(logger, 2, [_Another()])
+    _fit(logger, 2, [_Another()])
+    (tmp_path / "version_5").mkdir()  # a number is that after the highest
+    _fit(logger, 2, [_Another()])
 
-    assert (logger.version, _versions(logger)) == (2, [f"version_{number}" for number in range(4)])
+    assert (logger.version, _versions(logger)) == (6, [f"version_{number}" for number in (0, 1, 5, 6, 7)])
 
 
 def test_a_second_fit_into_a_given_directory_shows_its_own_graph(tmp_path: Path) -> None:

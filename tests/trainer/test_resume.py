@@ -153,7 +153,8 @@ def test_a_checkpoint_without_a_collector_is_gone_on_from_too(tmp_path: Path, ne
 def test_resuming_into_another_directory_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     _part(tmp_path / "first", Net())
     saved = _checkpoint(tmp_path / "first", 6)
-    _part(tmp_path / "first", Net(), resume_from=saved)
+    (tmp_path / "link").symlink_to(tmp_path)
+    _part(tmp_path / "link" / "first", Net(), resume_from=saved)
     assert not [record for record in caplog.records if "one directory" in record.message]
 
     _part(tmp_path / "second", Net(), resume_from=saved)

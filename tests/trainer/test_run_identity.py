@@ -68,10 +68,11 @@ def test_a_second_fit_into_a_directory_by_new_objects_begins_again_with_one_warn
 def test_a_logger_and_a_collector_in_one_directory_begin_one_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = tmp_path / "run"
-    for batches in (4, 3):
-        logger = MindInsightLogger(tmp_path, name="", version="run")
-        callbacks = [SummaryCollector(run, collect_freq=1)]
+    run, link = tmp_path / "run", tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for root, batches in ((tmp_path, 4), (link, 3)):
+        logger = MindInsightLogger(root, name="", version="run")
+        callbacks = [SummaryCollector(root / "run", collect_freq=1)]
         trainer(logger=logger, callbacks=callbacks, limit_train_batches=batches).fit(Net(), loader())
 
     assert steps(run, "loss/auto") == [1, 2, 3]
@@ -252,7 +253,10 @@ def test_a_lightning_that_does_not_show_it_is_said(tmp_path: Path, caplog: pytes
     running = trainer(logger=False)
     running.ckpt_path = "call_before.ckpt"
 
-    assert resume_path(running) == "call_before.ckpt"
+    def of_another(ckpt_path: str) -> Any:
+        return resume_path(running)
+
+    assert of_another("another.ckpt") == "call_before.ckpt"
     (said,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "this version of Lightning is unknown" in said.getMessage()
 
