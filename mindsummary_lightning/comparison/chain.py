@@ -385,7 +385,6 @@ class _Compared:
                 return 0.0
             ours, theirs = self.a.values[slopes[0], columns], self.b.values[slopes[1], columns]
             noise = np.abs(ours - theirs) / np.fmax(np.fmax(np.abs(ours), np.abs(theirs)), np.finfo(np.float32).tiny)
-            noise[0] = self.calls.distance(slopes[0], slopes[1])
             noise = self._unsure[name] = np.fmax(noise, self._unsure.get(name, 0.0))
         one, other_ = (
             step.values[now, columns] - step.values[then, columns]

@@ -82,8 +82,10 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
         for step in range(1, steps + 1):
             batch = changed("batch", random.normal(size=(6, 8)))
             writer.add(batch, "data", "0")
+            if "labels" in changes:
+                writer.add(changed("labels", np.arange(6.0)), "data", "1")
             for name, weight in zip(style.layers, weights, strict=True):
-                writer.add(weight, "weights", f"{name}.{style.word}", kind="parameter")
+                writer.add(changed("stored", weight), "weights", f"{name}.{style.word}", kind="parameter")
             means = [changed("mean", np.zeros(8)), np.zeros(8)] if "mean" in changes else []
             for name, mean in zip(style.layers, means, strict=False):
                 writer.add(np.zeros(8), "weights", f"{name}.running_mean", kind="buffer")
@@ -94,7 +96,8 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             if "no calls" not in changes:  # as in a mode of graphs
                 _calls(writer, style, batch, hidden, active, out, changed)
             loss = float(changed("loss", np.array((out**2).mean())))
-            writer.add(loss, "loss", "loss")
+            if "no loss" not in changes:
+                writer.add(loss, "loss", "loss")
             if "two losses" in changes:
                 writer.add(loss + 1, "loss", "loss", call=1)
             slope = 2 * out / out.size
@@ -103,20 +106,23 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             for at, (name, gradient) in enumerate(zip(style.layers, gradients, strict=True)):
                 if f"frozen{at}" in changes:
                     gradients[at] = gradient * 0
+                if f"frozen{at}" in changes or "no gradients" in changes:
                     continue
                 clipped = changed("clip", gradient)
                 links = {"gradients": gradient, "clipped": clipped} if "both" in changes else {"gradients": clipped}
                 for link, recorded in links.items():
-                    writer.add(recorded, link, f"{name}.{style.word}", kind="parameter", port="gradient")
+                    stored = changed("stored", recorded)
+                    writer.add(stored, link, f"{name}.{style.word}", kind="parameter", port="gradient")
                 gradients[at] = clipped
             rate = float(changed("rate", np.array(0.1)))
-            writer.add(rate, "settings", "group 0", port="lr")
+            for group, of_group in enumerate([rate, *changed("more rates", np.array([]))]):
+                writer.add(of_group, "settings", f"group {group}", port="lr")
             weights = [
                 changed(f"after{at}", weight - rate * gradient)
                 for at, (weight, gradient) in enumerate(zip(weights, gradients, strict=True))
             ]
             for name, weight in zip(style.layers, weights, strict=True):
-                writer.add(weight, "update", f"{name}.{style.word}", kind="parameter")
+                writer.add(changed("stored", weight), "update", f"{name}.{style.word}", kind="parameter")
             if "drawn" in changes:  # as a collector draws its first weights
                 name = f"{style.layers[0]}.{style.word}"
                 record.add_value("histogram", f"{name}/auto", weights[0].astype(np.float32))
@@ -196,6 +202,40 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
         "that of net.dense2.weight = body.2.weight gets to the optimizer in one run alone." in comparison.sentence
     ) == is_frozen
     assert ("  in one run alone: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
+
+
+OTHERWISE: dict[str, tuple[Change, Change]] = {  # changes of both runs
+    "labels that are indices in one": ({"labels": lambda x: x}, {"labels": lambda x: np.eye(6)}),
+    "a tensor of the batch in one alone": ({"labels": lambda x: np.outer(x, np.ones(8))}, {}),
+    "weights that both change between steps": ({"between0": lambda x: x + 0.01}, {"between0": lambda x: x + 0.01001}),
+    "a layer that rounds as its weights do": (
+        {}, {"weights0": lambda x: x * (1 + 9e-7), "hidden": lambda x: x * (1 + 5e-6)}
+    ),
+    "more groups of one rate": ({"more rates": lambda x: [0.2]}, {"more rates": lambda x: [0.2, 0.3]}),
+    "weights that are stored in another order": (
+        {"no gradients": lambda x: x}, {"no gradients": lambda x: x, "stored": lambda x: x.T.reshape(4, 16)}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_what_a_right_port_may_do_otherwise_is_no_difference(what: str, tmp_path: Path) -> None:
+    ones, others = OTHERWISE[what]
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL, ones), train(tmp_path / "b", PORT, others))
+
+    assert (comparison.verdict, comparison.first_difference) == ("same", None), comparison.sentence
+
+
+def test_a_run_without_losses_or_gradients_is_compared_by_the_rest(tmp_path: Path) -> None:
+    none: Change = {"no loss": lambda x: x, "no gradients": lambda x: x}
+    original = train(tmp_path / "a", ORIGINAL, none)
+    turned = train(tmp_path / "turned", PORT, {**none, "weights0": lambda x: x[:, ::-1]})
+    faster = train(tmp_path / "faster", PORT, {"rate": lambda x: x * 1.1})
+    moved = train(tmp_path / "moved", PORT, {"weights0": lambda x: x + 0.01, "weights1": lambda x: x + 0.1})
+    first = [compare_runs(original, other).first_difference for other in (turned, faster, moved)]
+
+    assert [one and one.kind for one in first] == ["weights", "update", "weights"]
+    assert [tensor.a for tensor in first[2].tensors] == ["net.dense2.weight", "net.dense1.weight"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("word", ["weight", "table"])
