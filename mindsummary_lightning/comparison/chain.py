@@ -87,7 +87,7 @@ class _Compared:
         self.step, self.a, self.b, self.limit, self._is_first = step, a, b, limit, earlier is None
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
-        self._grown: tuple[float, float] = (0.0, 0.0) if earlier is None else earlier.grown()
+        self._grown: float = 0.0 if earlier is None else earlier.grown()
         self._carried = CarriedWeights(a, b, limit, names)
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
@@ -290,7 +290,7 @@ class _Compared:
         slopes_a, slopes_b = self.gradients
         b = self.b.divided(factor)
         # Where activations are apart by a share of their size, about as many are on the other side of zero.
-        least = max(_RISE * self._grown[0], _FLIPPED * float(np.sqrt(self._seen)))
+        least = max(_RISE * self._grown, _FLIPPED * float(np.sqrt(self._seen)))
         apart: dict[str, RowPair] = {}
         for (name, other), weights in self._parameters:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
@@ -327,18 +327,17 @@ class _Compared:
 
     def _update(self) -> Part | None:
         settings = tuple(self._settings())
-        limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen), 0.0 if settings else _RISE * self._grown[1])
+        limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen))
         found = ((self._update_distance(*names, rows), names) for names, rows in self._parameters)
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
         apart = [self._pair(rows_a[one], rows_b[other], far) for far, (one, other) in found if far > limit]
         apart.sort(key=lambda pair: -pair.distance)
         return Part(self.step, "update", tuple(apart), settings=(*self._counts, *settings)) if apart else None
 
-    def grown(self) -> tuple[float, float]:
-        """How far rounding may have moved gradients and updates apart, in this step and before it."""
+    def grown(self) -> float:
+        """How far rounding may have moved gradients apart, in this step and before it."""
         slopes = [self.calls.distance(*rows) for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
-        updates = [self._update_distance(*names, rows) for names, rows in self._parameters]
-        return max(self._grown[0], *slopes, _FLIP), max(self._grown[1], *updates, _UPDATE)
+        return max(self._grown, *slopes, _FLIP)
 
     def _is_noise(self, one: int, other: int) -> bool:
         """Whether a gradient is zero but for rounding."""

@@ -96,6 +96,9 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             if "no calls" not in changes:  # as in a mode of graphs
                 _calls(writer, style, batch, hidden, active, out, changed)
             loss = float(changed("loss", np.array((out**2).mean())))
+            if "criterion" in changes:  # a module that is the loss function
+                writer.add(out, "forward", "criterion", kind="Loss", port="input", line="Loss.py:7")
+                writer.add(loss, "forward", "criterion", kind="Loss", port="output", line="Loss.py:7")
             if "no loss" not in changes:
                 writer.add(loss, "loss", "loss")
             if "two losses" in changes:
@@ -226,6 +229,15 @@ def test_what_a_right_port_may_do_otherwise_is_no_difference(what: str, tmp_path
     assert (comparison.verdict, comparison.first_difference) == ("same", None), comparison.sentence
 
 
+def test_a_module_that_is_the_loss_function_is_not_of_the_forward_pass(tmp_path: Path) -> None:
+    modules: Change = {"criterion": lambda x: x}
+    a, b = train(tmp_path / "a", ORIGINAL, modules), train(tmp_path / "b", PORT, {**modules, "loss": lambda x: x * 1.1})
+    first = compare_runs(a, b).first_difference
+
+    assert first is not None
+    assert first.kind == "loss"
+
+
 def test_a_run_without_losses_or_gradients_is_compared_by_the_rest(tmp_path: Path) -> None:
     none: Change = {"no loss": lambda x: x, "no gradients": lambda x: x}
     original = train(tmp_path / "a", ORIGINAL, none)
@@ -268,6 +280,11 @@ def _clipped(both: bool = False, to: float = 1e-3) -> Change:
         (_clipped(), _clipped(both=True), None),  # a loop records what it clipped, Lightning what it was before, too
         ({}, _clipped(both=True), "update"),
         (_clipped(), _clipped(both=True, to=2e-3), "backward"),
+        (
+            _clipped(both=True),
+            {**_clipped(both=True), **dict.fromkeys(("gradient0", "gradient1"), lambda x: x * 2)},
+            "backward",
+        ),
     ],
 )
 def test_gradients_are_compared_before_or_after_clipping(
