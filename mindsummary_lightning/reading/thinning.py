@@ -75,12 +75,14 @@ def _before(places: NDArray[np.intp], deleted: NDArray[np.intp]) -> NDArray[np.i
 def _apart(values: NDArray[np.float32]) -> list[int]:
     """Points farther from those around them than the tail of all distances leads to expect, the farthest first."""
     tail = min(_TAIL, values.size // 10)
-    few = tail // 10
-    if not few:
+    if not (few := tail // 10):
         return []
     blocks = np.append(values, values[values.size - -values.size % _BLOCK :]).reshape(-1, _BLOCK)
     medians = np.partition(blocks, _BLOCK // 2, axis=1)[:, _BLOCK // 2, None].astype(np.float64)
-    distances = abs(blocks - medians)  # np.abs would take memory of its own
+    around = np.pad(medians, ((1, 1), (0, 0)), "edge")  # at a step of the curve a neighbour may be the nearer one
+    distances = np.full(blocks.shape, np.inf)
+    for at in range(3):
+        np.minimum(distances, abs(blocks - around[at : at + len(blocks)]), out=distances)  # np.abs would take memory
     # The noise of a falling curve may fall with it: a distance is one in units of the noise of its window.
     windows = [one for one in np.array_split(distances.mean(axis=1), _WINDOWS) if one.size]
     noise = np.repeat([np.median(one) for one in windows], [one.size for one in windows])

@@ -154,6 +154,20 @@ def test_nine_in_ten_spikes_of_a_skewed_or_falling_curve_are_kept_and_the_level_
     assert max(errors) <= (0.25 if base == "falls below" else 0.15)
 
 
+@pytest.mark.parametrize("count", [8_000, 100_000])
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_of_a_curve_hide_no_spikes(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    restarts = 1 + np.cos(np.pi * (7 * np.arange(count) / count % 1))
+    values = (0.05 + restarts / 2 + 0.02 * rng.normal(size=count)).astype(np.float32)
+    places = rng.choice(count, 50, replace=False)
+    values[places] += 1.5
+    chosen = thinned(values)
+
+    assert np.isin(places, chosen).sum() >= 45
+    assert values[chosen[chosen >= count * 2 // 3]].mean() == pytest.approx(values[count * 2 // 3 :].mean(), rel=0.02)
+
+
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_the_greatest_and_the_least_value_are_kept(shape: str) -> None:
     values = _curve(shape, 50_000)
