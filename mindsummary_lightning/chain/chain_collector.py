@@ -123,6 +123,7 @@ class ChainCollector(Watcher):
             for name, kind, parameter in step.names.tensors():
                 gradient = parameter.grad if id(parameter) in held else None
                 if gradient is not None:
+                    gradient = gradient if gradient.layout is torch.strided else gradient.to_dense()  # of an embedding
                     unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
                     step.add(ChainRow(link, name, kind, step.count(link, name), "gradient"), unscaled)
 

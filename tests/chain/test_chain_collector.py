@@ -132,6 +132,17 @@ def test_a_weight_that_no_optimizer_holds_has_a_gradient_and_a_frozen_one_has_no
     assert {row.name for row in rows if row.link == "gradients"} == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
 
+def test_the_gradient_of_a_sparse_embedding_has_a_row_of_all_its_elements() -> None:
+    nets = [nn.Sequential(nn.Embedding(5, 3, sparse=is_sparse)) for is_sparse in (True, False)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    found = [
+        [columns for row, columns in recorded(net, classifier(net), (Y, Y)) if row.link == "gradients"] for net in nets
+    ]
+
+    assert found[0] == [{**found[1][0], "order": found[0][0]["order"]}]
+    assert found[0][0]["elements"] == 15
+
+
 def test_a_shared_module_has_a_row_a_call_and_nested_values_their_paths() -> None:
     net = Nested()
     rows = recorded(net, lambda batch: net(batch, torch.tensor(2.0)).scores.sum(), {"x": X, "more": [Y]})
