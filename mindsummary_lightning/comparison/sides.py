@@ -25,7 +25,7 @@ from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_
 from mindsummary_lightning.values.step_chain import MODULES_TAG
 from mindsummary_lightning.values.text import shortest_float32
 
-LOSS = "loss/auto"
+LOSS, STATISTICS = "loss/auto", " (statistics)"  # a tag, and what is added to names
 _GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
 _NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
 
@@ -127,7 +127,7 @@ def magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str
             size, greatest, *counts = table.values[there, index][:, columns].T
             count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
             none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
-            rows[f"{name} (statistics)"] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
+            rows[name + STATISTICS] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
     return rows
 
 
