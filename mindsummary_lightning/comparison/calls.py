@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -58,6 +59,11 @@ class Step:
             words = [row.name, row.path, row.port if row.link == "settings" else "", str(row.call or "")]
             links.setdefault(row.link, {})[".".join(filter(None, words))] = place
         return links
+
+    def row(self, place: int) -> ChainRow:
+        """What a row is of; a tensor of another size than when it first occurred is known by its elements alone."""
+        row, elements = self.rows[place], self.values[place, ELEMENTS]
+        return row if np.float32(math.prod(row.shape)) == elements else replace(row, shape=(int(elements),))
 
     def weights(self) -> list[TensorName]:
         """The weights with which it begins."""

@@ -26,6 +26,7 @@ _UPDATE = 1e-3  # of an update
 _RISE = 30.0  # times the distance in the steps before: what rounding grows to in a step
 _FLIP = 5e-4  # of a gradient: what one activation on the other side of zero makes
 _FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
+_CHANGE = 0.01  # of what something else than the update changes weights by
 _UNCHANGED = 1e-6  # of one tensor, reduced twice, and of a setting
 TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
@@ -50,8 +51,8 @@ class Chain:
 
 def compare_chains(
     a: ModuleTable | None, b: ModuleTable | None, limit: float, names: Mapping[str, str], again: ModuleTable | None
-) -> Chain | None:
-    """Follow the steps of which both runs have a table; ``None`` if there are none.
+) -> tuple[Chain | None, Part | None]:
+    """Follow the steps of which both runs have a table, up to one behind a gap that begins with other weights, if any.
 
     Args:
         a: tables of the first run.
@@ -61,21 +62,20 @@ def compare_chains(
         again: tables of a second run of the first program; three times as far apart as it is no difference.
     """
     if a is None or b is None:
-        return None
+        return None, None
     chain: Chain | None = None
     compared: _Compared | None = None
     for step in np.intersect1d(a.steps, b.steps).tolist():
         compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, names, compared)
         if again is not None and step in again.steps:
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
-        follows = step == (chain.steps[-1] + 1 if chain else 1)
-        if not follows and compared.apart(compared.weights):
-            break  # what happened in between, or before, is not known
-        steps = [*chain.steps, step] if chain else [step]
+        if step != (chain.steps[-1] + 1 if chain else 1) and (others := compared.apart(compared.weights)):
+            return chain, Part(step, "weights", others)  # what happened in between, or before, is not known
+        steps = [*(chain.steps if chain else ()), step]
         chain = Chain(steps, compared.part(), tuple(compared.links()), compared.calls)
         if chain.part is not None:
             break
-    return chain
+    return chain, None
 
 
 class _Compared:
@@ -84,16 +84,16 @@ class _Compared:
     def __init__(
         self, step: int, a: Step, b: Step, limit: float, names: Mapping[str, str], earlier: _Compared | None
     ) -> None:
-        self.step, self.a, self.b, self.limit, self._is_first = step, a, b, limit, earlier is None
+        self.step, self.a, self.b, self.limit = step, a, b, limit
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
         self._grown: float = 0.0 if earlier is None else earlier.grown()
         self._carried = CarriedWeights(a, b, limit, names)
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
-        self._changed: list[RowPlaces] = [] if earlier is None else self._changed_since(earlier)
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
         self.calls = Calls(a, b, self.names, limit)
+        self._begun: list[RowPlaces] = self.weights if earlier is None else self._changed_since(earlier)
         counts = [float(len(step.of("loss"))) for step in (a, b)]
         self._counts = (("number of losses", counts[:1], counts[1:]),) if counts[0] != counts[1] else ()
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)][: 1 if self._counts else None]
@@ -115,7 +115,7 @@ class _Compared:
         return loss or self._backward() or self._update() or forward
 
     def _weights(self) -> Part | None:
-        part = self._first("weights", self.weights if self._is_first else self._changed)
+        part = self._first("weights", self._begun)
         moved = part and self.apart(self._carried.exchanged("", {pair.a.name for pair in part.tensors}))
         return part._replace(tensors=moved) if part and moved else part
 
@@ -124,14 +124,16 @@ class _Compared:
         return Part(self.step, link, tensors) if tensors else None
 
     def _changed_since(self, earlier: _Compared) -> list[RowPlaces]:
-        """Weights that the end of the step before and the beginning of this one do not share, in one run alone."""
+        """Weights that something changed since the end of the step before, in one run alone or otherwise in each."""
         changed: list[RowPlaces] = []
+        limit = _GROWTH * max([self.limit, *(earlier.calls.distance(*rows) for rows in earlier._rows_of("update"))])
         for rows in self.weights:
             far = []
             for then, now, row in zip((earlier.a, earlier.b), (self.a, self.b), rows, strict=True):
                 before = then.of("update").get(now.rows[row].name)
                 far.append(0.0 if before is None else float(row_distances(then, before, now, row)))
-            if min(far) <= _UNCHANGED < max(far):
+            least = max(limit, _CHANGE * max(far)) if min(far) > _UNCHANGED else 0.0
+            if max(far) > _UNCHANGED and self.calls.distance(*rows) > least:
                 changed.append(rows)
         return changed
 
@@ -150,8 +152,7 @@ class _Compared:
         return [(rows_a[x], rows_b[y]) for x, y in self.names.items() if x in rows_a and y in rows_b]
 
     def _pair(self, one: int, other: int, distance: float | None = None) -> RowPair:
-        far = self.calls.distance(one, other) if distance is None else distance
-        return RowPair(self.a.rows[one], self.b.rows[other], far)
+        return RowPair(self.a.row(one), self.b.row(other), distance or self.calls.distance(one, other))
 
     def apart(self, pairs: list[RowPlaces], limit: float | None = None) -> tuple[RowPair, ...]:
         """What is beyond the limit, the farthest first."""
@@ -185,14 +186,16 @@ class _Compared:
         if self.calls.have_one_size(one, other):
             return int(self.calls.distance(one, other) > self.limit)
         shapes = self.a.rows[one].shape, self.b.rows[other].shape
-        return 2 if len(shapes[0]) == len(shapes[1]) and sum(map(ne, *shapes)) == 1 else 3
+        return 2 if len(shapes[0]) == len(shapes[1]) and sum(map(ne, *shapes)) < 2 else 3
 
     def _forward(self) -> Part | None:
         before: RowPair | None = None
-        own: dict[str, float] = {}  # of the weights of each module
+        compared = {self.a.calls[one].name for one, _ in self.calls.pairs}
+        own: dict[str, float] = {}  # of the weights in each module and in no other that is compared
         for rows in self.weights:
-            name = self.a.rows[rows[0]].name
-            module = name.rpartition(".")[0]
+            name = module = self.a.rows[rows[0]].name
+            while module and module not in compared:
+                module = module.rpartition(".")[0]
             own[module] = max(own.get(module, 0.0), self.calls.distance(*rows), self._drift.get(name, 0.0))
         for one, other in self.calls.pairs:
             into, outputs = self.calls.inputs(one, other), self.calls.outputs(one, other)
@@ -266,8 +269,8 @@ class _Compared:
         return last if is_network and self._agree_inputs(*last) else (None, None)
 
     def _agree_inputs(self, one: int, other: int) -> bool:
-        rows = self.calls.inputs(one, other)
-        return rows is None or not self._is_apart(*rows)
+        rows, are_given = self.calls.inputs(one, other), (self.a.calls[one].inputs, self.b.calls[other].inputs)
+        return not self._is_apart(*rows) if rows else not all(are_given)
 
     def _backward(self) -> Part | None:
         if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):
@@ -362,7 +365,7 @@ class _Compared:
         """Settings whose values in all groups of parameters differ."""
         found: list[dict[str, list[float]]] = [{}, {}]
         for side, step in zip(found, (self.a, self.b), strict=True):
-            for row in step.of("settings").values():
+            for row in (row for row in step.of("settings").values() if not step.rows[row].call):  # some step twice
                 side.setdefault(step.rows[row].port, []).append(float(step.values[row, MEAN]))
         for name, ones in found[0].items():
             others = found[1].get(name, ones)
@@ -384,6 +387,7 @@ class _Compared:
                 return 0.0
             ours, theirs = self.a.values[slopes[0], columns], self.b.values[slopes[1], columns]
             noise = np.abs(ours - theirs) / np.fmax(np.fmax(np.abs(ours), np.abs(theirs)), np.finfo(np.float32).tiny)
+            noise[0] = max(noise[0], noise.mean())  # what single elements are unsure of, their mean is, too
             noise = self._unsure[name] = np.fmax(noise, self._unsure.get(name, 0.0))
         one, other_ = (
             step.values[now, columns] - step.values[then, columns]

@@ -72,11 +72,11 @@ def first_failures(sides: tuple[Side, Side]) -> Iterator[Hint]:
     for run, side in zip("ab", sides, strict=True):
         if origin := side.modules and side.modules.first_non_finite():
             step, row = origin
-            text = Phrase("the first number in {} that is not finite comes from {}", run, origin_text(step, row))
+            text = Phrase("the first number in chains of {} that is not finite is in {}", run, origin_text(step, row))
             yield Hint("not_finite", text, {"run": run, "step": step, "link": row.link, "tensor": row.name})
         elif first := side.table and side.table.first_non_finite():
             numbers = {"kind": Phrase(first.kind), "tensor": first.parameter, "step": first.step, "run": run}
-            text = Phrase("the {} of {} is not finite at step {}, the first in {}", *numbers.values())
+            text = Phrase("the {} of {} is not finite at step {}, the first in the statistics of {}", *numbers.values())
             yield Hint("not_finite", text, numbers)
 
 

@@ -7,6 +7,8 @@ tensors differ after a step and its loss does not. Where rounding can have grown
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,9 +84,13 @@ def _walks(numbers: Floats) -> bool:
 
 
 def parting(
-    sides: tuple[Side, Side], alignment: Alignment, found: Distances, beginning: Beginning, walking: NDArray[np.bool_]
-) -> tuple[FirstDifference | None, str]:
-    """Where the runs part, if they do, and the sentence about it; a sentence alone if it may be rounding."""
+    sides: tuple[Side, Side], alignment: Alignment, found: Distances, beginning: Beginning, walking: NDArray[np.bool_],
+    agreed: Sequence[int],
+) -> tuple[FirstDifference | None, str]:  # fmt: skip
+    """Where the runs part, if they do, and the sentence about it; a sentence alone if it may be rounding.
+
+    Of the steps ``agreed`` it is known from elsewhere that they agree.
+    """
     counting = alignment.is_weight if alignment.is_weight.any() or found.losses.size else ~walking  # or gradients
     tensors = np.where((counting & ~walking)[:, None], np.nan_to_num(found.tensors, posinf=np.inf), 0.0)
     far, far_losses = tensors > found.tensor_limits, found.losses > found.loss_limits
@@ -101,17 +107,16 @@ def parting(
     same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
     is_forward = bool(far_losses[alignment.loss_steps == step].any())
     is_forward |= loss is not None and after is not None and before == 0 < same_loss < loss
-    may_be_rounding = _may_be_rounding(
-        alignment, found, tensors, counting & ~walking, after, step, is_forward, before, now
-    )
+    about = after, step, is_forward, before, now
+    may_be_rounding = _may_be_rounding(alignment, found, tensors, counting & ~walking, *about)
     if may_be_rounding:
         if not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any():
             return None, ""
         if found.tolerance.name in TOLERANCES:
             return None, Phrase(
-                "Up to {:.1e} apart at step {}, at most {:.1e} before it ({}); whether rounding or a difference led "
-                "there is not to be seen. A second run of a shows how far rounding leads: --same.",
-                now, step, before, found.tolerances,
+                "Up to {:.1e} apart at step {} ({}); whether rounding or a difference led there is not to be seen. A "
+                "second run of a shows how far rounding leads: --same.",
+                now, step, found.tolerances,
             )  # fmt: skip
     unmatched = _unmatched(alignment)
     parameters = [side.parameters for side in sides]
@@ -152,7 +157,8 @@ def parting(
     indices.sort(key=lambda index: (index not in apart, -tensors[index, column]))
     pairs = alignment.names.pairs
     distances = tuple(TensorDistance(pairs[i].a, pairs[i].b, float(tensors[i, column])) for i in indices)
-    first = FirstDifference(step, kind, loss, distances, after)
+    seen = [each for each in (after, *agreed) if each is not None and each < step]
+    first = FirstDifference(step, kind, loss, distances, max(seen, default=None))
     text = _sentence(first, [pairs[index].a for index in apart], is_forward)
     return first, Phrase("{} ({}).", text, found.tolerances)
 
@@ -169,16 +175,9 @@ def _began_equal(alignment: Alignment) -> bool:
 
 
 def _may_be_rounding(
-    alignment: Alignment,
-    found: Distances,
-    distances: Floats,
-    counting: NDArray[np.bool_],
-    after: int | None,
-    step: int,
-    is_forward: bool,
-    before: float,
-    now: float,
-) -> bool:
+    alignment: Alignment, found: Distances, distances: Floats, counting: NDArray[np.bool_], after: int | None,
+    step: int, is_forward: bool, before: float, now: float,
+) -> bool:  # fmt: skip
     """Whether a difference may be what an earlier one, below the tolerance, has become by rounding's growth."""
     column, tensors = alignment.at(step), distances[counting]
     shares = update_shares(alignment, column)
@@ -216,7 +215,7 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
     if first.after is None:
         where = Phrase("{} (the first that both recorded)", where)
     elif first.step - first.after > 1:
-        where = Phrase("{} (nothing was recorded between {} and {})", where, first.after, first.step)
+        where = Phrase("{} (up to step {} they agree)", where, first.after)
     begun = Phrase(" or some weights that began otherwise") if first.after is None else ""
     if first.kind == "forward":
         begun = begun or Phrase(" or weights changed after step {}, up to which they agree", first.after)
@@ -227,7 +226,4 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
         )
     if not is_forward:
         losses = Phrase("{} are up to {:.1e} apart, {}", names, far, losses)
-    where = Phrase("{}: {}", where, losses)
-    if first.loss_distance == np.inf:
-        return where
-    return Phrase("{}; what was recorded does not show which part of the training differs", where)
+    return Phrase("{}: {}; what was recorded does not show which part of the training differs", where, losses)

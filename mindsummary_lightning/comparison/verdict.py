@@ -39,7 +39,7 @@ from mindsummary_lightning.values.text import Phrase, listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
 _COMPARABLE = 1e-2  # median distance of tensors, without a loss
-_LATE = "Step {}, the first whose chain both have, begins with other weights; whether by rounding is not to be seen."
+_LATE = "In the chains step {} begins with other weights; whether by rounding is not to be seen."
 
 
 def compare_runs(
@@ -85,8 +85,8 @@ def compare_runs(
             raise ValueError(f"{second.run_dir} is no second run of a: it is b, or its first loss is another")
         found, floor = _above(found, alignment, again, rounding)
     beginning = beginning_of(alignment)
-    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
-    mode = "exact" if chain else _mode(alignment, found, beginning)
+    chain, late = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
+    mode = "exact" if chain else _mode(alignment, found, beginning) or ("exact" if late else None)
     compared, shown, apart, walking = alignment, found, None, {}
     first: FirstDifference | None = None
     verdict: Verdict = "different" if mode else "not_comparable"
@@ -102,27 +102,31 @@ def compare_runs(
         is_walking, until = wandering_tensors(compared, counting)
         far = np.where(compared.steps < until, counting.tensors, np.nan)
         walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
-        first, sentence = parting(sides, compared, counting, beginning, is_walking)
+        agreed = chain.steps[: -1 if chain.part else None] if chain else []
+        first, sentence = parting(sides, compared, counting, beginning, is_walking, agreed)
         # The weights with which the first step of a chain begins show that nothing has parted before it.
         if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
             first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
-        tables_of = [{*side.modules.steps.tolist()} if side.modules else set() for side in sides]
-        if not (sentence or chain) and (common := tables_of[0] & tables_of[1]):
-            sentence = Phrase(_LATE, min(common))
+        seen = {pair.a for pair in alignment.names.pairs if late and alignment.steps.max(initial=0) >= late.step}
+        if not sentence and late and not {pair.a.name for pair in late.tensors} <= seen:
+            sentence = Phrase(_LATE, late.step)
         verdict = "different" if first else "undecided" if sentence else "same"
-    paired = chain.calls.weights if chain else {}
+    paired = {pair.a: pair.b for pair in alignment.names.pairs} | {**(chain.calls.weights if chain else {})}
+    rows = [step.rows for step in (chain.calls.a, chain.calls.b)] if chain else [[], []]
+    held = [[row.name for row in each if (row.link, row.kind) == ("weights", "parameter")] for each in rows]
     unmatched = {
-        run: tuple(name for name in names if name not in done)
-        for run, names, done in zip("ab", alignment.names[1:], (paired, paired.values()), strict=True)
+        run: tuple(dict.fromkeys(name for name in (*names, *own) if name not in done))
+        for run, names, own, done in zip("ab", alignment.names[1:], held, ({*paired}, {*paired.values()}), strict=True)
     }
     alone = {
         run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
         for run, one, other in (("a", *sides), ("b", *sides[::-1]))
     }
-    # not the union, as a logged loss may be counted from zero
-    steps = max(alignment.steps.size, alignment.loss_steps.size, len(chain.steps) if chain else 0)
+    own = {*alignment.steps.tolist(), *(chain.steps if chain else ())}
+    own |= {*alignment.loss_steps.tolist()} if alignment.loss_tag == LOSS else set()
+    steps = max(len(own), alignment.loss_steps.size)  # a logged loss may be counted from zero
     if verdict == "same":
         sentence = _no_difference(compared, shown, walking, alone, steps)
     hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides)]
@@ -136,11 +140,7 @@ def compare_runs(
         unmatched=unmatched,
         guessed=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "place"),
         by_value=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "value"),
-        compared={
-            "steps": steps,
-            "tensors": len(alignment.names.pairs),
-            "losses": int(compared.loss_steps.size),
-        },
+        compared={"steps": steps, "tensors": len(alignment.names.pairs), "losses": int(compared.loss_steps.size)},
         alone=alone,
         largest={"loss": largest(shown.losses), "tensor": largest(shown.tensors)},
         tolerance=limits,
@@ -293,7 +293,7 @@ def _no_difference(
         text = Phrase("No difference{}: {} apart ({})", but, enumerated(parts), found.tolerances)
     if (found.far & alignment.is_weight[:, None])[counting].any() or (found.losses > found.loss_limits).any():
         text = Phrase("{}, as far as rounding may have grown", text)
-    more = [Phrase("{} has {} more steps", run, of.steps) for run, of in alone.items() if of.steps]
+    more = [Phrase("{} has {} more", run, of.steps) for run, of in alone.items() if of.steps]
     if more:
         text = Phrase("{} at the {} steps in common; {}", text, steps, enumerated(more))
     return Phrase("{}.", text)

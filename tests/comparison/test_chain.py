@@ -481,7 +481,7 @@ def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path
     comparison, near = (compare_runs(tmp_path / "a", tmp_path / run) for run in ("b", "nearly a"))
     assert (comparison.chain, comparison.first_difference) == (None, None)
     assert (near.chain, near.first_difference, near.verdict) == (None, None, "undecided")
-    assert near.sentence.startswith("Step 2, the first whose chain both have, begins with other weights; ")
+    assert near.sentence.startswith("In the chains step 2 begins with other weights; ")
 
 
 def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -> None:

@@ -81,4 +81,4 @@ def test_with_a_gap_between_steps_the_sentence_says_what_is_not_known(tmp_path: 
 
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.first_difference.after) == (30, 20)
-    assert "nothing was recorded between 20 and 30" in comparison.sentence
+    assert "from step 30 on (up to step 20 they agree)" in comparison.sentence

@@ -230,8 +230,8 @@ def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
 
     assert (comparison.verdict, comparison.whole_tensors) == ("same", {})
     assert [hint.text for hint in comparison.hints] == [
-        "the gradient of last.weight is not finite at step 30, the first in a",
-        "the gradient of row 2 is not finite at step 30, the first in b",
+        "the gradient of last.weight is not finite at step 30, the first in the statistics of a",
+        "the gradient of row 2 is not finite at step 30, the first in the statistics of b",
     ]
     assert comparison.hints[0].numbers == {"run": "a", "tensor": "last.weight", "step": 30, "kind": "gradient"}
 

@@ -1,0 +1,215 @@
+"""Chains of plain loops: gaps between steps, batches of other sizes, and what neither an update nor a module did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning import Comparison, StepRecorder, compare_runs
+
+Net = Callable[[], nn.Module]
+After = Callable[[int, nn.Module, torch.optim.Optimizer], object]
+
+
+def _loop(
+    run: Path,
+    net: Net,
+    steps: Sequence[int] = (1, 2, 3),
+    *,
+    batches: Sequence[Any] = tuple(torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(1))),
+    adam: bool = False,
+    given: Callable[[torch.Tensor], torch.Tensor] = lambda batch: batch,
+    after: After = lambda *_: None,
+    offset: float = 0.0,
+) -> Path:
+    """Record steps of a loop whose model gets what ``given`` makes of a batch; ``after`` is called behind each step."""
+    torch.manual_seed(0)
+    model, recorder = net(), StepRecorder(run, tuple(steps))
+    optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    if adam:
+        optimizer = torch.optim.Adam(model.parameters(), 0.1)
+    for step, batch in enumerate(batches, 1):
+        with recorder.step(model, optimizer, batch) as loss_is:
+            loss_is(loss := model(given(batch)).square().mean() + offset)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        after(step, model, optimizer)
+    return run
+
+
+def _linear() -> nn.Module:
+    return nn.Linear(8, 8)
+
+
+def _faster_from(first: int, times: float = 2.0) -> After:
+    def after(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        if step == first - 1:
+            optimizer.param_groups[0]["lr"] *= times
+
+    return after
+
+
+def _compared(tmp_path: Path, a: dict[str, Any], b: dict[str, Any]) -> Comparison:
+    return compare_runs(_loop(tmp_path / "a", **a), _loop(tmp_path / "b", **b))
+
+
+@pytest.mark.parametrize("steps", [(1, 2, 5), (5,)])
+def test_weights_that_are_others_behind_a_gap_are_not_the_same(steps: tuple[int, ...], tmp_path: Path) -> None:
+    """A loss that hardly feels the weights does not show it, nor does one that was not recorded."""
+    of_both = {"net": _linear, "steps": steps, "offset": 1e6}
+    comparison = _compared(tmp_path, of_both, of_both | {"after": _faster_from(3)})
+
+    assert comparison.verdict == "undecided"
+    assert comparison.sentence.startswith("In the chains step 5 begins with other weights; ")
+
+
+def test_where_runs_part_behind_a_gap_the_last_step_of_which_the_chains_agree_is_said(tmp_path: Path) -> None:
+    of_both = {"net": _linear, "steps": (1, 2, 5)}
+    comparison = _compared(tmp_path, of_both, of_both | {"after": _faster_from(3)})
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.after, comparison.compared["steps"]) == (5, 2, 3)
+    assert comparison.sentence.startswith("The runs differ from step 5 on (up to step 2 they agree): ")
+
+
+def test_a_last_batch_that_is_smaller_is_other_data(tmp_path: Path) -> None:
+    batches = [torch.ones(4, 8), torch.ones(4, 8)]
+    comparison = _compared(
+        tmp_path, {"net": _linear, "batches": batches}, {"net": _linear, "batches": [batches[0], batches[1][:3]]}
+    )
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (2, "data")
+    assert "apart by  inf: data [4, 8] = data [24]" in str(comparison)
+
+
+class _Teacher(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.student, self.teacher = nn.Linear(8, 8), nn.Linear(8, 8).requires_grad_(False)
+        self.teacher.load_state_dict(self.student.state_dict())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.student(x) - self.teacher(x + 1)
+        return out
+
+
+def _averaged(share: float) -> After:
+    def after(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        with torch.no_grad():
+            for mean, weight in zip(model.teacher.parameters(), model.student.parameters(), strict=True):  # type: ignore[union-attr,operator]
+                mean.lerp_(weight, share)
+
+    return after
+
+
+def test_weights_that_both_runs_change_otherwise_between_steps_are_named(tmp_path: Path) -> None:
+    comparison = _compared(
+        tmp_path, {"net": _Teacher, "after": _averaged(0.01)}, {"net": _Teacher, "after": _averaged(0.1)}
+    )
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (2, "weights")
+    assert {tensor.a for tensor in first.tensors} == {"teacher.weight", "teacher.bias"}
+
+
+class _Joined(nn.Module):
+    """A layer that gets its input once or twice, and whose rounded weights what comes behind it makes more of."""
+
+    def __init__(self, times: int, weight: float) -> None:
+        super().__init__()
+        self.times, self.layer = times, nn.Linear(8, 4, bias=False)
+        nn.init.constant_(self.layer.weight, weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.layer(torch.cat([x] * self.times))[: len(x)] - 0.8
+        return out
+
+
+def test_weights_in_a_module_that_is_not_compared_explain_what_the_one_around_makes(tmp_path: Path) -> None:
+    of_both = {"batches": [torch.ones(4, 8)]}
+    nets = [lambda: _Joined(1, 0.125), lambda: _Joined(2, 0.125 * (1 + 9e-7))]
+    comparison = _compared(tmp_path, *({"net": net, **of_both} for net in nets))
+
+    assert comparison.first_difference is None, comparison.sentence
+
+
+class _Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        out: torch.Tensor = self.out((q @ k.transpose(-1, -2) / 3).softmax(-1) @ v)
+        return out
+
+
+def test_a_fused_bias_of_which_a_third_moves_by_rounding_is_no_other_update(tmp_path: Path) -> None:
+    batches = [*torch.randn(3, 4, 6, 8, generator=torch.Generator().manual_seed(1))]
+    exact = {"net": lambda: _Attention().double(), "adam": True, "batches": [batch.double() for batch in batches]}
+    comparison = _compared(tmp_path, exact, {"net": _Attention, "adam": True, "batches": batches})
+
+    assert comparison.first_difference is None, comparison.sentence
+
+
+class _Steps(nn.Module):
+    """A cell that reads a sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.out = nn.RNNCell(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(len(x), 8)
+        for part in x.unbind(1):
+            state = self.cell(part, state)
+        out: torch.Tensor = self.out(state)
+        return out
+
+
+def test_a_network_whose_input_has_another_size_is_not_where_the_runs_part(tmp_path: Path) -> None:
+    of_both = {"net": _Steps, "batches": [torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(1))]}
+    comparison = _compared(tmp_path, of_both, of_both | {"given": lambda x: x[:, :5]})
+
+    first = comparison.first_difference
+    assert first is not None
+    assert first.module is not None
+    assert first.module.kind_a == "training step"
+
+
+def test_settings_of_an_optimizer_that_steps_several_times_are_those_of_its_groups(tmp_path: Path) -> None:
+    for run, rate, times in (("a", 0.1, 2), ("b", 0.2, 3)):
+        torch.manual_seed(0)
+        net, x = _linear(), torch.ones(4, 8)
+        optimizer = torch.optim.SGD(net.parameters(), rate)
+        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
+            loss_is(loss := net(x).square().mean())
+            loss.backward()
+            for _ in range(times):
+                optimizer.step()
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+
+    assert first is not None
+    assert first.settings == (("lr", [pytest.approx(0.1)], [pytest.approx(0.2)]),)
+
+
+def test_a_weight_that_one_chain_alone_has_is_counted(tmp_path: Path) -> None:
+    def extended() -> nn.Module:
+        net = _linear()
+        net.register_parameter("extra", nn.Parameter(torch.ones(3)))
+        return net
+
+    comparison = _compared(tmp_path, {"net": _linear}, {"net": extended})
+
+    assert (comparison.verdict, comparison.unmatched) == ("same", {"a": (), "b": ("extra",)})
+    assert "in b alone, not compared: 1 tensor (extra)" in str(comparison)
