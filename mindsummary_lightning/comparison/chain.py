@@ -6,7 +6,6 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from operator import ne
@@ -15,7 +14,7 @@ import numpy as np
 
 from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.carried_weights import CarriedWeights
-from mindsummary_lightning.comparison.chain_parts import DifferenceKind, Link, Part, PartingPlace, RowPair
+from mindsummary_lightning.comparison.chain_parts import Chain, DifferenceKind, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
@@ -30,23 +29,6 @@ _CHANGE = 0.01  # of what something else than the update changes weights by
 _UNCHANGED = 1e-6  # of one tensor, reduced twice, and of a setting
 TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """What the tables of two runs say of each other.
-
-    Attributes:
-        steps: common steps with a table, up to the one at which they part.
-        part: where they part, or ``None``.
-        links: of the last of the steps.
-        calls: of the last of the steps.
-    """
-
-    steps: list[int]
-    part: Part | None
-    links: tuple[Link, ...]
-    calls: Calls
 
 
 def compare_chains(
@@ -212,8 +194,15 @@ class _Compared:
                     self._until = outputs[0]
                 if exchanged := self.apart(self._carried.exchanged(place.a)):
                     return Part(self.step, "weights", exchanged)
-                return Part(self.step, "forward", (self._pair(*(given or outputs)),), place, before)
+                moved = () if given else self._moved(place.a)
+                return Part(self.step, "forward", (self._pair(*(given or outputs)), *moved), place, before)
         return None
+
+    def _moved(self, module: str) -> tuple[RowPair, ...]:
+        """Weights of a module that are apart after the step though neither run has a gradient of them."""
+        slopes, parted = self.gradients, self.apart(self._rows_of("update")) if all(self.gradients) else ()
+        own = (pair for pair in parted if (pair.a.kind, pair.a.name.rpartition(".")[0]) == ("parameter", module))
+        return tuple(pair for pair in own if pair.a.name not in slopes[0] and pair.b.name not in slopes[1])
 
     def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""

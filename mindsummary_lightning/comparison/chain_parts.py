@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from mindsummary_lightning.comparison.calls import Calls
 from mindsummary_lightning.values.step_chain import ChainRow
 
 DifferenceKind = Literal["data", "weights", "forward", "loss", "backward", "update"]
@@ -61,3 +63,20 @@ class Link(NamedTuple):
     compared: int
     alone: tuple[int, int]
     distance: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """What the tables of two runs say of each other.
+
+    Attributes:
+        steps: common steps with a table, up to the one at which they part.
+        part: where they part, or ``None``.
+        links: of the last of the steps.
+        calls: of the last of the steps.
+    """
+
+    steps: list[int]
+    part: Part | None
+    links: tuple[Link, ...]
+    calls: Calls

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_parts import Part, PartingPlace, RowPair
+from mindsummary_lightning.comparison.chain_parts import Chain, Part, PartingPlace, RowPair
 from mindsummary_lightning.values.step_chain import ChainRow
 from mindsummary_lightning.values.text import Phrase, listed
 
@@ -22,7 +21,7 @@ def sentence(part: Part, limit: float) -> Phrase:
     where = {
         "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
-        "forward": _where(part.place, part.tensors[0], far),
+        "forward": _where(part.place, part.tensors),
         "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {:.1e} apart", far),
         "backward": Phrase("in the gradients: what is compared before agrees, that of {} {}", names, how),
         "update": Phrase(
@@ -41,8 +40,10 @@ def _is_alone(part: Part, pair: RowPair) -> bool:
     return (part.link, pair.a.link) == ("backward", "weights")
 
 
-def _where(place: PartingPlace | None, pair: RowPair, far: float) -> Phrase:
-    """Where in the forward pass; a row that is no input is the module's own output."""
+def _where(place: PartingPlace | None, tensors: tuple[RowPair, ...]) -> Phrase:
+    """Where in the forward pass; a row that is no input is the module's own output, and weights may stand behind it."""
+    pair, *moved = tensors
+    far = pair.distance
     if place is None:
         return Phrase("in the forward pass or the loss function: no output is compared, the loss is {:.1e} apart", far)
     who = both(module_text(place.a, place.kind_a), module_text(place.b, place.kind_b))
@@ -51,7 +52,8 @@ def _where(place: PartingPlace | None, pair: RowPair, far: float) -> Phrase:
     if pair.a.port == "input":
         before = both(pair.a.name, pair.b.name)
         return Phrase("in the forward pass, in {}: what comes before {} is {:.1e} apart", who, before, far)
-    return Phrase("in the forward pass, in {}: its inputs agree, its output is {:.1e} apart", who, far)
+    text = Phrase("in the forward pass, in {}: its inputs agree, its output is {:.1e} apart", who, far)
+    return Phrase("{}, as are its weights after the step, which no gradient moves", text) if moved else text
 
 
 def around(part: Part) -> Iterator[Phrase]:

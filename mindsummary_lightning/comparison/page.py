@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.chain import Chain
+from mindsummary_lightning.comparison.chain_parts import Chain
 from mindsummary_lightning.comparison.chain_words import around, both, link_rows, module_text, row_text
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.name_blocks import GRADIENT

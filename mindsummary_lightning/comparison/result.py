@@ -8,8 +8,7 @@ from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mindsummary_lightning.comparison.alignment import Alignment
-from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_parts import DifferenceKind, PartingPlace
+from mindsummary_lightning.comparison.chain_parts import Chain, DifferenceKind, PartingPlace
 from mindsummary_lightning.comparison.chain_words import LISTED, both, chain_dict, lines
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint

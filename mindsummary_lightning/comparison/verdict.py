@@ -19,8 +19,8 @@ from mindsummary_lightning.comparison.alignment import (
     whole_distances,
 )
 from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
-from mindsummary_lightning.comparison.chain import TIMES_FLOOR, Chain, compare_chains
-from mindsummary_lightning.comparison.chain_parts import Part
+from mindsummary_lightning.comparison.chain import TIMES_FLOOR, compare_chains
+from mindsummary_lightning.comparison.chain_parts import Chain, Part
 from mindsummary_lightning.comparison.chain_words import sentence as chain_sentence
 from mindsummary_lightning.comparison.distances import (
     TOLERANCES,

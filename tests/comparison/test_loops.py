@@ -122,6 +122,28 @@ def test_weights_that_both_runs_change_otherwise_between_steps_are_named(tmp_pat
     assert {tensor.a for tensor in first.tensors} == {"teacher.weight", "teacher.bias"}
 
 
+class _Averaging(_Teacher):
+    """It averages its teacher before that computes."""
+
+    share: float
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _averaged(self.share)(0, self, torch.optim.SGD(self.student.parameters(), 0.1))
+        return super().forward(x)
+
+
+def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_make(tmp_path: Path) -> None:
+    nets = [type("Averaging", (_Averaging,), {"share": share}) for share in (0.01, 0.1)]
+    comparison = _compared(tmp_path, *({"net": net} for net in nets))
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (2, "forward")
+    assert [tensor.a for tensor in first.tensors] == ["teacher", "teacher.bias", "teacher.weight"]
+    assert "in teacher (Linear): its inputs agree, its output is " in comparison.sentence
+    assert "apart, as are its weights after the step, which no gradient moves (" in comparison.sentence
+
+
 class _Joined(nn.Module):
     """A layer that gets its input once or twice, and whose rounded weights what comes behind it makes more of."""
 
