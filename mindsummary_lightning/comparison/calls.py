@@ -229,11 +229,6 @@ class Calls:
         """Whether two rows are of as many elements."""
         return bool(self.a.values[one, ELEMENTS] == self.b.values[other, ELEMENTS])
 
-    def hold_same(self, one: int, other: int) -> bool:
-        """Whether the modules of two calls hold the same layers, of those that are paired."""
-        held = self._held[0][one], self._held[1][other]
-        return bool((held[0] and held[0][0]) == (held[1] and held[1][0]))
-
     def are_elsewhere(self, one: int, other: int) -> bool:
         """Whether each of two tensors that are apart is among those of the other run: neither is wrong."""
         near = min(self._limit, self.distance(one, other) / 10)
@@ -278,12 +273,13 @@ class Calls:
         return near
 
     def _take(self, pairs: Iterable[Iterable[int]]) -> None:
-        """Pair what is one, in order; calls of which no inputs, or first outputs, have one size are not."""
+        """Pair what is one, in order: calls with inputs and first outputs of one size, that hold the same layers."""
         for one, other in pairs:
             if one not in self.partner and other not in self._taken:
                 call, theirs = self.a.calls[one], self.b.calls[other]
-                is_sized = self.have_one_size(call.outputs[0], theirs.outputs[0])
-                if is_sized and (self.inputs(one, other) or not (call.inputs and theirs.inputs)):
+                held = [of and of[0] for of in (self._held[0][one], self._held[1][other])]
+                is_one = held[0] == held[1] and self.have_one_size(call.outputs[0], theirs.outputs[0])
+                if is_one and (self.inputs(one, other) or not (call.inputs and theirs.inputs)):
                     self.partner[int(one)] = int(other)
                     self._taken.add(int(other))
 

@@ -70,7 +70,7 @@ class _Compared:
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
         self._grown: float = 0.0 if earlier is None else earlier.grown()
-        self._carried = CarriedWeights(a, b, limit, names)
+        self._carried = CarriedWeights(a, b, names)
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
@@ -206,9 +206,6 @@ class _Compared:
 
     def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
-        if not self.calls.hold_same(one, other):
-            around = self._around(one, other)
-            return self._place((one, other) if None in around else around, (one, other), True)
         at = self._source(0, rows[0], self.a.within[one], one), self._source(1, rows[1], self.b.within[other], other)
         return self._place(at, at, bool(self.a.within[at[0]] or self.b.within[at[1]]))
 
@@ -225,7 +222,7 @@ class _Compared:
         for side, (call, row, outer) in enumerate(zip((one, other), rows, self._around(one, other), strict=True)):
             made = self._source(side, row, range(call), call)
             lines.append(made)
-            at.append(self._inner(side, call, row, outer) if made == call else made)
+            at.append(outer if made == call else made)
         return self._place((at[0], at[1]), (lines[0], lines[1]), True)
 
     def _source(self, side: int, row: int, among: Iterable[int], otherwise: int) -> int:
@@ -236,22 +233,11 @@ class _Compared:
         made = next(unpaired, otherwise)
         return made if self.calls.is_given(side, made, self.limit) else otherwise
 
-    def _inner(self, side: int, call: int, row: int, around: int | None) -> int | None:
-        """The innermost call around one that makes a tensor of what the other run has, up to another around it."""
-        step = (self.a, self.b)[side]
-        same = step.same(row)
-        for outer in step.around(call):
-            if outer == around or (
-                self.calls.is_given(side, outer, self.limit) and not same[[*step.calls[outer].inputs]].any()
-            ):
-                return outer
-        return around
-
     def _around(self, one: int, other: int) -> tuple[int | None, int | None]:
         """The innermost calls around two others whose inputs agree, or the network; ``None``: the training step."""
         for outer in self.a.around(one):
             partner = self.calls.partner.get(outer)
-            if partner is not None and self.calls.hold_same(outer, partner) and self._agree_inputs(outer, partner):
+            if partner is not None and self._agree_inputs(outer, partner):
                 return outer, partner
         last = len(self.a.calls) - 1, len(self.b.calls) - 1
         is_network = one in self.a.within[last[0]] and other in self.b.within[last[1]]
