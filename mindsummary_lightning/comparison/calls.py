@@ -71,10 +71,6 @@ class Step:
         rows = self.of("weights").items()
         return [TensorName(name, int(self.values[at, ELEMENTS]), tuple(numbers[at].tolist())) for name, at in rows]
 
-    def sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """How many elements weights have."""
-        return {name: int(self.values[self.of("weights")[name], ELEMENTS]) for name in names}
-
     @cached_property
     def calls(self) -> list[Call]:
         """The calls in the order in which they finished; those without an output of numbers are left out.

@@ -26,7 +26,7 @@ class CarriedWeights:
     def exchanged(self, module: str, all_of: Collection[str] = ()) -> list[RowPlaces]:
         """Weights in a module that values pair, and names otherwise, if they and all of some have changed places."""
         a, b = self._steps
-        ones, others = _by_place(a.sizes(self._anew)), _by_place(b.sizes(self._anew.values()))
+        ones, others = _by_place(a, self._anew), _by_place(b, self._anew.values())
         moved = {
             one: others[place] for place, one in ones.items() if others.get(place, self.names[one]) != self.names[one]
         }
@@ -37,10 +37,10 @@ class CarriedWeights:
         return rows if moved.keys() >= {*all_of} else []
 
 
-def _by_place(sizes: Mapping[str, int]) -> dict[object, str]:
+def _by_place(step: Step, names: Collection[str]) -> dict[object, str]:
     """Weights by size, numbers and kind, and the initial of the layer's word; those that only one has."""
     places: dict[object, list[str]] = {}
-    for name, elements in sizes.items():
+    for name, elements, _ in (tensor for tensor in step.weights() if tensor.name in names):
         layer, _, last = name.rpartition(".")
         initial = layer.rpartition(".")[2][:1]
         places.setdefault((elements, *re.findall(r"\d+", layer), initial, kind_of(name) or last), []).append(name)

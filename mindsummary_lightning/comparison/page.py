@@ -70,7 +70,7 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         yield _table("", heads, links)
         calls = chain.calls
         if calls.a.calls:
-            note = "Modules in the order in which they finished: green agrees, grey follows from the first difference."
+            note = "Modules in the order in which they finished: green agrees, grey is apart or not paired."
             yield f'<p class="small">{say(note)}</p><div class="chain">{_tree(chain, say, limit)}</div>'
         distances = np.array([calls.distance(*calls.outputs(*pair)) for pair in calls.pairs], np.float64)
         if distances.size > 1:
@@ -112,40 +112,28 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
 
 def _tree(chain: Chain, say: Callable[..., str], limit: float) -> str:
     """The calls, each with those in it behind; the one where the chain parts is open with all around it."""
-    both_calls, at = chain.calls, _parting(chain)
-    calls, parents = both_calls.a.calls, both_calls.a.parents
+    both_calls, calls, parents = chain.calls, chain.calls.a.calls, chain.calls.a.parents
+    row = chain.part.tensors[0] if chain.part and chain.part.place else None
+    at = next((place for place, x in enumerate(calls) if row and (x.name, x.number) == (row.a.name, row.a.call)), -1)
     inner = [""] * (len(calls) + 1)  # the last of those that nothing is around
     for index, call in enumerate(calls):
         text: str = module_text(call.name, call.kind)
-        state = "first" if index == at else "follows" if index > at else ""
-        partner = both_calls.partner.get(index)
+        partner, far = both_calls.partner.get(index), np.inf
         if partner is None:
-            text, state = Phrase("{}: not paired", text), state or "alone"
+            text = Phrase("{}: not paired", text)
         else:
             other = both_calls.b.calls[partner]
             far = both_calls.distance(*both_calls.outputs(index, partner))
-            state = state if far > limit or state == "first" else ""
             text = Phrase("{}: {:.1e}", both(text, module_text(other.name, other.kind)), far)
-        if index == at and chain.part is not None:
-            text = Phrase("{}; {}", text, row_text(chain.part.tensors[0]))
-        label = f'<span class="{state or "agrees"}">{say(text)}</span>'
+        state = "agrees" if far <= limit or (chain.part is None and partner is not None) else "apart"
+        if row and index == at:
+            text, state = Phrase("{}; {}", text, row_text(row)), "first"
+        label = f'<span class="{state}">{say(text)}</span>'
         is_open = index == at or at in both_calls.a.within[index]
         folded = f"<details{' open' * is_open}><summary>{label}</summary>{inner[index]}</details>"
         around = parents[index]
         inner[-1 if around is None else around] += folded if inner[index] else f"<div>{label}</div>"
     return inner[-1]
-
-
-def _parting(chain: Chain) -> float:
-    """The call at which the chain parts; a number between two calls if it is in none: of an update in their middle."""
-    calls, part = chain.calls.a.calls, chain.part
-    if part is not None and part.link in ("data", "weights"):
-        return -1
-    if part is None or part.place is None:
-        updates = chain.calls.a.of("settings").values() if part and part.link == "update" else ()
-        return sum(call.outputs[0] < min(updates, default=np.inf) for call in calls) - 0.5
-    row = part.tensors[0].a
-    return next(place for place, call in enumerate(calls) if (call.name, call.number) == (row.name, row.call))
 
 
 def _table(title: str, heads: tuple[str, ...], rows: Any) -> str:

@@ -93,12 +93,12 @@ def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Pat
     b = train(tmp_path / "b", PORT, {"hidden": lambda x: x * (1 + 1e-5)})
 
     page = _page(a, b)
-    states = re.findall(r'<span class="(agrees|first|follows|alone)">([^<]*?)[ :]', page)
+    states = re.findall(r'<span class="(agrees|first|apart)">([^<]*?)[ :]', page)
 
     assert "The chain of step 1" in page
     assert ("first", "net.dense1") in states
-    assert {name for state, name in states if state == "follows"} == {"net", "net.relu", "net.dense2"}
-    assert re.search(r"<details open><summary><span class=\"follows\">net ", page)
+    assert {name for state, name in states if state == "apart"} == {"net", "net.relu", "net.dense2"}
+    assert re.search(r"<details open><summary><span class=\"apart\">net ", page)
 
 
 class Unused(nn.Module):
@@ -114,21 +114,21 @@ class Unused(nn.Module):
         return self.last(x)
 
 
-def test_a_module_behind_the_first_difference_that_agrees_follows_from_nothing(tmp_path: Path) -> None:
+def test_a_module_behind_the_first_difference_that_agrees_is_green(tmp_path: Path) -> None:
     for run, slope in (("a", 0.1), ("b", 0.2)):
         net = Unused(slope)
         with StepRecorder(tmp_path / run).step(net, torch.optim.SGD(net.parameters())) as loss_is:
             loss_is(net(torch.tensor([[-2.0, -1.0, 1.0, 2.0]])).sum())
 
     page = _page(tmp_path / "a", tmp_path / "b")
-    assert re.findall(r'<span class="(agrees|first|follows|alone)">(\w+)', page)[-3:] == [
+    assert re.findall(r'<span class="(agrees|first|apart)">(\w+)', page)[-3:] == [
         ("agrees", "the"),
         ("first", "unused"),
         ("agrees", "last"),
     ]
 
 
-def test_a_module_behind_an_update_that_differs_follows_from_it(tmp_path: Path) -> None:
+def test_a_module_behind_an_update_that_differs_is_grey(tmp_path: Path) -> None:
     for run, rate in (("a", 0.1), ("b", 0.2)):
         torch.manual_seed(0)
         net, x = nn.Linear(4, 4), torch.ones(2, 4)
@@ -140,7 +140,7 @@ def test_a_module_behind_an_update_that_differs_follows_from_it(tmp_path: Path) 
 
     page = _page(tmp_path / "a", tmp_path / "b")
     assert "first in the update" in page
-    assert re.findall(r'<span class="(\w+)">the network ', page) == ["agrees", "follows"]
+    assert re.findall(r'<span class="(\w+)">the network ', page) == ["agrees", "apart"]
 
 
 def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) -> None:
