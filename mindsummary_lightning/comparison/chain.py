@@ -151,8 +151,12 @@ class _Compared:
     @cached_property
     def _order_counts(self) -> bool:
         """Whether tensors whose elements stand in another order are apart: loss or gradients are, too."""
-        pairs = self.loss + [rows for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
-        return not pairs or any(self.calls.distance(*pair) > _GRADIENT * self.limit for pair in pairs)
+        pairs, limit = (
+            dict.fromkeys(self.loss, _GRADIENT * self.limit),
+            max(_GRADIENT * self.limit, _RISE * self._grown),
+        )
+        pairs |= {rows: limit for rows in self._rows_of("gradients") if not self._is_noise(*rows)}
+        return not pairs or any(self.calls.distance(*pair) > most for pair, most in pairs.items())
 
     def _data_pairs(self) -> list[RowPlaces]:
         """Tensors of the batch: the likest first, then in their order."""

@@ -184,6 +184,17 @@ def test_a_fused_bias_of_which_a_third_moves_by_rounding_is_no_other_update(tmp_
     assert comparison.first_difference is None, comparison.sentence
 
 
+def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_order(tmp_path: Path) -> None:
+    def rounded() -> nn.Module:
+        net, count = nn.Sequential(nn.Linear(8, 8)), iter(range(9))
+        net[0].weight.register_hook(lambda gradient: gradient * (1 + 1e-4 * min(next(count), 1)))
+        return net
+
+    a: dict[str, Any] = {"net": lambda: nn.Sequential(nn.Linear(8, 8)), "offset": 1e3}
+    turned = {"net": rounded, "offset": 1e3, "given": lambda x: x.flip(0)}
+    assert _compared(tmp_path, a, turned).verdict == "same"
+
+
 class _Steps(nn.Module):
     """A cell that reads a sequence."""
 
