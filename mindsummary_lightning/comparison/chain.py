@@ -47,11 +47,14 @@ def compare_chains(
         return None, None
     chain: Chain | None = None
     compared: _Compared | None = None
+    is_sure = True
     for step in np.intersect1d(a.steps, b.steps).tolist():
         compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, names, compared)
+        is_next = step == (chain.steps[-1] + 1 if chain else 1)
+        compared.is_sure = is_sure = (is_next and is_sure) or not compared.apart(compared.weights)
         if again is not None and step in again.steps:
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
-        if step != (chain.steps[-1] + 1 if chain else 1) and (others := compared.apart(compared.weights)):
+        if not is_next and (others := compared.apart(compared.weights)):
             return chain, Part(step, "weights", others)  # what happened in between, or before, is not known
         steps = [*(chain.steps if chain else ()), step]
         chain = Chain(steps, compared.part(), tuple(compared.links()), compared.calls)
@@ -79,6 +82,7 @@ class _Compared:
         counts = [float(len(step.of("loss"))) for step in (a, b)]
         self._counts = (("number of losses", counts[:1], counts[1:]),) if counts[0] != counts[1] else ()
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)][: 1 if self._counts else None]
+        self.is_sure = True  # that no optimizer has seen what was not recorded
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen = 0.0  # the largest distance of outputs that agree
         self._until = len(a.rows)  # the row that parts, if one of several optimizers has updated before it
@@ -94,7 +98,7 @@ class _Compared:
         link: DifferenceKind = "loss" if self.calls.pairs else "forward"
         weights = () if self.calls.pairs else (self.calls.distance(*rows) for rows in self.weights)
         loss = self._first(link, losses, max(self.limit, _GROWTH * max([self._seen, *weights])))
-        return loss or self._backward() or self._update() or forward
+        return loss or self._backward() or (self._update() if self.is_sure else None) or forward
 
     def _weights(self) -> Part | None:
         part = self._first("weights", self._begun)

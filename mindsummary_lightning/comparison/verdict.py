@@ -92,7 +92,7 @@ def compare_runs(
     verdict: Verdict = "different" if mode else "not_comparable"
     sentence = "" if mode == "exact" else _without_steps(alignment, found, beginning)
     whole = whole_distances(*sides)
-    counting = _followed(found, alignment, chain) if chain else found
+    counting = _followed(found, alignment, chain) if chain and same is None else found
     if mode == "exact":
         apart = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
         if apart is not None:

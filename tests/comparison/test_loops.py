@@ -195,6 +195,57 @@ def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_o
     assert _compared(tmp_path, a, turned).verdict == "same"
 
 
+def _shifted(by: float) -> After:
+    def after(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        with torch.no_grad():
+            model.get_parameter("bias").add_(by * (step == 2))
+
+    return after
+
+
+class _Rooted(nn.Linear):
+    """A layer whose squares have gradients that no weight has a part in."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (super().forward(x) + 100).sqrt()
+
+
+def _forgetful(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    if step == 3:
+        optimizer.state.clear()
+
+
+def test_behind_a_gap_of_runs_that_round_an_update_may_come_of_what_was_not_recorded(tmp_path: Path) -> None:
+    of_all: dict[str, Any] = {"net": lambda: _Rooted(8, 8), "steps": (1, 2, 5), "adam": True, "offset": 1e6}
+    a, b = _loop(tmp_path / "a", **of_all), _loop(tmp_path / "b", **of_all, after=_forgetful)
+    again = _loop(tmp_path / "again", **of_all, after=_shifted(0.5))
+
+    assert compare_runs(a, b, same=again).first_difference is None
+
+
+class _Centred(nn.Module):
+    """A layer behind which a bias has no effect."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x - x.mean(0)) * self.scale
+
+
+def test_losses_decide_where_a_second_run_of_the_first_has_shown_that_outputs_may_be_apart(tmp_path: Path) -> None:
+    def net(scale: float = 1.0, bias: float = 0.0) -> nn.Module:
+        layer = nn.Linear(8, 8)
+        nn.init.constant_(layer.bias, bias)
+        return nn.Sequential(layer, _Centred(scale))
+
+    a, b = _loop(tmp_path / "a", net), _loop(tmp_path / "b", lambda: net(scale=1.0001))
+    again = _loop(tmp_path / "again", lambda: net(bias=2.0))
+
+    assert compare_runs(a, b, same=again).verdict == "different"
+
+
 class _Steps(nn.Module):
     """A cell that reads a sequence."""
 
