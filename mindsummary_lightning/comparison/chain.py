@@ -150,23 +150,26 @@ class _Compared:
         limit = max(self.limit if limit is None else limit, self.floors[one])
         if self.calls.distance(one, other) <= limit:
             return False
-        return self._order_counts or bool(row_distances(self.a, one, self.b, other, by_order=False) > limit)
+        return self._has_effect() or bool(row_distances(self.a, one, self.b, other, by_order=False) > limit)
+
+    def _has_effect(self, most: float = np.inf) -> bool:
+        """Whether the loss or a gradient parts, without which elements may be in another order."""
+        loss, limit = self._effects[0], _GRADIENT * self.limit
+        return loss > min(limit, most) or self._effects[1] > min(max(limit, _RISE * self._grown), most)
 
     @cached_property
-    def _order_counts(self) -> bool:
-        """Whether tensors whose elements stand in another order are apart: loss or gradients are, too."""
-        pairs, limit = (
-            dict.fromkeys(self.loss, _GRADIENT * self.limit),
-            max(_GRADIENT * self.limit, _RISE * self._grown),
-        )
-        pairs |= {rows: limit for rows in self._rows_of("gradients") if not self._is_noise(*rows)}
-        return not pairs or any(self.calls.distance(*pair) > most for pair, most in pairs.items())
+    def _effects(self) -> tuple[float, float]:
+        """How far losses, and gradients that are no rounding, are apart; infinite if there are none."""
+        slopes = [rows for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
+        loss, far = (max((self.calls.distance(*x) for x in pairs), default=0.0) for pairs in (self.loss, slopes))
+        return (loss, far) if self.loss or slopes else (np.inf, np.inf)
 
     def _data_pairs(self) -> list[RowPlaces]:
         """Tensors of the batch: the likest first, then in their order."""
         pairs: dict[int, int] = {}
         every = product(self.a.of("data").values(), self.b.of("data").values())
-        for rank, one, other in sorted((self._unlikeness(*pair), *pair) for pair in every):
+        names = [[row.name for row in step.rows] for step in (self.a, self.b)]
+        for rank, _, one, other in sorted((self._unlikeness(x, y), names[0][x] != names[1][y], x, y) for x, y in every):
             if rank < 3 and one not in pairs and other not in pairs.values():
                 pairs[one] = other
         return [*pairs.items()]
@@ -195,7 +198,7 @@ class _Compared:
                 self._seen = max(self._seen, before.distance)
             elif self.loss and 1 in (self.a.values[outputs[0], ELEMENTS], self.b.values[outputs[1], ELEMENTS]):
                 return None  # a module that is the loss function
-            elif not self.calls.are_elsewhere(*outputs):
+            elif not self.calls.are_elsewhere(*outputs) and self._counts_behind(*outputs):
                 given = into if into is not None and self._is_apart(*into, room) else None
                 place = self._between(one, other, given) if given else self._within(one, other, outputs)
                 if min(self.a.of("settings").values(), default=self._until) < outputs[0]:
@@ -211,6 +214,12 @@ class _Compared:
         slopes, parted = self.gradients, self.apart(self._rows_of("update")) if all(self.gradients) else ()
         own = (pair for pair in parted if (pair.a.kind, pair.a.name.rpartition(".")[0]) == ("parameter", module))
         return tuple(pair for pair in own if pair.a.name not in slopes[0] and pair.b.name not in slopes[1])
+
+    def _counts_behind(self, one: int, other: int) -> bool:
+        """Whether an output has an effect; that of the network may be any of which the loss function makes the same."""
+        ends = ((self.a, one), (self.b, other))
+        is_last = any(step.same(row)[[*step.calls[-1].outputs]].any() for step, row in ends)
+        return not is_last or self._has_effect(self.calls.distance(one, other) / 10)
 
     def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
@@ -286,7 +295,7 @@ class _Compared:
             elif one < self._until:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
                 limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
-                if row_distances(self.a, one, b, theirs, self._order_counts) > limit:
+                if row_distances(self.a, one, b, theirs, self._has_effect()) > limit:
                     apart[name] = self._pair(one, theirs)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
         return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))

@@ -1,0 +1,117 @@
+"""What has no effect on a step's loss and gradients is no difference, and what has one is said where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mindsummary_lightning import Comparison, StepRecorder, compare_runs
+
+Loss = Callable[[Any, torch.Tensor], torch.Tensor]
+
+
+def _compared(tmp_path: Path, *runs: tuple[nn.Module, Any, Loss], steps: int = 1) -> Comparison:
+    """Record two networks that begin with the weights of the first, each with its batches and its loss."""
+    state = [x.clone() for x in runs[0][0].state_dict().values()]
+    for name, (net, batches, loss_of) in zip("ab", runs, strict=True):
+        net.load_state_dict(dict(zip(net.state_dict(), state, strict=True)))
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        recorder = StepRecorder(tmp_path / name, steps)
+        for batch in batches:
+            with recorder.step(net, optimizer, batch) as loss_is:
+                optimizer.zero_grad()
+                loss_is(loss := loss_of(net(batch["x"]), batch["y"]))
+                loss.backward()
+                optimizer.step()
+    return compare_runs(tmp_path / "a", tmp_path / "b")
+
+
+def _batches(steps: int = 1) -> list[dict[str, torch.Tensor]]:
+    torch.manual_seed(0)
+    return [{"x": torch.randn(6, 8), "y": torch.arange(6) % 4} for _ in range(steps)]
+
+
+LAST: dict[str, tuple[nn.Module, nn.Module, Loss, Loss, bool]] = {
+    "a logarithm": (nn.LogSoftmax(-1), nn.Identity(), F.nll_loss, F.cross_entropy, True),
+    "a logarithm along the batch": (nn.LogSoftmax(0), nn.Identity(), F.nll_loss, F.cross_entropy, False),
+    "an epsilon": (
+        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy, F.cross_entropy, False
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LAST)
+def test_what_a_loss_function_does_may_be_the_end_of_the_network(what: str, tmp_path: Path) -> None:
+    *ends, loss_a, loss_b, is_right = LAST[what]
+    nets = [nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4), end) for end in ends]
+    first = _compared(tmp_path, (nets[0], _batches(), loss_a), (nets[1], _batches(), loss_b)).first_difference
+
+    assert first is None if is_right else first is not None and first.kind == "forward"
+
+
+def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_path: Path) -> None:
+    class Rounded(nn.Linear):
+        calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            y = super().forward(x)
+            if self.calls > 1:  # as rounding, which has grown
+                y.register_hook(lambda slope: slope * (1 + 1e-4 * torch.randn_like(slope)))
+            return y
+
+    turned = [{name: x.flip(0) for name, x in batch.items()} for batch in _batches(3)]
+    right = nn.Linear(8, 4), _batches(3), F.cross_entropy
+    comparison = _compared(tmp_path, right, (Rounded(8, 4), turned, F.cross_entropy), steps=3)
+
+    assert comparison.verdict == "same", comparison.sentence
+    assert comparison.chain is not None
+    assert comparison.chain.steps == [1, 2, 3]
+
+
+def test_a_tensor_of_the_batch_that_stands_for_another_is_named(tmp_path: Path) -> None:
+    given = {"x": torch.randn(6, 8), "y": torch.arange(6) % 4, "z": torch.arange(6) % 3}
+    runs = ((nn.Linear(8, 4), [batch], F.cross_entropy) for batch in (given, {**given, "y": given["z"]}))
+    first = _compared(tmp_path, *runs).first_difference
+
+    assert first is not None
+    assert [(tensor.a, tensor.b) for tensor in first.tensors] == [("y", "y")]
+
+
+class _Read(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, state: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.linear(2 * state))
+
+
+class _Loop(nn.Module):
+    """Reads its state in each turn, or always the first."""
+
+    def __init__(self, is_right: bool) -> None:
+        super().__init__()
+        self.is_right = is_right
+        self.first, self.read, self.cell = nn.Linear(8, 8), _Read(), nn.GRUCell(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = begin = self.first(x)
+        for _ in range(3):
+            state = self.cell(self.read(state if self.is_right else begin), state)
+        return state
+
+
+def test_what_a_loop_gives_to_a_module_is_said_of_the_code_of_the_loop(tmp_path: Path) -> None:
+    runs = ((_Loop(is_right), _batches(), F.cross_entropy) for is_right in (True, False))
+    first = _compared(tmp_path, *runs).first_difference
+
+    assert first is not None
+    assert first.module is not None
+    assert (first.module.a, first.module.b) == ("", "")
