@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
 _KINDS = {
-    **dict.fromkeys(("weight", "gamma", "embedding_table", "kernel"), "weight"),
+    **dict.fromkeys(("weight", "gamma", "embedding_table", "kernel", "w"), "weight"),
     **dict.fromkeys(("bias", "beta"), "bias"),
     **dict.fromkeys(("running_mean", "moving_mean"), "running_mean"),
     **dict.fromkeys(("running_var", "moving_variance"), "running_var"),
@@ -76,16 +76,10 @@ def layout_of(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
 
 
 class Blocks:
-    """Blocks of two runs that belong together: members of lists that hold the same, and what holds the same pairs.
+    """Blocks of two runs that belong together: members of lists that hold the same."""
 
-    Args:
-        a: tensors of the first run.
-        b: those of the second.
-        pairs: what is paired already.
-    """
-
-    def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]) -> None:
-        partners = {**dict(_of_pairs(pairs)), **dict(_of_lists(a, b))}
+    def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName]) -> None:
+        partners = dict(_of_lists(a, b))
         self._partners: tuple[dict[str, str], ...] = partners, {other: one for one, other in partners.items()}
 
     def of(self, name: str, side: int) -> tuple[str, str]:
@@ -99,18 +93,6 @@ class Blocks:
         """Whether of two names one is in the block that belongs to the smallest of the other."""
         one, other = _WRAPPERS.sub("", one), _WRAPPERS.sub("", other)
         return other.startswith(self.of(one, 0)[1]) or one.startswith(self.of(other, 1)[1])
-
-
-def _of_pairs(pairs: Iterable[Pair]) -> list[tuple[str, str]]:
-    """The widest beginnings of names that hold the same pairs, those of the fewest first."""
-    held = [defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)]
-    for index, pair in enumerate(pairs):
-        for name, blocks in zip(pair, held, strict=False):
-            words = f"{parts_of(name)[0]}.".split(".")
-            for length in range(len(words) - 1):
-                blocks[".".join([*words[:length], ""])].add(index)
-    widest = [{frozenset(blocks[name]): name for name in sorted(blocks, key=len, reverse=True)} for blocks in held]
-    return [(widest[0][key], widest[1][key]) for key in sorted(widest[0], key=len) if key in widest[1]]
 
 
 def _of_lists(*sides: Sequence[TensorName]) -> Iterator[tuple[str, str]]:

@@ -78,7 +78,7 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
     for are_meant, trusted in ((is_drawn, _TRUSTED), (_has_numbers, _ALL_TRUSTED)):
         take(_equal_values(*left(), are_meant, trusted), "value")
         take(_siblings(*left(), pairs.values()), "sibling")
-    blocks = Blocks(a, b, pairs.values())
+    blocks = Blocks(a, b)
     for find in (_in_blocks, _between):
         take(find(a, b, pairs, blocks), "place")
         take(_siblings(*left(), pairs.values()), "place")
