@@ -16,7 +16,6 @@ from mindsummary_lightning.comparison.names import AUTO
 from mindsummary_lightning.conversion.histograms import finite_part
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.module_tables import ModuleTable
-from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import ScalarSeries
@@ -39,7 +38,6 @@ class Side:
         scalars: by tag.
         tensors: its histograms by the tensors' names.
         whole: tensors that it recorded whole, by name.
-        table: its statistics of parameters, or ``None``.
         modules: the chains of its steps, or ``None``.
         settings: lineage and what the user added to it, by name; without results.
     """
@@ -48,7 +46,6 @@ class Side:
     scalars: dict[str, ScalarSeries]
     tensors: dict[str, HistogramStatistics]
     whole: dict[str, HistogramStatistics]
-    table: ParameterTable | None
     modules: ModuleTable | None
     settings: dict[str, Any]
 
@@ -95,7 +92,7 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     if not scalars and not histograms and modules is None:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar, no histogram and no chain of a step")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), modules
+    of_tensors = tensors, _whole_tensors(reader), modules
     return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
 
 
