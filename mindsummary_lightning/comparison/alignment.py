@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats, largest_first, loss_distances, tensor_distances
-from mindsummary_lightning.comparison.name_blocks import GRADIENT, TensorName
+from mindsummary_lightning.comparison.name_blocks import GRADIENT, Pair, TensorName
 from mindsummary_lightning.comparison.names import NameMatch, check_names, equal_names, match_names
-from mindsummary_lightning.comparison.sides import LOSS, Side
+from mindsummary_lightning.comparison.sides import LOSS, STATISTICS, Side, magnitudes
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 
 _WITNESSES, _SAME_LOSS = 2, 1e-5  # the first losses, by which steps that are counted otherwise are found
@@ -90,9 +90,17 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     check_names(names or {}, a.elements, b.elements)
     begin = max((int(one.steps[0]) for side in (a, b) for one in [*side.tensors.values()][:1]), default=0)
     match = match_names(_tensor_names(a.tensors, begin), _tensor_names(b.tensors, begin), names)
+    done = {pair.a for pair in match.pairs}, {pair.b for pair in match.pairs}
+    others = [magnitudes(side.table, names) for side, names in zip((a, b), done, strict=True)]
+    # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
+    of_both = [Pair(one, other, "equal") for one, other in equal_names(*others)]
+    shown = {pair.a for pair in of_both}, {pair.b for pair in of_both}
+    left = ((x for x in ones if x + STATISTICS not in there) for ones, there in zip(match[1:], shown, strict=True))
+    match = NameMatch((*match.pairs, *of_both), *map(tuple, left))
     tags = () if match.pairs and have_other_shares(a, b) else _loss_tags(a.scalars, b.scalars)
     loss_steps, losses = _common_series(a, b, *tags) if tags else (np.empty(0, np.int64), np.empty((2, 0)))
-    pairs = [(a.tensors[pair.a], b.tensors[pair.b]) for pair in match.pairs]
+    known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
+    pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
     elements = np.array([one.count[0] for one, _ in pairs], np.int64)
     return Alignment(
         " = ".join(dict.fromkeys(tags)) or None, loss_steps, losses, match, elements, *_side_by_side(pairs)

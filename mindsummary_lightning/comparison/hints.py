@@ -11,10 +11,11 @@ import numpy as np
 from mindsummary_lightning.comparison.alignment import Alignment, have_other_shares
 from mindsummary_lightning.comparison.sides import Side
 from mindsummary_lightning.reading.module_tables import origin_text
-from mindsummary_lightning.values.text import Phrase
+from mindsummary_lightning.values.text import Phrase, listed
 
 _CLEAR = 1e-4  # of a tensor's largest element; updates that are smaller give no ratio
 _SAME_RATIO = 0.02  # spread of what is called one ratio
+_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Hint:
     """What numbers are.
 
     Attributes:
-        rule: ``loss_ratio``, ``update_ratio``, ``not_finite``, ``losses_apart``,
+        rule: ``loss_ratio``, ``update_ratio``, ``unchanged``, ``not_finite``, ``losses_apart``,
             ``shares``, ``shift`` or ``walks``.
         text: the rule in words, with its numbers.
         numbers: the numbers and names that the text uses.
@@ -67,12 +68,16 @@ def remarks_of(
 
 
 def first_failures(sides: tuple[Side, Side]) -> Iterator[Hint]:
-    """What each run's chains say of its first number that is not finite."""
+    """What each run's chains, or its statistics of parameters, say of its first number that is not finite."""
     for run, side in zip("ab", sides, strict=True):
         if origin := side.modules and side.modules.first_non_finite():
             step, row = origin
             text = Phrase("the first number in chains of {} that is not finite is in {}", run, origin_text(step, row))
             yield Hint("not_finite", text, {"run": run, "step": step, "link": row.link, "tensor": row.name})
+        elif first := side.table and side.table.first_non_finite():
+            numbers = {"kind": Phrase(first.kind), "tensor": first.parameter, "step": first.step, "run": run}
+            text = Phrase("the {} of {} is not finite at step {}, the first in the statistics of {}", *numbers.values())
+            yield Hint("not_finite", text, numbers)
 
 
 def hints_of(sides: tuple[Side, Side], alignment: Alignment, step: int) -> Iterator[Hint]:
@@ -92,6 +97,7 @@ def hints_of(sides: tuple[Side, Side], alignment: Alignment, step: int) -> Itera
         known = "" if None in sizes else Phrase(" (batch sizes {} and {})", *sizes)
         numbers = {"ratio": ratio, "batch_size_a": sizes[0], "batch_size_b": sizes[1]}
         yield Hint("loss_ratio", Phrase("the first losses differ by the factor {}{}", ratio, known), numbers)
+    yield from _unchanged(alignment)
     yield from update_ratio(alignment, column)
 
 
@@ -102,6 +108,18 @@ def loss_ratio(alignment: Alignment) -> int | None:
     one, other = alignment.losses[:, 0].tolist()
     ratio = max(one / other, other / one) if one and other and np.isfinite([one, other]).all() else 0.0
     return round(ratio) if round(ratio) >= 2 and abs(ratio - round(ratio)) < 1e-4 * ratio else None
+
+
+def _unchanged(alignment: Alignment) -> Iterator[Hint]:
+    """Weights whose numbers stay the same in one run only."""
+    moves = (np.diff(alignment.tensors, axis=2) != 0).any(axis=3)
+    moves[:, ~alignment.is_weight] = False
+    for run, one, other in (("a", *moves), ("b", *moves[::-1])):
+        still = np.flatnonzero(~one.any(axis=1) & other.any(axis=1))
+        if names := [getattr(alignment.names.pairs[index], run) for index in still.tolist()]:
+            values = listed(names, _LISTED), alignment.steps.size, run
+            text = Phrase("{}: minimum, maximum and mean are the same at all {} steps in {}", *values)
+            yield Hint("unchanged", text, {"run": run, "tensors": names})
 
 
 def update_ratio(alignment: Alignment, column: int | None) -> list[Hint]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,15 +16,16 @@ from mindsummary_lightning.comparison.names import AUTO
 from mindsummary_lightning.conversion.histograms import finite_part
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
-from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
+from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
 from mindsummary_lightning.values.step_chain import MODULES_TAG
 from mindsummary_lightning.values.text import shortest_float32
 
-LOSS = "loss/auto"
+LOSS, STATISTICS = "loss/auto", " (statistics)"  # a tag, and what is added to names
 _GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
 _NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
 
@@ -38,6 +39,7 @@ class Side:
         scalars: by tag.
         tensors: its histograms by the tensors' names.
         whole: tensors that it recorded whole, by name.
+        table: its statistics of parameters, or ``None``.
         modules: the chains of its steps, or ``None``.
         settings: lineage and what the user added to it, by name; without results.
     """
@@ -46,6 +48,7 @@ class Side:
     scalars: dict[str, ScalarSeries]
     tensors: dict[str, HistogramStatistics]
     whole: dict[str, HistogramStatistics]
+    table: ParameterTable | None
     modules: ModuleTable | None
     settings: dict[str, Any]
 
@@ -92,7 +95,7 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     if not scalars and not histograms and modules is None:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar, no histogram and no chain of a step")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    of_tensors = tensors, _whole_tensors(reader), modules
+    of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), modules
     return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
 
 
@@ -110,6 +113,22 @@ def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
         rows.append((step, of.low, of.high, of.total / max(of.finite, 1), *counts))
     steps, low, high, mean, *numbers = (np.array(column) for column in zip(*rows, strict=True))
     return HistogramStatistics(steps.astype(np.int64), low, high, mean, *(x.astype(np.int64) for x in numbers))
+
+
+def magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
+    """Root mean square and largest magnitude of the parameters that have no histogram, as ``known`` do."""
+    rows: dict[str, HistogramStatistics] = {}
+    if table is None:
+        return rows
+    columns = [COLUMNS.index(name) for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")]
+    for index, name in enumerate(table.parameters):
+        there = np.flatnonzero(np.isfinite(table.values[:, index, columns[2]]))
+        if name not in known and there.size:
+            size, greatest, *counts = table.values[there, index][:, columns].T
+            count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
+            none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
+            rows[name + STATISTICS] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
+    return rows
 
 
 def _settings(reader: SummaryReader) -> dict[str, Any]:

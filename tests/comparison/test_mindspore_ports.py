@@ -52,4 +52,4 @@ def test_mistakes_of_a_port_are_found_and_named(tmp_path: Path) -> None:
             named |= {(kind, wrong)} if is_named(comparison, mistake) else set()
 
     assert {*PLANTED} - found <= MISSED
-    assert len(named) >= 14
+    assert len(named) >= 16

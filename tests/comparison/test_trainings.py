@@ -149,6 +149,19 @@ def test_a_rate_less_than_a_thousandth_off_is_said_of_the_first_step_though_chai
     assert (first and (first.step, first.kind), comparison.chain.part) == ((1, "update"), None)
 
 
+def test_a_parameter_with_a_histogram_in_one_run_alone_is_compared_by_the_statistics_of_both(tmp_path: Path) -> None:
+    inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
+    for run, names in (("a", "layers.0"), ("b", "layers.3")):
+        collector = SummaryCollector(
+            tmp_path / run, collect_specified_data={"histogram_regular": names}, collect_parameter_statistics=True
+        )
+        batches = DataLoader(TensorDataset(inputs, inputs.sum(1)), 16)
+        trainer(max_epochs=1, logger=False, callbacks=[collector]).fit(Regression(), batches)
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    assert (comparison.unmatched, comparison.compared["tensors"]) == ({"a": (), "b": ()}, 6)
+
+
 def test_steps_of_chains_beside_those_of_histograms_are_counted(tmp_path: Path) -> None:
     inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
     for run in "ab":

@@ -13,6 +13,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord, compare_runs
 from mindsummary_lightning.values import TrainInfo
+from tests.reading.runs import write_parameter_run
 
 _STEPS = 12
 _RANDOM = np.random.default_rng(0)
@@ -220,6 +221,21 @@ def test_decay_of_some_tensors_is_a_difference_and_no_other_learning_rate(tmp_pa
     assert {tensor.a for tensor in first.tensors} == {"fc.bias", "out.bias"}
 
 
+def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
+    for name in "ab":
+        write_parameter_run(tmp_path / name)
+    (tmp_path / "b" / "parameter_statistics.json").unlink()
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    assert (comparison.verdict, comparison.whole_tensors) == ("same", {})
+    assert [hint.text for hint in comparison.hints] == [
+        "the gradient of last.weight is not finite at step 30, the first in the statistics of a",
+        "the gradient of row 2 is not finite at step 30, the first in the statistics of b",
+    ]
+    assert comparison.hints[0].numbers == {"run": "a", "tensor": "last.weight", "step": 30, "kind": "gradient"}
+
+
 def test_the_losses_of_other_numbers_of_processes_are_not_compared(run: Path, tmp_path: Path) -> None:
     same = write_run(tmp_path / "same", loss=lambda step: 0.7 / step)
     other = write_run(
@@ -309,7 +325,8 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     )
     assert parted.first_difference is not None
     assert (parted.first_difference.step, parted.first_difference.tensors[0].a) == (1, "fc.bias")
-    assert [each.verdict for each in (still, compare_runs(tmp_path / "d", run))] == ["different"] * 2
+    assert [hint.rule for hint in still.hints] == ["unchanged"]
+    assert [hint.rule for hint in compare_runs(tmp_path / "d", run).hints] == ["unchanged"]
     jump = write_run(tmp_path / "f", lambda step, name, x: x + 0.02 * (step > 2) * (name == "fc.bias"))
     first = compare_runs(run, jump).first_difference
     assert first is not None

@@ -1,14 +1,20 @@
-"""Tensors that both runs recorded whole are compared like histograms."""
+"""Tensors that both runs recorded whole, and their statistics of every parameter, are compared like histograms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import lightning as L
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning import SummaryRecord, compare_runs
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryRecord, compare_runs
+from tests.trainer.support import trainer
 
 Change = Callable[[np.ndarray], np.ndarray]
 
@@ -137,3 +143,43 @@ def test_a_tensor_of_one_run_only_says_nothing(tmp_path: Path) -> None:
             record.add_value("tensor", "logits", np.ones(3, np.float32))
             record.record(2 + step)
     assert compare_runs(tmp_path / "early", tmp_path / "late").whole_tensors == {}
+
+
+class Net(L.LightningModule):
+    def __init__(self, decay: float) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.first, self.last, self.decay = nn.Linear(4, 16), nn.Linear(16, 1), decay
+
+    def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
+        return nn.functional.mse_loss(self.last(torch.tanh(self.first(batch[0])))[:, 0], batch[1])
+
+    def configure_optimizers(self) -> Any:
+        groups = [{"params": [*self.first.parameters()]}, {"params": [self.last.weight], "weight_decay": self.decay}]
+        return torch.optim.SGD(groups, lr=0.05)
+
+
+def _train(directory: Path, decay: float) -> Path:
+    inputs = torch.randn(96, 4, generator=torch.Generator().manual_seed(2))
+    specified = {"collect_metric": True, "histogram_regular": "first.weight"}
+    collector = SummaryCollector(
+        collect_freq=1, collect_specified_data=specified, keep_default_action=False, collect_tensor_freq=1,
+        collect_parameter_statistics=True,
+    )  # fmt: skip
+    fitting = trainer(max_epochs=1, logger=MindInsightLogger(directory, name="", version=""), callbacks=[collector])
+    fitting.fit(Net(decay), DataLoader(TensorDataset(inputs, inputs.sum(1)), 8))
+    return directory
+
+
+@pytest.mark.slow
+def test_statistics_show_what_no_histogram_was_recorded_of(tmp_path: Path) -> None:
+    a = _train(tmp_path / "a", 0.0)
+
+    same = compare_runs(a, _train(tmp_path / "same", 0.0))
+    other = compare_runs(a, _train(tmp_path / "other", 0.1))
+
+    assert (same.verdict, same.compared["tensors"]) == ("same", 3)
+    first = other.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (1, "update")
+    assert [tensor.a for tensor in first.tensors] == ["last.weight (statistics)"]

@@ -115,7 +115,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "bn_eps": Mistake(1, "forward"),
         "avgpool": Mistake(1, "forward"),
         "activation": Mistake(1, "forward"),
-        "detach": Mistake(1, "update"),
+        "detach": Mistake(1, "update", "unchanged"),
         "decay_of_all": Mistake(1, "update"),
         "no_decay": Mistake(1, "update"),
         "nesterov": Mistake(1, "update", "update_ratio"),
@@ -135,7 +135,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     "regression": {
         **_EVERYWHERE,
         "activation": Mistake(1, "forward"),
-        "detach": Mistake(1, "update"),
+        "detach": Mistake(1, "update", "unchanged"),
         "momentum": Mistake(2, "update"),
         "clip": Mistake(1, "update", "update_ratio"),
         "l1": Mistake(1, "forward"),
@@ -150,7 +150,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     "recommender": {
         **_EVERYWHERE,
         "swapped": Mistake(1, "forward"),
-        "no_item_bias": Mistake(1, "update"),
+        "no_item_bias": Mistake(1, "update", "unchanged"),
         "amsgrad": Mistake(2, "update"),
     },
 }
