@@ -247,7 +247,7 @@ class Calls:
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
         holder = _equal(*self._held)
         near, given = self._near("outputs"), self._near("inputs")
-        for are_one in (near & holder, near & given, holder, given & leaves & held):
+        for are_one in (near & given, holder, given & leaves & held):
             self._take(np.argwhere(are_one))
         for pair in self.pairs:
             ones, others = (

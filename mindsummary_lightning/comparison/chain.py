@@ -251,14 +251,12 @@ class _Compared:
         return made if self.calls.is_given(side, made, self.limit) else otherwise
 
     def _around(self, one: int, other: int) -> tuple[int | None, int | None]:
-        """The innermost calls around two others whose inputs agree, or the network; ``None``: the training step."""
+        """The innermost calls around two others whose inputs agree; ``None``: the training step."""
         for outer in self.a.around(one):
             partner = self.calls.partner.get(outer)
             if partner is not None and self._agree_inputs(outer, partner):
                 return outer, partner
-        last = len(self.a.calls) - 1, len(self.b.calls) - 1
-        is_network = one in self.a.within[last[0]] and other in self.b.within[last[1]]
-        return last if is_network and self._agree_inputs(*last) else (None, None)
+        return None, None
 
     def _agree_inputs(self, one: int, other: int) -> bool:
         rows, are_given = self.calls.inputs(one, other), (self.a.calls[one].inputs, self.b.calls[other].inputs)
