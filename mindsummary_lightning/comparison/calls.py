@@ -189,6 +189,7 @@ class Calls:
             one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()
         }
         self._held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
+        self._own = _held(a, self.layers), _held(b, {*self.layers.values()})
         self.partner: dict[int, int] = {}
         self._taken: set[int] = set()
         self._pair_all()
@@ -243,9 +244,8 @@ class Calls:
 
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
-        held = _equal(_held(self.a, self.layers), _held(self.b, {*self.layers.values()}))
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
-        holder = _equal(*self._held)
+        holder, held = _equal(*self._held), _equal(*self._own)
         near, given = self._near("outputs"), self._near("inputs")
         for are_one in (near & given, holder, given & leaves & held):
             self._take(np.argwhere(are_one))
@@ -269,13 +269,16 @@ class Calls:
         return near
 
     def _take(self, pairs: Iterable[Iterable[int]]) -> None:
-        """Pair what is one, in order: calls with inputs and first outputs of one size, that hold the same layers."""
+        """Pair calls of the same layers with inputs, and outputs or equal inputs of one kind, of one size, in order."""
         for one, other in pairs:
             if one not in self.partner and other not in self._taken:
                 call, theirs = self.a.calls[one], self.b.calls[other]
                 held = [of and of[0] for of in (self._held[0][one], self._held[1][other])]
-                is_one = held[0] == held[1] and self.have_one_size(call.outputs[0], theirs.outputs[0])
-                if is_one and (self.inputs(one, other) or not (call.inputs and theirs.inputs)):
+                rows = self.inputs(one, other)
+                is_one = self.have_one_size(call.outputs[0], theirs.outputs[0])
+                if rows and call.word == theirs.word and 1 not in (self._own[0][one], self._own[1][other]):
+                    is_one |= self.distance(*rows) <= self._limit
+                if held[0] == held[1] and is_one and (rows or not (call.inputs and theirs.inputs)):
                     self.partner[int(one)] = int(other)
                     self._taken.add(int(other))
 

@@ -146,11 +146,11 @@ class _Compared:
         return tuple(sorted(found, key=lambda pair: -pair.distance))
 
     def _is_apart(self, one: int, other: int, limit: float | None = None) -> bool:
-        """Whether rows are beyond the limit; in the order of their elements alone only if it has an effect."""
+        """Whether rows are beyond the limit; in order or number of their elements only if it has an effect."""
         limit = max(self.limit if limit is None else limit, self.floors[one])
         if self.calls.distance(one, other) <= limit:
             return False
-        return self._has_effect() or bool(row_distances(self.a, one, self.b, other, by_order=False) > limit)
+        return self._has_effect() or bool(limit < row_distances(self.a, one, self.b, other, by_order=False) < np.inf)
 
     def _has_effect(self, most: float = np.inf) -> bool:
         """Whether the loss or a gradient parts, without which elements may be in another order."""
@@ -159,17 +159,17 @@ class _Compared:
 
     @cached_property
     def _effects(self) -> tuple[float, float]:
-        """How far losses, and gradients that are no rounding, are apart; infinite if there are none."""
+        """How far losses, and gradients that are no rounding, are apart; if there are none, infinitely."""
         slopes = [rows for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
         loss, far = (max((self.calls.distance(*x) for x in pairs), default=0.0) for pairs in (self.loss, slopes))
-        return (loss, far) if self.loss or slopes else (np.inf, np.inf)
+        return (loss, far) if self.loss or slopes else (np.inf, 0.0)
 
     def _data_pairs(self) -> list[RowPlaces]:
         """Tensors of the batch: the likest first, then in their order."""
         pairs: dict[int, int] = {}
         every = product(self.a.of("data").values(), self.b.of("data").values())
-        names = [[row.name for row in step.rows] for step in (self.a, self.b)]
-        for rank, _, one, other in sorted((self._unlikeness(x, y), names[0][x] != names[1][y], x, y) for x, y in every):
+        ranked = ((self._unlikeness(x, y), self.a.rows[x].name != self.b.rows[y].name, x, y) for x, y in every)
+        for rank, _, one, other in sorted(ranked):
             if rank < 3 and one not in pairs and other not in pairs.values():
                 pairs[one] = other
         return [*pairs.items()]
@@ -329,8 +329,7 @@ class _Compared:
 
     def grown(self) -> float:
         """How far rounding may have moved gradients apart, in this step and before it."""
-        slopes = [self.calls.distance(*rows) for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
-        return max(self._grown, *slopes, _FLIP)
+        return max(self._grown, self._effects[1], _FLIP)
 
     def _is_noise(self, one: int, other: int) -> bool:
         """Whether a gradient is zero but for rounding."""

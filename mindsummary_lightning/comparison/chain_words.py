@@ -19,10 +19,10 @@ def sentence(part: Part, limit: float) -> Phrase:
     far = max(pair.distance for pair in part.tensors)
     how = Phrase("gets to the optimizer in one run alone") if alone else Phrase("is up to {:.1e} apart", far)
     where = {
-        "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
+        "data": Phrase("in the data: {} of the batch, {}", names, _apart(far)),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": _where(part.place, part.tensors),
-        "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {:.1e} apart", far),
+        "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {}", _apart(far)),
         "backward": Phrase("in the gradients: what is compared before agrees, that of {} {}", names, how),
         "update": Phrase(
             "in the update: gradients before it agree, the updates of {} are up to {:.1e} apart", names, far
@@ -35,6 +35,11 @@ def sentence(part: Part, limit: float) -> Phrase:
     return Phrase("The runs differ from step {} on, first {}{}.", part.step, where, more)
 
 
+def _apart(far: float) -> Phrase:
+    """How far; another number of elements, or of finite ones, is no distance."""
+    return Phrase("{:.1e} apart", far) if far < float("inf") else Phrase("of another size, or not finite")
+
+
 def _is_alone(part: Part, pair: RowPair) -> bool:
     """Whether a weight stands for its gradient, which one run alone has."""
     return (part.link, pair.a.link) == ("backward", "weights")
@@ -43,16 +48,16 @@ def _is_alone(part: Part, pair: RowPair) -> bool:
 def _where(place: PartingPlace | None, tensors: tuple[RowPair, ...]) -> Phrase:
     """Where in the forward pass; a row that is no input is the module's own output, and weights may stand behind it."""
     pair, *moved = tensors
-    far = pair.distance
+    far = _apart(pair.distance)
     if place is None:
-        return Phrase("in the forward pass or the loss function: no output is compared, the loss is {:.1e} apart", far)
+        return Phrase("in the forward pass or the loss function: no output is compared, the loss is {}", far)
     who = both(module_text(place.a, place.kind_a), module_text(place.b, place.kind_b))
     if place.between:
         who = Phrase("{} outside of the modules that are compared", who)
     if pair.a.port == "input":
         before = both(pair.a.name, pair.b.name)
-        return Phrase("in the forward pass, in {}: what comes before {} is {:.1e} apart", who, before, far)
-    text = Phrase("in the forward pass, in {}: its inputs agree, its output is {:.1e} apart", who, far)
+        return Phrase("in the forward pass, in {}: what comes before {} is {}", who, before, far)
+    text = Phrase("in the forward pass, in {}: its inputs agree, its output is {}", who, far)
     return Phrase("{}, as are its weights after the step, which no gradient moves", text) if moved else text
 
 

@@ -115,3 +115,31 @@ def test_what_a_loop_gives_to_a_module_is_said_of_the_code_of_the_loop(tmp_path:
     assert first is not None
     assert first.module is not None
     assert (first.module.a, first.module.b) == ("", "")
+
+
+class _Four(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, :4]
+
+
+SIZES: dict[str, tuple[nn.Module, nn.Module, bool]] = {
+    "of a pool": (nn.MaxPool1d(2, ceil_mode=True), nn.MaxPool1d(2), False),
+    "of what is cut off": (nn.ConstantPad1d((0, 1), 1.0), nn.ConstantPad1d((0, 3), 1.0), True),
+}
+
+
+@pytest.mark.parametrize("what", SIZES)
+def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(what: str, tmp_path: Path) -> None:
+    *modules, is_right = SIZES[what]
+    last = _Four() if is_right else nn.AdaptiveAvgPool1d(4)
+    runs = (
+        (nn.Sequential(nn.Linear(8, 9), module, last, nn.Tanh()), _batches(), F.cross_entropy) for module in modules
+    )
+    comparison = _compared(tmp_path, *runs)
+    first = comparison.first_difference
+
+    assert (first is None) == is_right
+    if first is not None:
+        assert first.module is not None
+        assert (first.module.a, first.module.b) == ("1", "1")
+        assert "its inputs agree, its output is of another size, or not finite" in comparison.sentence
