@@ -130,7 +130,8 @@ class _Compared:
         pairs |= {"loss": self.loss, "gradients": self._rows_of("gradients"), "update": self._rows_of("update")}
         for name, rows in pairs.items():
             ones, others = (step.calls if name == "forward" else step.of(name) for step in (self.a, self.b))
-            far = max((self.calls.distance(*pair) for pair in rows), default=None)
+            known = (pair for pair in rows if name != "gradients" or not self._is_noise(*pair))
+            far = max((self.calls.distance(*pair) for pair in known), default=None)
             yield Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), far)
 
     def _rows_of(self, link: str) -> list[RowPlaces]:

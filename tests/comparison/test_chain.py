@@ -591,7 +591,10 @@ def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> 
     for number, ours in enumerate(({}, rounding(1))):
         a = train(tmp_path / f"a{number}", ORIGINAL, ours)
         b = train(tmp_path / f"b{number}", PORT, {**turned, **(ours and rounding(2))})
-        assert compare_runs(a, b).verdict == "same"
+        comparison = compare_runs(a, b)
+        assert comparison.verdict == "same"
+        assert comparison.chain is not None
+        assert all((link.distance or 0) < 1e-6 for link in comparison.chain.links if link.name == "gradients")
 
 
 def test_rounding_is_no_difference(tmp_path: Path) -> None:
