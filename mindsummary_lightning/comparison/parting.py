@@ -123,9 +123,8 @@ def parting(
     shares = update_shares(alignment, column)
     is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
     # Nothing compared parted in the first step, and the second is of the same data: what is left was not compared.
-    is_unknown = parameters[0] != parameters[1] or parameters[0] is None
-    may_be_alone = all(unmatched) or (any(unmatched) and is_unknown)
-    if may_be_alone and is_forward and after is not None and (alignment.at(after), column) == (0, 1) and not is_other:
+    may_be_alone = (parameters[0] != parameters[1] or parameters[0] is None) and _moves_alone(sides, alignment)
+    if may_be_alone and is_forward and after is not None and column == 1 and shares.size and not is_other:
         text = Phrase(
             "The runs differ from step {} on, first in the update of tensors that one run alone recorded: its loss and "
             "the compared tensors are the same, the losses of step {} are {:.1e} apart, and most updates of that step "
@@ -161,6 +160,13 @@ def parting(
     first = FirstDifference(step, kind, loss, distances, max(seen, default=None))
     text = _sentence(first, [pairs[index].a for index in apart], is_forward)
     return first, Phrase("{} ({}).", text, found.tolerances)
+
+
+def _moves_alone(sides: tuple[Side, Side], alignment: Alignment) -> bool:
+    """Whether the second step moves tensors that one run alone recorded."""
+    names = zip(sides, alignment.names[1:], strict=True)
+    tensors = [side.tensors[name] for side, alone in names for name in alone if not name.endswith(GRADIENT)]
+    return any((column[:1] != column[1:2]).any() for x in tensors for column in (x.minimum, x.maximum, x.mean))
 
 
 def _unmatched(alignment: Alignment) -> list[bool]:

@@ -541,20 +541,38 @@ def test_a_comparison_says_its_sentence_and_frames_its_page(run: Path) -> None:
     assert comparison._repr_html_().startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
 
 
-@pytest.mark.parametrize(("growth", "place"), [(1e-4, (1, "update")), (1e-2, (2, "forward"))])
+def test_tensors_of_one_run_that_stand_still_have_no_update(tmp_path: Path) -> None:
+    def still(size: int, growth: float = 0.0) -> Callable[[int, str, np.ndarray], np.ndarray]:
+        def changed(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+            return _FIRST[name][:size] if name == "fc.bias" else tensor * (1 + growth * (step - 1))
+
+        return changed
+
+    a = write_run(tmp_path / "a", change=still(30))
+    b = write_run(tmp_path / "b", change=still(20, 1e-4), loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0))
+    first = compare_runs(a, b).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("growth", "every", "place"), [(1e-4, 1, (1, "update")), (1e-2, 1, (2, "forward")), (1e-4, 10, (11, None))]
+)
 def test_adapters_in_the_place_of_weights_part_in_the_first_update(
-    tmp_path: Path, growth: float, place: tuple[int, str]
+    tmp_path: Path, growth: float, every: int, place: tuple[int, str | None]
 ) -> None:
     """Of what both recorded nothing parts in the first step; the second loss shows the tensors that one has alone.
 
-    Unless most updates of the second step differ, too: then it is of another batch.
+    Unless most updates of the second step differ, too: then it is of another batch. Of a later step nothing is known.
     """
 
     def adapted(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
         return tensor * (1 + growth * (step - 1)) if name == "out.weight" else tensor[: tensor.size // 10]
 
-    a = write_run(tmp_path / "a")
-    b = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0),
+    steps = range(1, 31, every)
+    a = write_run(tmp_path / "a", steps=steps)
+    b = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0), steps=steps,
                   names={"fc.weight": "lora_a", "fc.bias": "lora_b"}, change=adapted)  # fmt: skip
 
     first = compare_runs(a, b).first_difference
