@@ -80,7 +80,7 @@ def test_where_runs_part_behind_a_gap_the_last_step_of_which_the_chains_agree_is
 
 
 def test_a_last_batch_that_is_smaller_is_other_data(tmp_path: Path) -> None:
-    batches = [torch.ones(4, 8), torch.ones(4, 8)]
+    batches = [*torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1))]
     comparison = _compared(
         tmp_path, {"net": _linear, "batches": batches}, {"net": _linear, "batches": [batches[0], batches[1][:3]]}
     )
