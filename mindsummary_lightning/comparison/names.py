@@ -178,9 +178,10 @@ def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, 
 
 def _plain(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Names by their words and kind, without the words that every name begins with; those that only one has."""
-    stems = [parts_of(name)[0].split(".")[:-1] for name in every]
+    layers = {parts_of(name)[0] for name in every}  # a network may have a bias of its own
+    stems = [layer.split(".")[: -1 if "." in layer or len(layers) == 1 else None] for layer in layers]
     common = len([*takewhile(lambda words: len({*words}) == 1, zip(*stems, strict=False))])
-    keys = [(*parts_of(name)[0].split(".")[common:], kind_of(name)) for name in names]
+    keys = [(*filter(None, parts_of(name)[0].split(".")[common:]), kind_of(name)) for name in names]
     counts = Counter(keys)
     return {key: name for key, name in zip(keys, names, strict=True) if counts[key] == 1}
 

@@ -277,3 +277,10 @@ def test_running_statistics_are_carried_wherever_they_stand_in_a_layer() -> None
     carried = carried_weights(weights, like)
 
     assert [int(array[0]) for array in carried.values()] == [2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9]
+
+
+def test_a_network_in_another_may_have_a_parameter_of_its_own() -> None:
+    names = ["bias", "gru.bias_hh_l0", "cell.bias_hh"]
+    match = match_names([TensorName(x, 12) for x in names], [TensorName(f"model.{x}", 12) for x in names])
+
+    assert [(pair.a, pair.b, pair.rule) for pair in match.pairs] == [(x, f"model.{x}", "equal") for x in names]
