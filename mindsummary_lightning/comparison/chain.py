@@ -56,8 +56,7 @@ def compare_chains(
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
         if not is_next and (others := compared.apart(compared.weights)):
             return chain, Part(step, "weights", others)  # what happened in between, or before, is not known
-        steps = [*(chain.steps if chain else ()), step]
-        chain = Chain(steps, compared.part(), tuple(compared.links()), compared.calls)
+        chain = Chain([*(chain.steps if chain else ()), step], compared.part(), tuple(compared.links()), compared.calls)
         if chain.part is not None:
             break
     return chain, None
@@ -126,12 +125,13 @@ class _Compared:
     def links(self) -> Iterator[Link]:
         """What was compared."""
         pairs = {"data": self._data_pairs(), "weights": self.weights}
-        pairs["forward"] = [(self.a.calls[x].outputs[0], self.b.calls[y].outputs[0]) for x, y in self.calls.pairs]
+        pairs["forward"] = [self.calls.outputs(*pair) for pair in self.calls.pairs]
         pairs |= {"loss": self.loss, "gradients": self._rows_of("gradients"), "update": self._rows_of("update")}
         for name, rows in pairs.items():
             ones, others = (step.calls if name == "forward" else step.of(name) for step in (self.a, self.b))
-            known = (pair for pair in rows if name != "gradients" or not self._is_noise(*pair))
-            far = max((self.calls.distance(*pair) for pair in known), default=None)
+            by_order = name not in ("data", "forward") or self._has_effect()
+            known = (pair for pair in rows if name not in ("forward", "gradients") or not self._is_noise(*pair))
+            far = max((float(row_distances(self.a, x, self.b, y, by_order)) for x, y in known), default=None)
             yield Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), far)
 
     def _rows_of(self, link: str) -> list[RowPlaces]:
@@ -199,7 +199,7 @@ class _Compared:
                 self._seen = max(self._seen, before.distance)
             elif self.loss and 1 in (self.a.values[outputs[0], ELEMENTS], self.b.values[outputs[1], ELEMENTS]):
                 return None  # a module that is the loss function
-            elif not self.calls.are_elsewhere(*outputs) and self._counts_behind(*outputs):
+            elif self._counts_behind(*outputs):
                 given = into if into is not None and self._is_apart(*into, room) else None
                 place = self._between(one, other, given) if given else self._within(one, other, outputs)
                 if min(self.a.of("settings").values(), default=self._until) < outputs[0]:
@@ -217,10 +217,10 @@ class _Compared:
         return tuple(pair for pair in own if pair.a.name not in slopes[0] and pair.b.name not in slopes[1])
 
     def _counts_behind(self, one: int, other: int) -> bool:
-        """Whether an output has an effect; that of the network may be any of which the loss function makes the same."""
-        ends = ((self.a, one), (self.b, other))
-        is_last = any(step.same(row)[[*step.calls[-1].outputs]].any() for step, row in ends)
-        return not is_last or self._has_effect(self.calls.distance(one, other) / 10)
+        """Whether an output that neither run has elsewhere has an effect; the network's may be any of equal losses."""
+        is_last = any(step.same(row)[[*step.calls[-1].outputs]].any() for step, row in ((self.a, one), (self.b, other)))
+        has_effect = not is_last or self._has_effect(self.calls.distance(one, other) / 10)
+        return has_effect and not self.calls.are_elsewhere(one, other)
 
     def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
@@ -314,26 +314,26 @@ class _Compared:
     @cached_property
     def _noise(self) -> float:
         """The size up to which a gradient is one that is zero but for rounding."""
-        sizes = [
-            step.values[[*rows.values()], RMS] for step, rows in zip((self.a, self.b), self.gradients, strict=True)
-        ]
-        return _NOISE * float(np.fmax.reduce(np.concatenate(sizes), initial=0.0))
+        both = zip((self.a, self.b), self.gradients, strict=True)
+        sizes = np.concatenate([step.values[[*rows.values()], RMS] for step, rows in both])
+        return _NOISE * float(np.fmax.reduce(sizes, initial=0.0))
 
     def _update(self) -> Part | None:
-        settings = tuple(self._settings())
         limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen))
         found = ((self._update_distance(*names, rows), names) for names, rows in self._parameters)
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
         apart = [self._pair(rows_a[one], rows_b[other], far) for far, (one, other) in found if far > limit]
         apart.sort(key=lambda pair: -pair.distance)
-        return Part(self.step, "update", tuple(apart), settings=(*self._counts, *settings)) if apart else None
+        return Part(self.step, "update", tuple(apart), settings=(*self._counts, *self._settings())) if apart else None
 
     def grown(self) -> float:
         """How far rounding may have moved gradients apart, in this step and before it."""
         return max(self._grown, self._effects[1], _FLIP)
 
     def _is_noise(self, one: int, other: int) -> bool:
-        """Whether a gradient is zero but for rounding."""
+        """Whether an output that is apart has no effect, or a gradient is zero but for rounding."""
+        if self.a.rows[one].link == "forward":
+            return self._is_apart(one, other) and not self._counts_behind(one, other)
         return bool(0 < max(self.a.values[one, RMS], self.b.values[other, RMS]) <= self._noise)
 
     def next_drift(self) -> dict[str, float]:

@@ -50,9 +50,12 @@ LAST: dict[str, tuple[nn.Module, nn.Module, Loss, Loss, bool]] = {
 def test_what_a_loss_function_does_may_be_the_end_of_the_network(what: str, tmp_path: Path) -> None:
     *ends, loss_a, loss_b, is_right = LAST[what]
     nets = [nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4), end) for end in ends]
-    first = _compared(tmp_path, (nets[0], _batches(), loss_a), (nets[1], _batches(), loss_b)).first_difference
+    comparison = _compared(tmp_path, (nets[0], _batches(), loss_a), (nets[1], _batches(), loss_b))
 
+    first = comparison.first_difference
     assert first is None if is_right else first is not None and first.kind == "forward"
+    assert comparison.chain is not None
+    assert all(is_right is (link.distance < 1e-6) for link in comparison.chain.links if link.name == "forward")
 
 
 def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_path: Path) -> None:
