@@ -54,11 +54,11 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
 
     yield f"<h1>{say(comparison.verdict.replace('_', ' '))}</h1>"
     yield f'<p class="verdict {comparison.verdict}">{say(comparison.sentence)}</p>'
-    compared = say("compared: {} steps, {} tensors, {} losses", *comparison.compared.values())
+    compared = say("steps compared: {}; tensors: {}; losses: {}", *comparison.compared.values())
     yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>{compared}</p>'
     for run, alone in comparison.alone.items():
         if alone.steps or alone.tensors:
-            yield f"<p>{say('in {} alone, not compared: {} steps, {} tensors', run, alone.steps, alone.tensors)}</p>"
+            yield f"<p>{say('steps in {} alone, not compared: {}; tensors: {}', run, alone.steps, alone.tensors)}</p>"
     if comparison.chain is not None:
         chain, limit = comparison.chain, comparison.tolerance.row
         yield f"<h2>{say('The chain of step {}', chain.steps[-1])}</h2>"

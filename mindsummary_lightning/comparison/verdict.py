@@ -295,5 +295,5 @@ def _no_difference(
         text = Phrase("{}, as far as rounding may have grown", text)
     more = [Phrase("{} has {} more", run, of.steps) for run, of in alone.items() if of.steps]
     if more:
-        text = Phrase("{} at the {} steps in common; {}", text, steps, enumerated(more))
+        text = Phrase("{}; steps in common: {}; {}", text, steps, enumerated(more))
     return Phrase("{}.", text)

@@ -49,7 +49,7 @@ def test_strict_asks_for_the_same_steps_and_tensors_too(
 
     assert [answer.code for answer in answers] == [0, 1, 0, 1, 0, 0]
     assert "in b alone, not compared: 7 steps" in answers[0].out
-    assert "at the 12 steps in common; b has 7 more." in answers[0].out
+    assert "; steps in common: 12; b has 7 more." in answers[0].out
     assert "in a alone, not compared: 1 tensor (fc.bias)" in answers[2].out
 
 

@@ -39,6 +39,7 @@ def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
     page = _page(a, b)
 
     assert "The runs differ from step 7 on, first in the update" in page
+    assert "steps compared: 12; tensors: 3; losses: 12" in page
     assert page.count("<polyline") == 3
     assert "data:image/png;base64," in page
     assert not re.search(r"<script|https?://|url\(", page)
