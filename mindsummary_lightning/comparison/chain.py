@@ -105,8 +105,7 @@ class _Compared:
         return part._replace(tensors=moved) if part and moved else part
 
     def _first(self, link: DifferenceKind, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
-        tensors = self.apart(pairs, limit)
-        return Part(self.step, link, tensors) if tensors else None
+        return Part(self.step, link, tensors) if (tensors := self.apart(pairs, limit)) else None
 
     def _changed_since(self, earlier: _Compared) -> list[RowPlaces]:
         """Weights that something changed since the end of the step before, in one run alone or otherwise in each."""
@@ -236,12 +235,9 @@ class _Compared:
 
     def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
-        lines, at = [], []
-        for side, (call, row, outer) in enumerate(zip((one, other), rows, self._around(one, other), strict=True)):
-            made = self._source(side, row, range(call), call)
-            lines.append(made)
-            at.append(outer if made == call else made)
-        return self._place((at[0], at[1]), (lines[0], lines[1]), True)
+        x, y = self._source(0, rows[0], range(one), one), self._source(1, rows[1], range(other), other)
+        outer = self._around(one, other)
+        return self._place((outer[0] if x == one else x, outer[1] if y == other else y), (x, y), True)
 
     def _source(self, side: int, row: int, among: Iterable[int], otherwise: int) -> int:
         """The unpaired call that made a tensor of what the other run has, too."""
@@ -273,11 +269,12 @@ class _Compared:
         rests = map(self._gradients_apart, likely)
         if rest := min([apart, *(x for x in rests if len(x) < max(1, len(apart) - 2) and {*x} <= {*apart})], key=len):
             return Part(self.step, "backward", rest, settings=self._counts)
-        one, other = (
-            [float(np.sqrt(np.nansum(step.values[rows, RMS] ** 2 * step.values[rows, ELEMENTS])))]
-            for step, rows in ((self.a, [*self.gradients[0].values()]), (self.b, [*self.gradients[1].values()]))
-        )
+        one, other = self._norms(self.gradients)
         return Part(self.step, "backward", apart, settings=(*self._counts, ("norm of all gradients", one, other)))
+
+    def _norms(self, gradients: Iterable[dict[str, int]]) -> list[list[float]]:
+        both = (step.values[[*x.values()]] for step, x in zip((self.a, self.b), gradients, strict=True))
+        return [[float(np.sqrt(np.nansum(rows[:, RMS] ** 2 * rows[:, ELEMENTS])))] for rows in both]
 
     def _gradients_apart(self, factor: float) -> tuple[RowPair, ...]:
         """Gradients beyond the limit if those of the second run are so many times too large, from the loss on."""
@@ -352,7 +349,11 @@ class _Compared:
         return drift
 
     def _settings(self) -> Iterator[tuple[str, list[float], list[float]]]:
-        """Settings whose values in all groups of parameters differ."""
+        """The norms of clipped gradients, and settings in all groups of parameters, if they differ."""
+        given = tuple(step.of("clipped") or step.of("gradients") for step in (self.a, self.b))
+        one, other = self._norms(given)
+        if given != self.gradients and not np.allclose(one, other, _UPDATE):
+            yield "norm of the gradients that are applied", one, other
         found: list[dict[str, list[float]]] = [{}, {}]
         for side, step in zip(found, (self.a, self.b), strict=True):
             for row in (row for row in step.of("settings").values() if not step.rows[row].call):  # some step twice
@@ -369,8 +370,7 @@ class _Compared:
         slopes = self.gradients[0].get(name), self.gradients[1].get(other)
         if after[0] is None or after[1] is None:
             return 0.0
-        same = self.a.layouts[after[0]] == self.b.layouts[after[1]]
-        columns = [MEAN, *SAMPLED] if same else [MEAN]
+        columns = [MEAN, *SAMPLED] if self.a.layouts[after[0]] == self.b.layouts[after[1]] else [MEAN]
         noise = np.zeros(len(columns))  # of the gradients, by their size: Adam makes whole steps of it
         if slopes[0] is not None and slopes[1] is not None:
             if self._is_noise(slopes[0], slopes[1]):

@@ -293,6 +293,7 @@ def test_gradients_are_compared_before_or_after_clipping(
 
     first = comparison.first_difference
     assert (first and first.kind) == kind, comparison.sentence
+    assert ("; norm of the gradients that are applied is" in comparison.sentence) is (kind == "update")
 
 
 RIGHT: dict[str, tuple[Style, Change]] = {
