@@ -17,13 +17,13 @@ def sentence(part: Part, limit: float) -> Phrase:
     alone = [pair for pair in part.tensors if _is_alone(part, pair)]
     names = listed([both(pair.a.name, pair.b.name) for pair in alone or part.tensors], 3)
     far = max(pair.distance for pair in part.tensors)
-    how = Phrase("gets to the optimizer in one run alone") if alone else Phrase("is up to {:.1e} apart", far)
+    how = Phrase("get to the optimizer in one run alone") if alone else Phrase("are up to {:.1e} apart", far)
     where = {
         "data": Phrase("in the data: {} of the batch, {}", names, _apart(far)),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": _where(part.place, part.tensors),
         "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {}", _apart(far)),
-        "backward": Phrase("in the gradients: what is compared before agrees, that of {} {}", names, how),
+        "backward": Phrase("in the gradients: what is compared before agrees, those of {} {}", names, how),
         "update": Phrase(
             "in the update: gradients before it agree, the updates of {} are up to {:.1e} apart", names, far
         ),

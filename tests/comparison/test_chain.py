@@ -202,7 +202,7 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert ("differs, too" in str(comparison)) == (mistake == "a batch, and a weight")
     is_frozen = "frozen1" in changes
     assert (
-        "that of net.dense2.weight = body.2.weight gets to the optimizer in one run alone." in comparison.sentence
+        "those of net.dense2.weight = body.2.weight get to the optimizer in one run alone." in comparison.sentence
     ) == is_frozen
     assert ("  in one run alone: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
 
