@@ -54,9 +54,9 @@ class Side:
 
     @property
     def parameters(self) -> int | None:
-        """How many parameters its optimizers hold, or ``None``."""
+        """How many parameters its optimizers hold, those that they got later if statistics show them, or ``None``."""
         counts = [count for name, count in self.settings.items() if _GROUP_SIZE.fullmatch(name)]
-        return sum(counts) if counts else None
+        return max(sum(counts), len(self.table.parameters) if self.table else 0) if counts else None
 
     @property
     def may_have_several_optimizers(self) -> bool:

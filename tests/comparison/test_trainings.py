@@ -162,6 +162,48 @@ def test_a_parameter_with_a_histogram_in_one_run_alone_is_compared_by_the_statis
     assert (comparison.unmatched, comparison.compared["tensors"]) == ({"a": (), "b": ()}, 6)
 
 
+class Thawing(Regression):
+    """It trains its last layer, and from a step on the first one, too."""
+
+    def __init__(self, first_step: int) -> None:
+        super().__init__(batch_norm=False)
+        self.first_step = first_step
+        self.layers[0].requires_grad_(False)
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.AdamW(self.layers[3].parameters(), lr=self.rate)
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        if self.global_step + 1 == self.first_step:
+            late = self.layers[0].requires_grad_().parameters()
+            self.optimizers().optimizer.add_param_group({"params": [*late]})
+
+
+def _by_statistics(tmp_path: Path, *models: L.LightningModule) -> Comparison:
+    inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
+    kinds = {"collect_metric": True, "collect_train_lineage": True}
+    for run, model in zip("ab", models, strict=True):
+        collector = SummaryCollector(
+            tmp_path / run, 1, keep_default_action=False, collect_specified_data=kinds,
+            collect_parameter_statistics=True,
+        )  # fmt: skip
+        batches = DataLoader(TensorDataset(inputs, inputs.sum(1)), 16)
+        trainer(max_epochs=1, logger=False, callbacks=[collector]).fit(model, batches)
+    return compare_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_parameters_that_an_optimizer_got_later_are_no_forward_pass(tmp_path: Path) -> None:
+    first = _by_statistics(tmp_path, Thawing(99), Thawing(5)).first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (6, None)
+
+
+def test_statistics_of_parameters_of_other_sizes_are_not_compared(tmp_path: Path) -> None:
+    wide, narrow = (Regression(batch_norm=False) for _ in range(2))
+    narrow.layers[0], narrow.layers[3] = nn.Linear(6, 16), nn.Linear(16, 1)
+    assert _by_statistics(tmp_path, wide, narrow).compared["tensors"] == 1
+
+
 def test_steps_of_chains_beside_those_of_histograms_are_counted(tmp_path: Path) -> None:
     inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
     for run in "ab":
