@@ -132,8 +132,7 @@ def parting(
             after, step, now, found.tolerances,
         )  # fmt: skip
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
-    compared = (None, int(alignment.is_weight.sum()))
-    is_all = not any(unmatched) and all(count in compared for count in parameters)
+    is_all = not any(unmatched) and {*parameters} <= {None, int(alignment.is_weight.sum())}
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
@@ -222,9 +221,10 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
         where = Phrase("{} (the first that both recorded)", where)
     elif first.step - first.after > 1:
         where = Phrase("{} (up to step {} they agree)", where, first.after)
-    begun = Phrase(" or some weights that began otherwise") if first.after is None else ""
+    begun = Phrase(" or weights changed after step {}, up to which they agree", first.after)
+    if first.after is None:
+        begun = Phrase(" or some weights that began otherwise")
     if first.kind == "forward":
-        begun = begun or Phrase(" or weights changed after step {}, up to which they agree", first.after)
         return Phrase("{}, first in the forward pass, its data or the loss function{}: {}", where, begun, losses)
     if first.kind == "update":
         return Phrase(
