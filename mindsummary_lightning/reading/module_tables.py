@@ -71,7 +71,7 @@ class ModuleTable:
         """Step and row at which a number that is not finite comes from: the first with one, in the order of its step.
 
         Of a module it is the first output with one whose inputs have none; inputs have it from elsewhere, unless
-        nothing else is left, and where a module holds others, theirs come before its own.
+        nothing else up to the outputs is left, and where a module holds others, theirs come before its own.
         """
         for step in self.steps.tolist():
             rows, values = self.chain(step)
@@ -79,7 +79,8 @@ class ModuleTable:
             bad = [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
             if any(row.port != "input" for row in bad):  # a mask may be infinite
                 given = {(row.name, row.call) for row in bad if row.link == "forward" and row.port == "input"}
-                made = (row for row in bad if row.port != "input" and (row.name, row.call) not in given)
+                last = max((at for at, row in enumerate(bad, 1) if row.port == "output"), default=None)
+                made = (row for row in bad[:last] if row.port != "input" and (row.name, row.call) not in given)
                 return step, next(made, bad[0])
         return None
 

@@ -43,7 +43,7 @@ def record(path: Path, broken: str) -> ModuleTable:
     recorder = StepRecorder(path, 2)
     for _ in range(3):
         with recorder.step(net, optimizer, {"x": x}) as loss_is:
-            loss = net(x).mean()
+            loss = net(x / 0 if broken == "input" else x).mean()
             loss_is(loss)
             loss.backward()
             optimizer.step()
@@ -60,6 +60,7 @@ def record(path: Path, broken: str) -> ModuleTable:
         ("weight", "first not finite: the weight last.bias at step 1\n"),
         ("batch", "first not finite: the batch x at step 1\n"),
         ("settings", "first not finite: the settings group 0 lr at step 1\n"),
+        ("input", "first not finite: Linear first input at step 1, called at "),
         ("mask", ""),
         ("nothing", ""),
     ],
