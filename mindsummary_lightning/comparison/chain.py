@@ -28,7 +28,7 @@ _FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
 _CHANGE = 0.01  # of what something else than the update changes weights by
 _UNCHANGED = 1e-6  # of one tensor, reduced twice, and of a setting
 TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
-_ROUNDED = 2.0**-22  # of a weight: what an update is known to
+_ROUNDED = 2.0**-22  # of a weight: what an update is known to, of one precision
 
 
 def compare_chains(
@@ -384,7 +384,8 @@ class _Compared:
             for step, then, now in zip((self.a, self.b), before, after, strict=True)
         )
         size = float(np.fmax.reduce([*np.abs(one), *np.abs(other_)]))
-        rounding = _ROUNDED * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS])
+        precision = _ROUNDED if self.a.rows[after[0]].dtype == self.b.rows[after[1]].dtype else self.limit
+        rounding = precision * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS])
         if self.a.rows[after[0]].kind == "buffer":  # a mean that is zero but for rounding
             given = [x for call in self.a.calls if call.name == name.rpartition(".")[0] for x in call.inputs]
             rounding = rounding + max(self.limit, self._seen) * self.a.values[given, RMS].max(initial=0.0)

@@ -57,7 +57,7 @@ def _where(place: PartingPlace | None, tensors: tuple[RowPair, ...]) -> Phrase:
     if pair.a.port == "input":
         before = both(pair.a.name, pair.b.name)
         return Phrase("in the forward pass, in {}: what comes before {} is {}", who, before, far)
-    text = Phrase("in the forward pass, in {}: its inputs agree, its output is {}", who, far)
+    text = Phrase("in the forward pass, in {}: the inputs that both have agree, its output is {}", who, far)
     return Phrase("{}, as are its weights after the step, which no gradient moves", text) if moved else text
 
 

@@ -145,4 +145,4 @@ def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(what: str
     if first is not None:
         assert first.module is not None
         assert (first.module.a, first.module.b) == ("1", "1")
-        assert "its inputs agree, its output is of another size, or not finite" in comparison.sentence
+        assert "the inputs that both have agree, its output is of another size, or not finite" in comparison.sentence

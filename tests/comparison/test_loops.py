@@ -140,7 +140,7 @@ def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_ma
     assert first is not None
     assert (first.step, first.kind) == (2, "forward")
     assert [tensor.a for tensor in first.tensors] == ["teacher", "teacher.bias", "teacher.weight"]
-    assert "in teacher (Linear): its inputs agree, its output is " in comparison.sentence
+    assert "in teacher (Linear): the inputs that both have agree, its output is " in comparison.sentence
     assert "apart, as are its weights after the step, which no gradient moves (" in comparison.sentence
 
 
@@ -193,6 +193,14 @@ def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_o
     a: dict[str, Any] = {"net": lambda: nn.Sequential(nn.Linear(8, 8)), "offset": 1e3}
     turned = {"net": rounded, "offset": 1e3, "given": lambda x: x.flip(0)}
     assert _compared(tmp_path, a, turned).verdict == "same"
+
+
+def test_weights_of_another_precision_round_their_updates(tmp_path: Path) -> None:
+    a = _loop(tmp_path / "a", _linear, given=lambda x: x / 10)
+    b = _loop(tmp_path / "b", lambda: _linear().bfloat16(), given=lambda x: x.bfloat16() / 10)
+    comparison = compare_runs(a, b, tolerance="bfloat16")
+
+    assert comparison.first_difference is None, comparison.sentence
 
 
 def _shifted(by: float) -> After:

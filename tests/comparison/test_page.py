@@ -38,7 +38,7 @@ def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
 
     page = _page(a, b)
 
-    assert "The runs differ from step 7 on, first in the update" in page
+    assert "step 7 on, first in the update or weights changed after step 6, up to which they agree: " in page
     assert "steps compared: 12; tensors: 3; losses: 12" in page
     assert page.count("<polyline") == 3
     assert "data:image/png;base64," in page
@@ -66,8 +66,8 @@ def test_a_page_is_chinese_where_asked_for(tmp_path: Path) -> None:
         assert 'lang="zh-CN"' in page
         assert 'lang="en"' not in page
         assert [text for text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
-    assert "两次训练从第 7 步起不同，首先是参数更新：" in pages[0]
-    assert "首先是前向计算，位于 net.dense1 (Dense) = body.0 (Linear)：输入一致，而输出相差 1.0e-05" in pages[1]
+    assert "两次训练从第 7 步起不同，首先是参数更新，或在第 6 步之后被改动的权重（到该步为止权重一致）：" in pages[0]
+    assert "位于 net.dense1 (Dense) = body.0 (Linear)：两次运行都有的输入一致，而输出相差 1.0e-05" in pages[1]
 
 
 def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() -> None:
