@@ -59,9 +59,8 @@ class ModuleTable:
             ValueError: the step has no table.
         """
         if step not in self.steps:
-            raise ValueError(
-                f"step {step} has no table; there are {self.steps.size}, the first of step {self.steps[0]}"
-            )
+            known = f"there are {self.steps.size}, the first of step {self.steps[0]}"
+            raise ValueError(f"step {step} has no table; {known}")
         table = self.values[int(np.searchsorted(self.steps, step))]
         order = table[:, self.columns.index("order")]
         places = np.argsort(order, kind="stable")[: np.count_nonzero(~np.isnan(order))]
