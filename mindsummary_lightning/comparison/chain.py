@@ -129,7 +129,7 @@ class _Compared:
         for name, rows in pairs.items():
             ones, others = (step.calls if name == "forward" else step.of(name) for step in (self.a, self.b))
             by_order = name not in ("data", "forward") or self._has_effect()
-            known = (pair for pair in rows if name not in ("forward", "gradients") or not self._is_noise(*pair))
+            known = (pair for pair in rows if not self._is_no_difference(name, *pair))
             far = max((float(row_distances(self.a, x, self.b, y, by_order)) for x, y in known), default=None)
             yield Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), far)
 
@@ -327,10 +327,14 @@ class _Compared:
         """How far rounding may have moved gradients apart, in this step and before it."""
         return max(self._grown, self._effects[1], _FLIP)
 
-    def _is_noise(self, one: int, other: int) -> bool:
-        """Whether an output that is apart has no effect, or a gradient is zero but for rounding."""
-        if self.a.rows[one].link == "forward":
+    def _is_no_difference(self, link: str, one: int, other: int) -> bool:
+        """Whether an output that is apart has no effect, or a gradient is rounding."""
+        if link == "forward":
             return self._is_apart(one, other) and not self._counts_behind(one, other)
+        return link == "gradients" and self._is_noise(one, other)
+
+    def _is_noise(self, one: int, other: int) -> bool:
+        """Whether a gradient is zero but for rounding."""
         return bool(0 < max(self.a.values[one, RMS], self.b.values[other, RMS]) <= self._noise)
 
     def next_drift(self) -> dict[str, float]:

@@ -124,9 +124,9 @@ def compare_runs(
         run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
         for run, one, other in (("a", *sides), ("b", *sides[::-1]))
     }
-    own = {*alignment.steps.tolist(), *(chain.steps if chain else ())}
-    own |= {*alignment.loss_steps.tolist()} if alignment.loss_tag == LOSS else set()
-    steps = max(len(own), alignment.loss_steps.size)  # a logged loss may be counted from zero
+    common = {*alignment.steps.tolist(), *(chain.steps if chain else ())}
+    common |= {*alignment.loss_steps.tolist()} if alignment.loss_tag == LOSS else set()
+    steps = max(len(common), alignment.loss_steps.size)  # a logged loss may be counted from zero
     if verdict == "same":
         sentence = _no_difference(compared, shown, walking, alone, steps)
     hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides)]
