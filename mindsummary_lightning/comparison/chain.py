@@ -287,7 +287,7 @@ class _Compared:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
             if one is None or theirs is None:
                 if one != theirs and self._update_distance(name, other, weights) > _UPDATE:
-                    apart[name] = self._pair(*weights, np.inf)
+                    apart[name] = self._pair(slopes_a.get(name, weights[0]), slopes_b.get(other, weights[1]), np.inf)
             elif one < self._until:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
                 limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])

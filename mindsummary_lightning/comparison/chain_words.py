@@ -14,10 +14,10 @@ LISTED = 8
 
 def sentence(part: Part, limit: float) -> Phrase:
     """Where two runs part."""
-    alone = [pair for pair in part.tensors if _is_alone(part, pair)]
-    names = listed([both(pair.a.name, pair.b.name) for pair in alone or part.tensors], 3)
+    runs = " or ".join(sorted({*map(_alone, part.tensors)} - {""}))
+    names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors if _alone(pair) or not runs], 3)
     far = max(pair.distance for pair in part.tensors)
-    how = Phrase("get to the optimizer in one run alone") if alone else Phrase("are up to {:.1e} apart", far)
+    how = Phrase("get to the optimizer in {} alone", runs) if runs else Phrase("are up to {:.1e} apart", far)
     where = {
         "data": Phrase("in the data: {} of the batch, {}", names, _apart(far)),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
@@ -40,9 +40,10 @@ def _apart(far: float) -> Phrase:
     return Phrase("{:.1e} apart", far) if far < float("inf") else Phrase("of another size, or not finite")
 
 
-def _is_alone(part: Part, pair: RowPair) -> bool:
-    """Whether a weight stands for its gradient, which one run alone has."""
-    return (part.link, pair.a.link) == ("backward", "weights")
+def _alone(pair: RowPair) -> str:
+    """The run that alone has a gradient, for which a weight stands in the other."""
+    here, there = (row.link != "weights" for row in pair[:2])
+    return "" if here == there else "a" if here else "b"
 
 
 def _where(place: PartingPlace | None, tensors: tuple[RowPair, ...]) -> Phrase:
@@ -66,7 +67,7 @@ def around(part: Part) -> Iterator[Phrase]:
     if part.before is not None:
         yield Phrase("agrees to {:.1e}: {}", part.before.distance, row_text(part.before))
     for pair in part.tensors[:LISTED]:
-        apart = Phrase("in one run alone") if _is_alone(part, pair) else Phrase("apart by  {:.1e}", pair.distance)
+        apart = Phrase("in {} alone", run) if (run := _alone(pair)) else Phrase("apart by  {:.1e}", pair.distance)
         yield Phrase("{}: {}", apart, row_text(pair))
     if len(part.tensors) > LISTED:
         yield Phrase("and {} more", len(part.tensors) - LISTED)
