@@ -33,8 +33,8 @@ _ROUNDED = 2.0**-22  # of a weight: what an update is known to, of one precision
 
 def compare_chains(
     a: ModuleTable | None, b: ModuleTable | None, limit: float, names: Mapping[str, str], again: ModuleTable | None
-) -> tuple[Chain | None, Part | None]:
-    """Follow the steps of which both runs have a table, up to one behind a gap that begins with other weights, if any.
+) -> tuple[Chain | None, Part | None, Mapping[str, str]]:
+    """Pair weights, and follow the steps with a table in both, up to a gap behind which weights are others, if any.
 
     Args:
         a: tables of the first run.
@@ -44,7 +44,7 @@ def compare_chains(
         again: tables of a second run of the first program; three times as far apart as it is no difference.
     """
     if a is None or b is None:
-        return None, None
+        return None, None, {}
     chain: Chain | None = None
     compared: _Compared | None = None
     is_sure = True
@@ -55,11 +55,11 @@ def compare_chains(
         if again is not None and step in again.steps:
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
         if not is_next and (others := compared.apart(compared.weights)):
-            return chain, Part(step, "weights", others)  # what happened in between, or before, is not known
+            return chain, Part(step, "weights", others), compared.names  # what led there is not known
         chain = Chain([*(chain.steps if chain else ()), step], compared.part(), tuple(compared.links()), compared.calls)
         if chain.part is not None:
             break
-    return chain, None
+    return chain, None, compared.names if compared else {}
 
 
 class _Compared:

@@ -85,14 +85,15 @@ def compare_runs(
             raise ValueError(f"{second.run_dir} is no second run of a: it is b, or its first loss is another")
         found, floor = _above(found, alignment, again, rounding)
     beginning = beginning_of(alignment)
-    chain, late = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
+    chain, late, carried = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
     mode = "exact" if chain else _mode(alignment, found, beginning) or ("exact" if late else None)
     compared, shown, apart, walking = alignment, found, None, {}
     first: FirstDifference | None = None
     verdict: Verdict = "different" if mode else "not_comparable"
     sentence = "" if mode == "exact" else _without_steps(alignment, found, beginning)
     whole = whole_distances(*sides)
-    counting = _followed(found, alignment, chain) if chain and same is None else found
+    agreed = chain.steps[: -1 if chain.part else None] if chain else []
+    counting = _followed(found, alignment, agreed) if chain and chain.calls.pairs and same is None else found
     if mode == "exact":
         apart = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
         if apart is not None:
@@ -102,7 +103,6 @@ def compare_runs(
         is_walking, until = wandering_tensors(compared, counting)
         far = np.where(compared.steps < until, counting.tensors, np.nan)
         walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
-        agreed = chain.steps[: -1 if chain.part else None] if chain else []
         first, sentence = parting(sides, compared, counting, beginning, is_walking, agreed)
         # The weights with which the first step of a chain begins show that nothing has parted before it.
         if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
@@ -113,7 +113,7 @@ def compare_runs(
         if not sentence and late and not {pair.a.name for pair in late.tensors} <= seen:
             sentence = Phrase(_LATE, late.step)
         verdict = "different" if first else "undecided" if sentence else "same"
-    paired = {pair.a: pair.b for pair in alignment.names.pairs} | {**(chain.calls.weights if chain else {})}
+    paired = {pair.a: pair.b for pair in alignment.names.pairs} | {**carried}
     rows = [step.rows for step in (chain.calls.a, chain.calls.b)] if chain else [[], []]
     held = [[row.name for row in each if (row.link, row.kind) == ("weights", "parameter")] for each in rows]
     unmatched = {
@@ -157,10 +157,9 @@ def compare_runs(
     )
 
 
-def _followed(found: Distances, alignment: Alignment, chain: Chain) -> Distances:
+def _followed(found: Distances, alignment: Alignment, agreed: list[int]) -> Distances:
     """Distances that do not count at the steps of which the chains agree."""
-    agreeing = chain.steps[: -1 if chain.part else None] if chain.calls.pairs else []
-    agreeing = [step for step in agreeing if not update_ratio(alignment, alignment.at(step))]
+    agreeing = [step for step in agreed if not update_ratio(alignment, alignment.at(step))]
     near = np.minimum(found.losses, found.loss_limits), np.minimum(found.tensors, found.tensor_limits)
     losses = np.where(np.isin(alignment.loss_steps, agreeing), near[0], found.losses)
     return found._replace(losses=losses, tensors=np.where(np.isin(alignment.steps, agreeing), near[1], found.tensors))

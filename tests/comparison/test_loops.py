@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning import Comparison, StepRecorder, compare_runs
+from mindsummary_lightning import Comparison, StepRecorder, SummaryRecord, compare_runs
 
 Net = Callable[[], nn.Module]
 After = Callable[[int, nn.Module, torch.optim.Optimizer], object]
@@ -67,6 +67,10 @@ def test_weights_that_are_others_behind_a_gap_are_not_the_same(steps: tuple[int,
 
     assert comparison.verdict == "undecided"
     assert comparison.sentence.startswith("In the chains step 5 begins with other weights; ")
+    with SummaryRecord(tmp_path / "b") as record:
+        record.add_value("histogram", "weight/auto", torch.ones(8, 8))  # which the chains of both have
+        record.record(5)
+    assert compare_runs(tmp_path / "a", tmp_path / "b").unmatched == {"a": (), "b": ()}
 
 
 def test_where_runs_part_behind_a_gap_the_last_step_of_which_the_chains_agree_is_said(tmp_path: Path) -> None:
