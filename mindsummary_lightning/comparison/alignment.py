@@ -27,7 +27,7 @@ class Alignment:
 
     Attributes:
         loss_tag: the scalar that is compared as loss, two tags if they are not equal; ``None`` without one, and where
-            tensors can be compared and the runs had other numbers of processes.
+            tensors can be compared and the runs had other numbers of processes, or one logged means over epochs, maybe.
         loss_steps: int64, shape ``(l,)``.
         losses: float64, shape ``(2, l)``.
         names: tensors, matched.
@@ -100,6 +100,9 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     match = NameMatch((*match.pairs, *of_both), *map(tuple, left))
     tags = () if match.pairs and have_other_shares(a, b) else _loss_tags(a.scalars, b.scalars)
     loss_steps, losses = _common_series(a, b, *tags) if tags else (np.empty(0, np.int64), np.empty((2, 0)))
+    gaps = {np.diff(x.scalars[tag].steps).min(initial=2**31) for x, tag in zip((a, b), tags, strict=False)}
+    if len(gaps) > 1 and {*tags} != {LOSS} and not (loss_distances(*losses)[:1] <= _SAME_LOSS).any():
+        tags, loss_steps, losses = (), loss_steps[:0], losses[:, :0]  # of which one may be means over epochs
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
     pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
     elements = np.array([one.count[0] for one, _ in pairs], np.int64)

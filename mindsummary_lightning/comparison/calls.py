@@ -182,7 +182,6 @@ class Calls:
     def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
         self.a: Step = a
         self.b: Step = b
-        self.weights: Mapping[str, str] = weights
         self._limit = max(limit, _NEAR)
         self._distances: dict[RowPlaces, float] = {}
         self.layers: dict[str, str] = {

@@ -25,7 +25,7 @@ from mindsummary_lightning.values.text import Phrase, listed
 _SAME_LOSS = 3e-6  # of losses of one forward pass on the same weights
 _ROUNDING = 1e-7  # of one number
 _FEW = 0.25  # of the tensors
-_CLEAN = 3e-7  # distance of tensors of one step that differ by rounding alone
+_CLEAN, _LEAP = 3e-7, 0.1  # distances of most tensors that rounding alone makes in one step are between these
 # By how much rounding was seen to grow in a step and in the four that follow (ResNets, with and without mkldnn): what a
 # difference makes jumps higher, or grows by the number of steps.
 _FASTEST, _SLOW, _GROWS_ON, _LATER = 3e3, 10.0, 12.0, 4
@@ -157,8 +157,7 @@ def parting(
     distances = tuple(TensorDistance(pairs[i].a, pairs[i].b, float(tensors[i, column])) for i in indices)
     seen = [each for each in (after, *agreed) if each is not None and each < step]
     first = FirstDifference(step, kind, loss, distances, max(seen, default=None))
-    text = _sentence(first, [pairs[index].a for index in apart], is_forward)
-    return first, Phrase("{} ({}).", text, found.tolerances)
+    return first, Phrase("{} ({}).", _sentence(first, [pairs[i].a for i in apart], is_forward), found.tolerances)
 
 
 def _moves_alone(sides: tuple[Side, Side], alignment: Alignment) -> bool:
@@ -195,7 +194,7 @@ def _may_be_rounding(
         if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
             return True  # their gradient may be nothing but rounding, as in attention and before a normalization
     if after is None:  # nearly all tensors are a little apart after the first step
-        return not is_forward and column is not None and bool(np.quantile(tensors[:, column], _FEW) > _CLEAN)
+        return not is_forward and column is not None and bool(_CLEAN < np.quantile(tensors[:, column], _FEW) < _LEAP)
     if before == 0 or now > _FASTEST * before:
         return False
     begin = middle.size if column is None else column + is_forward
@@ -208,7 +207,7 @@ def _may_be_rounding(
 def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) -> Phrase:
     names = listed([tensor.a for tensor in first.tensors], 3)
     far = first.tensors[0].distance if first.tensors else 0.0
-    losses = Phrase("no loss is compared")
+    losses = Phrase("no training loss of that step is compared")
     if first.loss_distance is not None:
         losses = Phrase("the losses are {:.1e} apart", first.loss_distance)
     if first.kind == "weights":
@@ -217,13 +216,12 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
             "lead; {}", listed(began_apart, 3), far, first.step, losses,
         )  # fmt: skip
     where = Phrase("The runs differ from step {} on", first.step)
-    if first.after is None:
-        where = Phrase("{} (the first that both recorded)", where)
-    elif first.step - first.after > 1:
-        where = Phrase("{} (up to step {} they agree)", where, first.after)
     begun = Phrase(" or weights changed after step {}, up to which they agree", first.after)
     if first.after is None:
         begun = Phrase(" or some weights that began otherwise")
+        where = Phrase("{} (the first that both recorded)", where)
+    elif first.step - first.after > 1:
+        where = Phrase("{} (up to step {} they agree)", where, first.after)
     if first.kind == "forward":
         return Phrase("{}, first in the forward pass, its data or the loss function{}: {}", where, begun, losses)
     if first.kind == "update":

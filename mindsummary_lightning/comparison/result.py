@@ -177,7 +177,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     compared = comparison.compared
     yield from (f"a: {comparison.a}", f"b: {comparison.b}")
     tag = comparison.alignment.loss_tag
-    loss = f"the loss ({tag}) at {counted(compared['losses'], 'step')}" if tag else "no loss"
+    loss = f"the loss ({tag}) at {counted(compared['losses'], 'step')}" if tag else "no loss of a training step"
     yield f"compared: {counted(compared['steps'], 'step')}, {loss}, {counted(compared['tensors'], 'tensor')}"
     for side, alone in comparison.alone.items():
         unmatched = comparison.unmatched[side]

@@ -259,8 +259,8 @@ def _without_steps(alignment: Alignment, found: Distances, beginning: Beginning)
     """Why the runs are not followed step by step."""
     if not alignment.steps.size and not alignment.loss_steps.size:
         return Phrase(
-            "The runs have no step in common at which both recorded a loss or a tensor: record both with "
-            "collect_freq=1 and histogram_regular='.*'."
+            "The runs have no step in common at which both recorded a tensor, or a loss that is known to be of that "
+            "training step: record both with collect_freq=1 and histogram_regular='.*'."
         )
     if beginning.are_alike is False:
         step, far = int(alignment.steps[0]), float(np.nanmedian(found.tensors[alignment.is_weight, 0]))

@@ -67,6 +67,44 @@ def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp
     assert "collect_freq=1 and histogram_regular='.*'" in comparison.sentence
 
 
+def _log(directory: Path, losses: dict[int, float]) -> Path:
+    with SummaryRecord(directory) as record:
+        for step, loss in losses.items():
+            record.add_value("scalar", "train_loss", loss)
+            record.record(step)
+    return directory
+
+
+def test_what_may_be_a_mean_over_an_epoch_is_not_compared_with_the_losses_of_steps(tmp_path: Path) -> None:
+    losses = {step: 1 / step for step in range(1, _STEPS + 1)}
+    a = _log(tmp_path / "a", losses)
+    of_epochs = compare_runs(a, _log(tmp_path / "b", {4: 0.5, 8: 0.2, 12: 0.1}))
+    of_one_epoch = compare_runs(a, _log(tmp_path / "c", {12: 0.3}))
+    every_fourth = compare_runs(a, _log(tmp_path / "d", {step: losses[step] for step in (4, 8, 12)}))
+
+    assert [x.verdict for x in (of_epochs, of_one_epoch, every_fourth)] == ["not_comparable", "not_comparable", "same"]
+    assert "recorded a tensor, or a loss that is known to be of that training step" in of_epochs.sentence
+    assert every_fourth.compared["losses"] == 3
+
+
+def test_losses_of_validation_are_no_losses_of_training(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", tag="val_loss")
+    b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1 + 0.1 * (step > 4)), tag="val_loss")
+    comparison = compare_runs(a, b)
+
+    assert "compared: 12 steps, no loss of a training step, 3 tensors" in str(comparison)
+    assert ", no training loss of that step is compared; " in comparison.sentence
+
+
+def test_a_first_update_that_is_far_too_large_is_no_rounding(run: Path, tmp_path: Path) -> None:
+    """The next ones are larger by far, beside which it is little."""
+    b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * 1e3**step, lambda step: step**2.0)
+    first = compare_runs(run, b).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (1, "update")
+
+
 @pytest.mark.parametrize(("begin", "kind"), [(1, "forward"), (5, None)])
 def test_batch_sizes_that_no_run_recorded_are_not_named(tmp_path: Path, begin: int, kind: str | None) -> None:
     steps = range(begin, _STEPS + 1)
