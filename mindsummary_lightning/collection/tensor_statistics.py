@@ -73,7 +73,8 @@ class TensorReducer:
         core = _unexpanded(tensor)
         exact = core.to(wide) if core.dtype in _WIDE else as_exact(core)
         numbers = _plain(exact) if device.type == "cpu" else None
-        samples = tensor.take(self._places(device, elements, wide)).to(wide)
+        every = exact if exact.numel() == elements else tensor  # float8 has no ``take``
+        samples = every.take(self._places(device, elements, wide)).to(wide)
         return torch.cat([_safe(exact, wide) if numbers is None else numbers, samples]), core.numel()
 
     def _places(self, device: torch.device, elements: int, wide: torch.dtype) -> torch.Tensor:

@@ -159,6 +159,25 @@ def test_a_shared_module_has_a_row_a_call_and_nested_values_their_paths() -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.bool]
+)
+def test_a_tensor_of_any_dtype_has_the_numbers_of_a_plain_loop(dtype: torch.dtype) -> None:
+    class Cast(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.detach().to(dtype)
+
+    rows = recorded(net := nn.ModuleDict({"a": nn.Linear(4, 3), "b": Cast()}), lambda batch: _both(net, batch))
+
+    ((_, found),) = [row for row in rows if (row[0].name, row[0].port) == ("b", "output")]
+    np.testing.assert_allclose([*found.values()][1:], plain_columns(X.to(dtype)), rtol=1e-6, atol=1e-7)
+
+
+def _both(net: nn.ModuleDict, batch: Any) -> Tensor:
+    net["b"](batch[0])
+    return cross_entropy(net["a"](batch[0]), batch[1])
+
+
 def test_a_packed_sequence_has_rows_of_its_parts() -> None:
     net = Packed()
     rows = recorded(net, classifier(net))
