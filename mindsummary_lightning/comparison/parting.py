@@ -98,8 +98,7 @@ def parting(
     if not differing.size:
         return None, ""
     step = int(differing[0])
-    recorded = np.union1d(alignment.steps, alignment.loss_steps)
-    after = int(recorded[recorded < step][-1]) if (recorded < step).any() else None
+    after = max((x for x in (*alignment.steps.tolist(), *alignment.loss_steps.tolist()) if x < step), default=None)
     column, loss = alignment.at(step), alignment.loss_at(step, found.losses)
     before = max(largest(tensors[:, alignment.steps < step]) or 0.0,
                  largest(found.losses[alignment.loss_steps < step]) or 0.0)  # fmt: skip
@@ -118,7 +117,6 @@ def parting(
                 "second run of a shows how far rounding leads: --same.",
                 now, step, found.tolerances,
             )  # fmt: skip
-    unmatched = _unmatched(alignment)
     parameters = [side.parameters for side in sides]
     shares = update_shares(alignment, column)
     is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
@@ -132,15 +130,15 @@ def parting(
             after, step, now, found.tolerances,
         )  # fmt: skip
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
-    is_all = not any(unmatched) and {*parameters} <= {None, int(alignment.is_weight.sum())}
+    is_all = not _has_unmatched(alignment) and {*parameters} <= {None, int(alignment.is_weight.sum())}
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
-    elif may_be_rounding or (
-        is_forward and (alignment.loss_tag != LOSS or any(side.may_have_several_optimizers for side in sides))
+    elif (
+        may_be_rounding  # or an update may have come before the loss
+        or (is_forward and (alignment.loss_tag != LOSS or any(side.may_update_before_its_loss for side in sides)))
+        or (after is None and (not _began_equal(alignment) if is_forward else np.isinf(shares).any()))
     ):
-        kind = None  # of several optimizers one may have updated before the loss
-    elif after is None and (not _began_equal(alignment) if is_forward else np.isinf(shares).any()):
         kind = None
     elif is_forward and after is None:
         kind = "forward" if step <= 1 and is_all else None
@@ -167,9 +165,9 @@ def _moves_alone(sides: tuple[Side, Side], alignment: Alignment) -> bool:
     return any((column[:1] != column[1:2]).any() for x in tensors for column in (x.minimum, x.maximum, x.mean))
 
 
-def _unmatched(alignment: Alignment) -> list[bool]:
-    """Of each run whether it alone recorded a tensor that is not a gradient."""
-    return [any(not name.endswith(GRADIENT) for name in names) for names in alignment.names[1:]]
+def _has_unmatched(alignment: Alignment) -> bool:
+    """Whether one run alone recorded a tensor that is not a gradient."""
+    return any(not name.endswith(GRADIENT) for names in alignment.names[1:] for name in names)
 
 
 def _began_equal(alignment: Alignment) -> bool:
@@ -189,7 +187,7 @@ def _may_be_rounding(
     if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
         return False
     middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
-    if column is not None and not is_forward and middle[column] > 0 and not any(_unmatched(alignment)):
+    if column is not None and not is_forward and middle[column] > 0 and not _has_unmatched(alignment):
         apart = np.flatnonzero((distances > found.tensor_limits)[:, column])
         if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
             return True  # their gradient may be nothing but rounding, as in attention and before a normalization

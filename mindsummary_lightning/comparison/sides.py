@@ -59,10 +59,11 @@ class Side:
         return max(sum(counts), len(self.table.parameters) if self.table else 0) if counts else None
 
     @property
-    def may_have_several_optimizers(self) -> bool:
-        """Whether it states several, or none but several groups, which may be of one or of several."""
+    def may_update_before_its_loss(self) -> bool:
+        """Whether it steps by hand, or states several optimizers, or none but several groups, of one or of several."""
         stated = self.settings.get("optimizer")
-        return "optimizer_groups/1/lr" in self.settings if stated is None else ", " in str(stated)
+        has_several = "optimizer_groups/1/lr" in self.settings if stated is None else ", " in str(stated)
+        return has_several or "manual_optimization" in self.settings
 
     @property
     def elements(self) -> dict[str, int]:

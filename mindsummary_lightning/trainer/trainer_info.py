@@ -124,9 +124,10 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
 
 
 def arithmetic(trainer: Any) -> dict[str, CustomValue]:
-    """What two runs must share to be comparable: the precision, and the optimizers' groups with their settings."""
+    """What two runs must share to be comparable: the precision, the optimizers' groups, and whether it is by hand."""
     precision, groups = _known(lambda: str(trainer.precision)), _known(lambda: _parameter_groups(trainer.optimizers))
     found: dict[str, CustomValue | None] = {"precision": precision, "optimizer_groups": groups or None}
+    found["manual_optimization"] = _known(lambda: not trainer.lightning_module.automatic_optimization) or None
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -115,6 +115,13 @@ def test_several_optimizers_are_named_together() -> None:
     assert _see(Gan()).lineages[0].optimizer == "SGD, SGD"
 
 
+def test_a_module_that_steps_by_hand_says_so(tmp_path: Path) -> None:
+    collector = SummaryCollector(tmp_path, collect_specified_data={}, keep_default_action=False)
+    trainer(logger=False, callbacks=[collector], max_steps=2).fit(Gan(), loader())
+
+    assert SummaryReader(tmp_path).lineage().custom.values["manual_optimization"]
+
+
 def test_a_module_without_an_optimizer_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Net, "configure_optimizers", lambda self: None)
     assert _see(Net(), max_steps=1).lineages[0].optimizer is None
