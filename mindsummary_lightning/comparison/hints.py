@@ -55,21 +55,20 @@ def remarks_of(
         )
         yield Hint("shares", text, numbers)
     if apart is not None:
-        step, distance, update = apart
         text = Phrase(
             "the losses of step {} are {:.1e} apart, and the updates of that step agree to {:.1e} of their size: the "
             "losses are of other parts of the batches, or computed otherwise; only tensors are compared",
             *apart,
         )
-        yield Hint("losses_apart", text, {"step": step, "distance": distance, "update": update})
+        yield Hint("losses_apart", text, dict(zip(("step", "distance", "update"), apart, strict=True)))
     for name, far in walking.items():
         text = Phrase("{} walks, up to {:.2g} apart, while no compared loss is beyond the tolerance", name, far)
         yield Hint("walks", text, {"tensor": name, "distance": far})
 
 
-def first_failures(sides: tuple[Side, Side]) -> Iterator[Hint]:
-    """What each run's chains, or its statistics of parameters, say of its first number that is not finite."""
-    for run, side in zip("ab", sides, strict=True):
+def first_failures(sides: tuple[Side, Side], alignment: Alignment) -> Iterator[Hint]:
+    """What each run's chains, statistics of parameters or losses say of its first number that is not finite."""
+    for run, side, losses in zip("ab", sides, alignment.losses, strict=True):
         if origin := side.modules and side.modules.first_non_finite():
             step, row = origin
             text = Phrase("the first number in chains of {} that is not finite is in {}", run, origin_text(step, row))
@@ -78,6 +77,9 @@ def first_failures(sides: tuple[Side, Side]) -> Iterator[Hint]:
             numbers = {"kind": Phrase(first.kind), "tensor": first.parameter, "step": first.step, "run": run}
             text = Phrase("the {} of {} is not finite at step {}, the first in the statistics of {}", *numbers.values())
             yield Hint("not_finite", text, numbers)
+        elif (failed := alignment.loss_steps[~np.isfinite(losses)]).size:
+            text = Phrase("the loss of {} is not finite at step {}, the first of those compared", run, int(failed[0]))
+            yield Hint("not_finite", text, {"run": run, "step": int(failed[0])})
 
 
 def hints_of(sides: tuple[Side, Side], alignment: Alignment, step: int) -> Iterator[Hint]:
@@ -87,12 +89,10 @@ def hints_of(sides: tuple[Side, Side], alignment: Alignment, step: int) -> Itera
         counts = alignment.nonfinite[:, :, column].sum(axis=2)
         for index in np.flatnonzero(counts[0] != counts[1]).tolist()[:1]:
             one, other = counts[:, index].tolist()
-            name = alignment.names.pairs[index].a
-            numbers: dict[str, Any] = {"tensor": name, "a": one, "b": other, "step": step}
+            numbers: dict[str, Any] = {"tensor": alignment.names.pairs[index].a, "a": one, "b": other, "step": step}
             text = Phrase("{} has {} elements that are not finite in a and {} in b at step {}", *numbers.values())
             yield Hint("not_finite", text, numbers)
-    ratio = loss_ratio(alignment)
-    if ratio is not None:
+    if (ratio := loss_ratio(alignment)) is not None:
         sizes = [side.settings.get("batch_size") for side in sides]
         known = "" if None in sizes else Phrase(" (batch sizes {} and {})", *sizes)
         numbers = {"ratio": ratio, "batch_size_a": sizes[0], "batch_size_b": sizes[1]}

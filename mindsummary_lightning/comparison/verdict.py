@@ -129,7 +129,7 @@ def compare_runs(
     steps = max(len(common), alignment.loss_steps.size)  # a logged loss may be counted from zero
     if verdict == "same":
         sentence = _no_difference(compared, shown, walking, alone, steps)
-    hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides)]
+    hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides, alignment)]
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,

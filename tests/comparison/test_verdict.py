@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord, compare_runs
-from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.values import RunInfo, TrainInfo
 from tests.reading.runs import write_parameter_run
 
 _STEPS = 12
@@ -301,7 +301,10 @@ def _bad_from(first: int, name: str = "out.weight") -> Callable[[int, str, np.nd
 def test_what_is_not_finite_is_neither_frozen_nor_another_batch(run: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "b", change=_bad_from(2), loss=lambda step: np.nan if step == 2 else 1.0 / step)
 
-    assert [hint.rule for hint in compare_runs(run, other).hints] == ["not_finite"]
+    assert [hint.text for hint in compare_runs(run, other).hints] == [
+        "the loss of b is not finite at step 2, the first of those compared",
+        "out.weight has 0 elements that are not finite in a and 80 in b at step 2",
+    ]
 
 
 def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(run: Path, tmp_path: Path) -> None:
@@ -311,7 +314,47 @@ def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(
 
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, None)
-    assert [hint.rule for hint in comparison.hints] == ["not_finite"]
+    assert [hint.rule for hint in comparison.hints] == ["not_finite", "not_finite"]
+
+
+def test_of_losses_that_are_not_finite_in_both_runs_it_is_said_from_where(tmp_path: Path) -> None:
+    """Between two recorded steps each may have failed at another."""
+    runs = [write_run(tmp_path / name, loss=lambda step: 0.5 if step < 9 else np.nan) for name in "ab"]
+
+    comparison = compare_runs(*runs)
+
+    assert comparison.verdict == "same"
+    assert [hint.numbers for hint in comparison.hints] == [{"run": run, "step": 9} for run in "ab"]
+
+
+def test_steps_of_a_script_that_counts_from_zero_are_in_none_alone(tmp_path: Path) -> None:
+    for name in "ab":
+        with SummaryRecord(tmp_path / name) as record:
+            for step in range(6):
+                record.add_value("scalar", "train_loss", 1.0 / (step + 1))
+                record.record(step)
+                if name == "b":
+                    record.add_value("scalar", "loss/auto", 1.0 / (step + 1))
+                    record.record(step + 1)
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    assert (comparison.verdict, comparison.compared["losses"]) == ("same", 6)
+    assert [alone.steps for alone in comparison.alone.values()] == [0, 0]
+
+
+@pytest.mark.parametrize("stated", [{}, {"manual_optimization": True}])
+def test_a_loss_may_be_computed_behind_an_update_where_the_program_steps_by_hand(
+    stated: dict[str, Any], run: Path, tmp_path: Path
+) -> None:
+    other = write_run(tmp_path / "b", lambda step, name, x: x * (1 + 1e-7), lambda step: 1.0 / step + 0.1 * (step == 1))
+    for directory in (run, other):
+        with SummaryRecord(directory) as record:
+            record.add_value("custom_lineage_data", "custom_lineage_data", RunInfo({"precision": "32-true", **stated}))
+            record.record(99)
+    first = compare_runs(run, other).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (1, None if stated else "forward")
 
 
 @pytest.mark.parametrize("shift", [1, -1])
