@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.names import AUTO
 from mindsummary_lightning.conversion.histograms import finite_part
@@ -72,12 +71,13 @@ class Side:
         weights = {row.name: math.prod(row.shape) for row in rows if row.link == "weights"}
         return weights | {name: int(tensor.count[0]) for name, tensor in self.tensors.items()}
 
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """The steps at which it recorded its loss, histograms or chains; without, any scalar."""
-        own = [self.scalars[LOSS].steps] if LOSS in self.scalars else []
-        own += [each.steps for each in (*self.tensors.values(), self.modules) if each]
-        return np.unique(np.concatenate(own or [series.steps for series in self.scalars.values()]))
+    def steps_without(self, other: Side) -> int:
+        """How many steps of its loss, histograms or chains another run has not; if neither has any, of scalars."""
+        both = [[side.scalars.get(LOSS), *side.tensors.values(), side.modules] for side in (self, other)]
+        if not any(map(any, both)):  # scripts count otherwise what they log
+            both = [[*side.scalars.values()] for side in (self, other)]
+        ours, theirs = (np.concatenate([np.empty(0, np.int64), *(x.steps for x in own if x)]) for own in both)
+        return int(np.setdiff1d(ours, theirs).size) if theirs.size else 0
 
 
 def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None) -> Side:

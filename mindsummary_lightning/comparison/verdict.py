@@ -120,10 +120,8 @@ def compare_runs(
         run: tuple(dict.fromkeys(name for name in (*names, *own) if name not in done))
         for run, names, own, done in zip("ab", alignment.names[1:], held, ({*paired}, {*paired.values()}), strict=True)
     }
-    alone = {
-        run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
-        for run, one, other in (("a", *sides), ("b", *sides[::-1]))
-    }
+    each = zip("ab", sides, sides[::-1], strict=True)
+    alone = {run: Alone(one.steps_without(other), len(unmatched[run])) for run, one, other in each}
     common = {*alignment.steps.tolist(), *(chain.steps if chain else ())}
     common |= {*alignment.loss_steps.tolist()} if alignment.loss_tag == LOSS else set()
     steps = max(len(common), alignment.loss_steps.size)  # a logged loss may be counted from zero
