@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -214,12 +215,13 @@ class Calls:
         return self._farthest(ours, theirs) or (ours[0], theirs[0])
 
     def _farthest(self, ones: tuple[int, ...], others: tuple[int, ...]) -> RowPlaces | None:
-        """By place, if there are as many of as many elements; otherwise each beside the nearest."""
+        """By place, if there are as many of as many elements; otherwise each of the run that is nearer to the other."""
         pairs = [*zip(ones, others, strict=False)]
-        if len(ones) != len(others) or not all(self.have_one_size(*pair) for pair in pairs):
-            fitting = ([(one, other) for other in others if self.have_one_size(one, other)] for one in ones)
-            pairs = [min(found, key=lambda pair: self.distance(*pair)) for found in fitting if found]
-        return max(pairs, key=lambda pair: self.distance(*pair), default=None)
+        if len(ones) == len(others) and all(self.have_one_size(*pair) for pair in pairs):
+            return max(pairs, key=lambda pair: self.distance(*pair), default=None)
+        fitting = sorted((self.distance(*pair), pair) for pair in product(ones, others) if self.have_one_size(*pair))
+        nearest = ({pair[side]: (far, pair) for far, pair in reversed(fitting)} for side in (0, 1))
+        return min(max(each.values()) for each in nearest)[1] if fitting else None
 
     def have_one_size(self, one: int, other: int) -> bool:
         """Whether two rows are of as many elements."""

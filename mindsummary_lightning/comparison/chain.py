@@ -15,7 +15,7 @@ import numpy as np
 from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.carried_weights import CarriedWeights
 from mindsummary_lightning.comparison.chain_parts import Chain, DifferenceKind, Link, Part, PartingPlace, RowPair
-from mindsummary_lightning.comparison.distances import Floats
+from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
@@ -32,14 +32,14 @@ _ROUNDED = 2.0**-22  # of a weight: what an update is known to, of one precision
 
 
 def compare_chains(
-    a: ModuleTable | None, b: ModuleTable | None, limit: float, names: Mapping[str, str], again: ModuleTable | None
+    a: ModuleTable | None, b: ModuleTable | None, limits: Tolerance, names: Mapping[str, str], again: ModuleTable | None
 ) -> tuple[Chain | None, Part | None, Mapping[str, str]]:
     """Pair weights, and follow the steps with a table in both, up to a gap behind which weights are others, if any.
 
     Args:
         a: tables of the first run.
         b: of the second.
-        limit: distance up to which rows agree.
+        limits: distances up to which rows and losses agree.
         names: of weights in the second run, by those in the first, which decide.
         again: tables of a second run of the first program; three times as far apart as it is no difference.
     """
@@ -49,7 +49,7 @@ def compare_chains(
     compared: _Compared | None = None
     is_sure = True
     for step in np.intersect1d(a.steps, b.steps).tolist():
-        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, names, compared)
+        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limits, names, compared)
         is_next = step == (chain.steps[-1] + 1 if chain else 1)
         compared.is_sure = is_sure = (is_next and is_sure) or not compared.apart(compared.weights)
         if again is not None and step in again.steps:
@@ -66,9 +66,9 @@ class _Compared:
     """One step of both runs, and the one before it, in which nothing parted."""
 
     def __init__(
-        self, step: int, a: Step, b: Step, limit: float, names: Mapping[str, str], earlier: _Compared | None
+        self, step: int, a: Step, b: Step, limits: Tolerance, names: Mapping[str, str], earlier: _Compared | None
     ) -> None:
-        self.step, self.a, self.b, self.limit = step, a, b, limit
+        self.step, self.a, self.b, self.limit, self.loss_limit = step, a, b, limits.row, min(limits.loss, limits.row)
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
         self._grown: float = 0.0 if earlier is None else earlier.grown()
@@ -76,7 +76,7 @@ class _Compared:
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
-        self.calls = Calls(a, b, self.names, limit)
+        self.calls = Calls(a, b, self.names, self.limit)
         self._begun: list[RowPlaces] = self.weights if earlier is None else self._changed_since(earlier)
         counts = [float(len(step.of("loss"))) for step in (a, b)]
         self._counts = (("number of losses", counts[:1], counts[1:]),) if counts[0] != counts[1] else ()
@@ -96,7 +96,7 @@ class _Compared:
         losses = [pair for pair in self.loss if pair[0] < self._until]
         link: DifferenceKind = "loss" if self.calls.pairs else "forward"
         weights = () if self.calls.pairs else (self.calls.distance(*rows) for rows in self.weights)
-        loss = self._first(link, losses, max(self.limit, _GROWTH * max([self._seen, *weights])))
+        loss = self._first(link, losses, max(self.loss_limit, _GROWTH * max([self._seen, *weights])))
         return loss or self._backward() or (self._update() if self.is_sure else None) or forward
 
     def _weights(self) -> Part | None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.comparison.chain_parts import Chain, Part, PartingPlace, RowPair
+from mindsummary_lightning.comparison.distances import Tolerance
 from mindsummary_lightning.values.step_chain import ChainRow
 from mindsummary_lightning.values.text import Phrase, listed
 
 LISTED = 8
 
 
-def sentence(part: Part, limit: float) -> Phrase:
+def sentence(part: Part, limits: Tolerance) -> Phrase:
     """Where two runs part."""
     runs = " or ".join(sorted({*map(_alone, part.tensors)} - {""}))
     names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors if _alone(pair) or not runs], 3)
@@ -25,9 +26,10 @@ def sentence(part: Part, limit: float) -> Phrase:
         "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {}", _apart(far)),
         "backward": Phrase("in the gradients: what is compared before agrees, those of {} {}", names, how),
         "update": Phrase(
-            "in the update: gradients before it agree, the updates of {} are up to {:.1e} apart", names, far
+            "in the update: what is compared before it agrees, the updates of {} are up to {:.1e} apart", names, far
         ),
     }[part.link]
+    limit = min(limits.row, limits.loss if part.tensors[0].a.link == "loss" else limits.row)
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)
     for name, *groups in part.settings:
         one, other = (", ".join(f"{x:.6g}" for x in numbers) for numbers in groups)

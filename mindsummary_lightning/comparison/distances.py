@@ -17,7 +17,7 @@ _SCALE_FLOOR = 0.1  # of the larger tensors' greatest element: rounding in a sma
 
 
 class Tolerance(NamedTuple):
-    """Distances up to which two runs are the same: of losses, of tensors, and of rows of a chain."""
+    """Distances up to which two runs are the same: of losses, of tensors, and of rows of a chain, losses as of both."""
 
     name: str
     loss: float

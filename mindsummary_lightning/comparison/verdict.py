@@ -85,7 +85,7 @@ def compare_runs(
             raise ValueError(f"{second.run_dir} is no second run of a: it is b, or its first loss is another")
         found, floor = _above(found, alignment, again, rounding)
     beginning = beginning_of(alignment)
-    chain, late, carried = compare_chains(sides[0].modules, sides[1].modules, limits.row, names or {}, tables)
+    chain, late, carried = compare_chains(sides[0].modules, sides[1].modules, limits, names or {}, tables)
     mode = "exact" if chain else _mode(alignment, found, beginning) or ("exact" if late else None)
     compared, shown, apart, walking = alignment, found, None, {}
     first: FirstDifference | None = None
@@ -106,7 +106,7 @@ def compare_runs(
         first, sentence = parting(sides, compared, counting, beginning, is_walking, agreed)
         # The weights with which the first step of a chain begins show that nothing has parted before it.
         if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
-            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
+            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits)
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
         seen = {pair.a for pair in alignment.names.pairs if late and alignment.steps.max(initial=0) >= late.step}
@@ -120,8 +120,7 @@ def compare_runs(
         run: tuple(dict.fromkeys(name for name in (*names, *own) if name not in done))
         for run, names, own, done in zip("ab", alignment.names[1:], held, ({*paired}, {*paired.values()}), strict=True)
     }
-    each = zip("ab", sides, sides[::-1], strict=True)
-    alone = {run: Alone(one.steps_without(other), len(unmatched[run])) for run, one, other in each}
+    alone = {run: Alone(x.steps_without(y), len(unmatched[run])) for run, x, y in (("a", *sides), ("b", *sides[::-1]))}
     common = {*alignment.steps.tolist(), *(chain.steps if chain else ())}
     common |= {*alignment.loss_steps.tolist()} if alignment.loss_tag == LOSS else set()
     steps = max(len(common), alignment.loss_steps.size)  # a logged loss may be counted from zero

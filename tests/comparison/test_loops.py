@@ -299,6 +299,62 @@ def test_settings_of_an_optimizer_that_steps_several_times_are_those_of_its_grou
     assert first.settings == (("lr", [pytest.approx(0.1)], [pytest.approx(0.2)]),)
 
 
+def test_an_update_of_a_step_that_one_run_leaves_out_is_not_said_to_have_equal_gradients(tmp_path: Path) -> None:
+    for run in "ab":
+        torch.manual_seed(0)
+        net, x, recorder = _linear(), torch.ones(4, 8), StepRecorder(tmp_path / run, (1, 2))
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for step in (1, 2):
+            optimizer.zero_grad()
+            with recorder.step(net, optimizer, x) as loss_is:
+                if (run, step) != ("b", 2):
+                    loss_is(loss := net(x).square().mean())
+                    loss.backward()
+                    optimizer.step()
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (2, "update")
+    assert "first in the update: what is compared before it agrees, the updates of " in comparison.sentence
+    assert "number of losses is 1 in a and 0 in b" in comparison.sentence
+
+
+class _Samples(nn.Module):
+    """Decodes so many samples, of which the first is the same however many there are."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.decoder, self.count = nn.Linear(8, 8), count
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [self.decoder(x + number) for number in range(self.count)]
+
+
+def test_outputs_that_one_run_has_more_of_are_judged_alike_from_either_side(tmp_path: Path) -> None:
+    x = torch.randn(4, 8, generator=torch.Generator().manual_seed(1))
+    for count in (1, 2):
+        torch.manual_seed(0)
+        net = _Samples(count)
+        with StepRecorder(tmp_path / f"{count}").step(net, torch.optim.SGD(net.parameters(), 0.1), x) as loss_is:
+            loss_is(sum(out.square().mean() for out in net(x)))
+    runs = tmp_path / "1", tmp_path / "2"
+
+    for comparison in (compare_runs(*runs), compare_runs(*runs[::-1])):
+        assert comparison.first_difference is not None
+        assert comparison.first_difference.kind == "loss"
+
+
+def test_equal_outputs_in_coarse_numbers_do_not_make_losses_equal(tmp_path: Path) -> None:
+    for run, offset in (("a", 0.0), ("b", 3e-3)):
+        _loop(tmp_path / run, _linear, offset=offset)
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b", tolerance="bfloat16")
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "loss")
+    assert comparison.sentence.endswith("(tolerance 0.002).")
+
+
 def test_a_weight_that_one_chain_alone_has_is_counted(tmp_path: Path) -> None:
     def extended() -> nn.Module:
         net = _linear()
