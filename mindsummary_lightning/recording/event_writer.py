@@ -300,6 +300,7 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(weakref.ref(user))
+        writer._next_check = 0.0  # who begins anew may have deleted the directory before
         if writer.options != options and all(each() in (None, user) for each in writer.users):
             writer.take_options(options)
         elif writer.options != options:

@@ -6,6 +6,7 @@ import copy
 import logging
 import os
 import pickle
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -475,6 +476,19 @@ def test_two_records_of_one_directory_share_one_file(run: Path) -> None:
 
 
 # ---- size limit
+
+
+def test_who_begins_in_a_directory_that_was_deleted_makes_it_anew(run: Path) -> None:
+    kept = SummaryRecord(run)
+    kept.add_value("scalar", "a", 1.0)
+    kept.record(1)
+    shutil.rmtree(run)
+    again = SummaryRecord(run)
+    again.add_value("scalar", "a", 2.0)
+    again.record(1)
+
+    assert read_scalars(run, "a") == [(1, 2.0)]
+    kept.close()
 
 
 def test_a_record_larger_than_the_limit_gets_a_file_of_its_own(run: Path) -> None:
