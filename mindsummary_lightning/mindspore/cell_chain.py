@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import mindspore
 import numpy as np
@@ -23,7 +24,10 @@ _Reduced = tuple[str, tuple[int, ...], NDArray[np.float64]]
 
 
 class CellChain:
-    """Takes the chain of one step while it runs; nothing of the network is kept but its hooks, until :meth:`remove`.
+    """Takes the chain of one step while it runs.
+
+    No cell gets a hook, as what ``mindspore.jit`` compiles would hold it: ``Cell.__call__`` is replaced until
+    :meth:`remove`, which compiled code does not enter.
 
     Args:
         network: the ``Cell`` that is trained, without its loss.
@@ -31,36 +35,50 @@ class CellChain:
         guarded: makes of a function one that raises nothing.
     """
 
+    _watching: ClassVar[list[CellChain]] = []
+    _own_call: ClassVar[Callable[..., Any]] = mindspore.nn.Cell.__call__
+
     def __init__(self, network: Any, optimizer: Any, guarded: Callable[[Callable[..., None]], Any]) -> None:
         self._network = network
         self._taken: dict[ChainRow, NDArray[np.float64]] = {}
         self._calls: Counter[str] = Counter()
         self._running: list[tuple[Any, ChainRow, list[tuple[str, _Reduced]]]] = []
-        self._guarded = guarded
-        self._handles: list[Any] = []
+        self._enter, self._leave = guarded(self._add_inputs), guarded(self._add_outputs)
+        self._optimize = guarded(self._add_gradients)
+        self._names: dict[int, str] = {}
+        self._repeated: dict[str, Any] = {}
         self._optimizer = optimizer
 
-    def hook(self) -> None:
+    def watch(self) -> None:
         """Take every call of a cell, and what the optimizer is called with, until :meth:`remove`."""
-        names = {id(cell): (name, cell) for name, cell in reversed([*self._network.cells_and_names()])}
-        repeated = {name: _recomputed_above(self._network, name) for name, _ in names.values()}
-        for name, cell in names.values():
+        for name, cell in reversed([*self._network.cells_and_names()]):
             is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith("mindspore.")
-            if is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is self._optimizer:
-                continue
-            enter, leave = self._hooks(name, repeated[name])
-            self._handles += [
-                cell.register_forward_pre_hook(self._guarded(enter), with_kwargs=True),
-                cell.register_forward_hook(self._guarded(leave), with_kwargs=True),
-            ]
-        if self._optimizer is not None:
-            self._handles.append(self._optimizer.register_forward_pre_hook(self._guarded(self._add_gradients)))
+            if not (is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is self._optimizer):
+                self._names[id(cell)] = name
+                self._repeated[name] = _recomputed_above(self._network, name)
+        if not self._watching:
+            CellChain._own_call, mindspore.nn.Cell.__call__ = mindspore.nn.Cell.__call__, _call
+        self._watching.append(self)
 
     def remove(self) -> None:
         """Take nothing more."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        if self in self._watching:
+            self._watching.remove(self)
+            if not self._watching and mindspore.nn.Cell.__call__ is _call:
+                mindspore.nn.Cell.__call__ = CellChain._own_call
+
+    @contextmanager
+    def _called(self, cell: Any, args: Any, kwargs: Mapping[str, Any]) -> Iterator[Callable[[Any], object]]:
+        """A context in which a cell runs, and that takes what it has returned; it may raise."""
+        if cell is self._optimizer:
+            self._optimize(cell, args)
+        depth = len(self._running)
+        if id(cell) in self._names:
+            self._enter(cell, args, kwargs)
+        try:
+            yield self._leave if len(self._running) > depth else id
+        finally:
+            del self._running[depth:]
 
     def add_batch(self, batch: Any) -> None:
         """Take the tensors of a batch."""
@@ -88,32 +106,23 @@ class CellChain:
         dtype, shape, columns = reduced
         self._taken[replace(row, dtype=dtype, shape=shape)] = columns
 
-    def _hooks(self, name: str, repeated: Any) -> tuple[Callable[..., None], Callable[..., None]]:
-        """What takes the calls of a cell; below a cell that computes again in the backward pass only within that."""
+    def _add_inputs(self, cell: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
+        """Take what a cell is called with; below a cell that computes again in the backward pass only within that."""
+        name = self._names[id(cell)]
+        repeated = self._repeated[name]
+        if repeated is not None and all(cell is not repeated for cell, _, _ in self._running):
+            return
+        row = ChainRow("forward", name, type(cell).__name__, self._calls[name], line=calling_line())
+        self._calls[name] += 1
+        self._running.append((cell, row, []))
+        self._running[-1][2].extend((path, _reduced(tensor)) for path, tensor in _arguments(args, kwargs))
 
-        def is_again() -> bool:
-            return repeated is not None and all(cell is not repeated for cell, _, _ in self._running)
-
-        def enter(cell: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
-            if is_again():
-                return
-            row = ChainRow("forward", name, type(cell).__name__, self._calls[name], line=calling_line())
-            self._calls[name] += 1
-            self._running.append((cell, row, []))
-            self._running[-1][2].extend((path, _reduced(tensor)) for path, tensor in _arguments(args, kwargs))
-
-        def leave(cell: Any, args: Any, kwargs: Mapping[str, Any], output: Any) -> None:
-            while self._running and self._running[-1][0] is not cell and not is_again():
-                self._running.pop()  # a cell that raised, and whose caller went on
-            if not self._running or is_again():
-                return
-            _, row, inputs = self._running.pop()
-            for path, reduced in inputs:
-                self._add(replace(row, port="input", path=path), reduced)
-            for path, tensor in _tensors(output):
-                self._add(replace(row, port="output", path=path), _reduced(tensor))
-
-        return enter, leave
+    def _add_outputs(self, output: Any) -> None:
+        _, row, inputs = self._running[-1]
+        for path, reduced in inputs:
+            self._add(replace(row, port="input", path=path), reduced)
+        for path, tensor in _tensors(output):
+            self._add(replace(row, port="output", path=path), _reduced(tensor))
 
     def _add_gradients(self, optimizer: Any, args: Any) -> None:
         """Take the gradients that the optimizer is called with, and its settings."""
@@ -131,6 +140,16 @@ class CellChain:
                 self._add(
                     ChainRow("settings", name, call=calls[name] and 1, port=port, path=path), _number(float(value))
                 )
+
+
+def _call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """What stands for ``Cell.__call__``; somebody's wrapper may keep it, and call it when nobody watches."""
+    with ExitStack() as calls:
+        takers = [calls.enter_context(chain._called(cell, args, kwargs)) for chain in CellChain._watching]
+        output = CellChain._own_call(cell, *args, **kwargs)
+        for take in takers:
+            take(output)
+        return output
 
 
 def _recomputed_above(network: Any, name: str) -> Any:

@@ -35,7 +35,8 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
 
     For a :class:`mindspore.train.Model` it is a callback; a loop of one's own uses :meth:`step`. The rows are those of
     ``SummaryCollector(collect_output_statistics=True)`` in Lightning, so that ``mindsummary compare`` names the module
-    at which a port parts. Cells have hooks during the recorded steps only; the training's numbers stay the same.
+    at which a port parts. Nothing of the network is changed, and the training's numbers stay the same; what
+    ``mindspore.jit`` compiles is recorded from outside.
 
     Args:
         summary_dir: the run's directory, of its own: MindInsight follows one summary file of a directory.
@@ -125,7 +126,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         if mindspore.get_context("mode") == mindspore.GRAPH_MODE:
             self._record.policy.warnings.warn("graph mode", _GRAPH_MODE)
         else:
-            self._guarded(chain.hook)()
+            self._guarded(chain.watch)()
 
     def _add_loss(self, loss: Any) -> None:
         if self._chain is not None:

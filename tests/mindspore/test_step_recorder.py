@@ -44,7 +44,7 @@ def _column(case: str, link: str, column: str, step: int = 2, port: str = "") ->
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ["model", "loop", "recomputed", "groups", "scaled", "own", "graph"])
+@pytest.mark.parametrize("case", ["model", "loop", "recomputed", "groups", "scaled", "own", "compiled", "graph"])
 def test_the_weights_after_a_training_are_those_of_one_that_is_not_recorded(case: str) -> None:
     recorded, plain = (np.load(Path(RUNS) / f"{case}-{which}.npz") for which in ("recorded", "plain"))
 
@@ -128,6 +128,14 @@ def test_in_graph_mode_there_are_batch_weights_and_loss() -> None:
     rows, _ = _table("graph").chain(2)
 
     assert {row.link for row in rows} == {"data", "weights", "loss", "update"}
+
+
+def test_what_is_compiled_is_recorded_from_outside() -> None:
+    rows, _ = _table("compiled").chain(2)
+
+    outputs = [row.name for row in rows if row.link == "forward" and row.port == "output"]
+    assert outputs == ["conv", "bn", "relu", "flat", "body", "relu", "fc", ""]
+    assert len([row for row in rows if row.link == "gradients"]) == len(PARAMETERS)
 
 
 class Port(L.LightningModule):
