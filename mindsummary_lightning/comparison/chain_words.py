@@ -13,21 +13,22 @@ from mindsummary_lightning.values.text import Phrase, listed
 LISTED = 8
 
 
-def sentence(part: Part, limits: Tolerance) -> Phrase:
+def sentence(chain: Chain, part: Part, limits: Tolerance) -> Phrase:
     """Where two runs part."""
     runs = " or ".join(sorted({*map(_alone, part.tensors)} - {""}))
     names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors if _alone(pair) or not runs], 3)
     far = max(pair.distance for pair in part.tensors)
     how = Phrase("get to the optimizer in {} alone", runs) if runs else Phrase("are up to {:.1e} apart", far)
+    is_compared = any(link.name == "gradients" and link.compared for link in chain.links)
+    before_it = Phrase("the update: what is compared before it agrees")
+    before_it = before_it if is_compared else Phrase("the gradients or the update: no gradient is compared")
     where = {
         "data": Phrase("in the data: {} of the batch, {}", names, _apart(far)),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": _where(part.place, part.tensors),
         "loss": Phrase("between the outputs and the loss: all that are compared agree, the loss is {}", _apart(far)),
         "backward": Phrase("in the gradients: what is compared before agrees, those of {} {}", names, how),
-        "update": Phrase(
-            "in the update: what is compared before it agrees, the updates of {} are up to {:.1e} apart", names, far
-        ),
+        "update": Phrase("in {}, the updates of {} are up to {:.1e} apart", before_it, names, far),
     }[part.link]
     limit = min(limits.row, limits.loss if part.tensors[0].a.link == "loss" else limits.row)
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)

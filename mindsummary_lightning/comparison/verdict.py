@@ -106,7 +106,7 @@ def compare_runs(
         first, sentence = parting(sides, compared, counting, beginning, is_walking, agreed)
         # The weights with which the first step of a chain begins show that nothing has parted before it.
         if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
-            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits)
+            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain, chain.part, limits)
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
         seen = {pair.a for pair in alignment.names.pairs if late and alignment.steps.max(initial=0) >= late.step}

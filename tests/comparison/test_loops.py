@@ -316,7 +316,7 @@ def test_an_update_of_a_step_that_one_run_leaves_out_is_not_said_to_have_equal_g
     first = comparison.first_difference
     assert first is not None
     assert (first.step, first.kind) == (2, "update")
-    assert "first in the update: what is compared before it agrees, the updates of " in comparison.sentence
+    assert "first in the gradients or the update: no gradient is compared, the updates of " in comparison.sentence
     assert "number of losses is 1 in a and 0 in b" in comparison.sentence
 
 
