@@ -185,9 +185,7 @@ class Calls:
         self.b: Step = b
         self._limit = max(limit, _NEAR)
         self._distances: dict[RowPlaces, float] = {}
-        self.layers: dict[str, str] = {
-            one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()
-        }
+        self.layers: dict[str, str] = {x.rpartition(".")[0]: y.rpartition(".")[0] for x, y in weights.items()}
         self._held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
         self._own = _held(a, self.layers), _held(b, {*self.layers.values()})
         self.partner: dict[int, int] = {}
@@ -236,7 +234,8 @@ class Calls:
         """Whether a tensor of the first run, or the second, is among the inputs and outputs of the other."""
         step, against = (self.a, self.b) if side == 0 else (self.b, self.a)
         there = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
-        return bool(row_distances(step, row, against, there).min() <= limit)
+        is_near = row_distances(step, row, against, there) <= limit
+        return bool((is_near & (against.layouts[there] == step.layouts[row])).any())
 
     def is_given(self, side: int, call: int, limit: float) -> bool:
         """Whether a call of the first run, or the second, has inputs, and the other run has all of them, too."""

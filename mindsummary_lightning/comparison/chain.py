@@ -15,7 +15,7 @@ import numpy as np
 from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.carried_weights import CarriedWeights
 from mindsummary_lightning.comparison.chain_parts import Chain, DifferenceKind, Link, Part, PartingPlace, RowPair
-from mindsummary_lightning.comparison.distances import Floats, Tolerance
+from mindsummary_lightning.comparison.distances import Floats, Tolerance, largest
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
@@ -56,7 +56,7 @@ def compare_chains(
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
         if not is_next and (others := compared.apart(compared.weights)):
             return chain, Part(step, "weights", others), compared.names  # what led there is not known
-        chain = Chain([*(chain.steps if chain else ()), step], compared.part(), tuple(compared.links()), compared.calls)
+        chain = Chain([*(chain.steps if chain else ()), step], compared.part(), *compared.links(), compared.calls)
         if chain.part is not None:
             break
     return chain, None, compared.names if compared else {}
@@ -121,24 +121,24 @@ class _Compared:
                 changed.append(rows)
         return changed
 
-    def links(self) -> Iterator[Link]:
-        """What was compared."""
+    def links(self) -> tuple[list[Link], Floats]:
+        """What was compared, and how far outputs are apart."""
         pairs = {"data": self._data_pairs(), "weights": self.weights}
         pairs["forward"] = [self.calls.outputs(*pair) for pair in self.calls.pairs]
         pairs |= {"loss": self.loss, "gradients": self._rows_of("gradients"), "update": self._rows_of("update")}
+        far = {name: np.array([self._shown(name, *pair) for pair in rows], np.float64) for name, rows in pairs.items()}
+        links = []
         for name, rows in pairs.items():
             ones, others = (step.calls if name == "forward" else step.of(name) for step in (self.a, self.b))
-            by_order = name not in ("data", "forward") or self._has_effect()
-            known = (pair for pair in rows if not self._is_no_difference(name, *pair))
-            far = max((float(row_distances(self.a, x, self.b, y, by_order)) for x, y in known), default=None)
-            yield Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), far)
+            links.append(Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), largest(far[name])))
+        return links, far["forward"]
 
     def _rows_of(self, link: str) -> list[RowPlaces]:
         rows_a, rows_b = self.gradients if link == "gradients" else (self.a.of(link), self.b.of(link))
         return [(rows_a[x], rows_b[y]) for x, y in self.names.items() if x in rows_a and y in rows_b]
 
-    def _pair(self, one: int, other: int, distance: float | None = None) -> RowPair:
-        return RowPair(self.a.row(one), self.b.row(other), distance or self.calls.distance(one, other))
+    def _pair(self, one: int, other: int, far: float | None = None) -> RowPair:
+        return RowPair(self.a.row(one), self.b.row(other), self.calls.distance(one, other) if far is None else far)
 
     def apart(self, pairs: list[RowPlaces], limit: float | None = None) -> tuple[RowPair, ...]:
         """What is beyond the limit, the farthest first."""
@@ -194,8 +194,9 @@ class _Compared:
             into, outputs = self.calls.inputs(one, other), self.calls.outputs(one, other)
             room = max(self.limit, _GROWTH * max(self._seen, own.get(self.a.calls[one].name, 0.0)))
             if not self._is_apart(*outputs, room):
-                before = self._pair(*outputs)
-                self._seen = max(self._seen, before.distance)
+                far = self._shown("forward", *outputs)
+                before = before if np.isnan(far) else self._pair(*outputs, far)
+                self._seen = float(np.fmax(self._seen, far))
             elif self.loss and 1 in (self.a.values[outputs[0], ELEMENTS], self.b.values[outputs[1], ELEMENTS]):
                 return None  # a module that is the loss function
             elif self._counts_behind(*outputs):
@@ -327,11 +328,13 @@ class _Compared:
         """How far rounding may have moved gradients apart, in this step and before it."""
         return max(self._grown, self._effects[1], _FLIP)
 
-    def _is_no_difference(self, link: str, one: int, other: int) -> bool:
-        """Whether an output that is apart has no effect, or a gradient is rounding."""
+    def _shown(self, link: str, one: int, other: int) -> float:
+        """How far rows are apart; NaN of outputs that are so without an effect, and of gradients that are rounding."""
+        far = float(row_distances(self.a, one, self.b, other, link not in ("data", "forward") or self._has_effect()))
+        is_idle = link == "gradients" and self._is_noise(one, other)
         if link == "forward":
-            return self._is_apart(one, other) and not self._counts_behind(one, other)
-        return link == "gradients" and self._is_noise(one, other)
+            is_idle = not self._counts_behind(one, other) if self._is_apart(one, other) else far == np.inf
+        return np.nan if is_idle else far
 
     def _is_noise(self, one: int, other: int) -> bool:
         """Whether a gradient is zero but for rounding."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mindsummary_lightning.comparison.calls import Calls
+from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.values.step_chain import ChainRow
 
 DifferenceKind = Literal["data", "weights", "forward", "loss", "backward", "update"]
@@ -73,10 +74,12 @@ class Chain:
         steps: common steps with a table, up to the one at which they part.
         part: where they part, or ``None``.
         links: of the last of the steps.
+        outputs: how far those of its paired calls are apart, in order; NaN if without an effect.
         calls: of the last of the steps.
     """
 
     steps: list[int]
     part: Part | None
-    links: tuple[Link, ...]
+    links: list[Link]
+    outputs: Floats
     calls: Calls

@@ -43,8 +43,7 @@ def remarks_of(
 ) -> Iterator[Hint]:
     """How steps were counted, and what was left out: losses of shares of a batch, tensors that walk by themselves."""
     if shift:
-        runs = "ba"[::shift]
-        text = Phrase("the first losses of {} are those of {} a step later; compared are equal ones", *runs)
+        text = Phrase("the first losses of {} are those of {} a step later; compared are equal ones", *"ba"[::shift])
         yield Hint("shift", text, {"steps": shift})
     if has_pairs and have_other_shares(*sides):
         numbers: dict[str, Any] = dict(zip("ab", (side.settings["device_num"] for side in sides), strict=True))

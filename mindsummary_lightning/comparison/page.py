@@ -68,14 +68,12 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         heads = ("", *map(say, ("compared", "in a alone", "in b alone", "farthest")), "")
         links = [(say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain, limit)]
         yield _table("", heads, links)
-        calls = chain.calls
-        if calls.a.calls:
-            note = "Modules in the order in which they finished: green agrees, grey is apart or not paired."
+        if chain.calls.a.calls:
+            note = "Modules as they finished: green agrees or is no difference, grey is apart or not paired."
             yield f'<p class="small">{say(note)}</p><div class="chain">{_tree(chain, say, limit)}</div>'
-        distances = np.array([calls.distance(*calls.outputs(*pair)) for pair in calls.pairs], np.float64)
-        if distances.size > 1:
+        if chain.outputs.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
-            yield _distance_curve(legend, np.arange(distances.size), distances, limit, say("call"))
+            yield _distance_curve(legend, np.arange(chain.outputs.size), chain.outputs, limit, say("call"))
     yield from (f"<p>{say(hint.text)}</p>" for hint in comparison.hints)
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
     yield _table(say("Tensors of one run only"), (say("run"), say("tensor")), unmatched)
@@ -115,17 +113,17 @@ def _tree(chain: Chain, say: Callable[..., str], limit: float) -> str:
     both_calls, calls, parents = chain.calls, chain.calls.a.calls, chain.calls.a.parents
     row = chain.part.tensors[0] if chain.part and chain.part.place else None
     at = next((place for place, x in enumerate(calls) if row and (x.name, x.number) == (row.a.name, row.a.call)), -1)
+    distances = dict(zip(sorted(both_calls.partner), chain.outputs.tolist(), strict=True))
     inner = [""] * (len(calls) + 1)  # the last of those that nothing is around
     for index, call in enumerate(calls):
         text: str = module_text(call.name, call.kind)
-        partner, far = both_calls.partner.get(index), np.inf
+        partner, far = both_calls.partner.get(index), distances.get(index, np.inf)
         if partner is None:
             text = Phrase("{}: not paired", text)
         else:
-            other = both_calls.b.calls[partner]
-            far = both_calls.distance(*both_calls.outputs(index, partner))
-            text = Phrase("{}: {:.1e}", both(text, module_text(other.name, other.kind)), far)
-        state = "agrees" if far <= limit or (chain.part is None and partner is not None) else "apart"
+            text = both(text, module_text(*both_calls.b.calls[partner][:2]))
+            text = Phrase("{}: counts as no difference", text) if np.isnan(far) else Phrase("{}: {:.1e}", text, far)
+        state = "agrees" if not far > limit or (chain.part is None and partner is not None) else "apart"
         if row and index == at:
             text, state = Phrase("{}; {}", text, row_text(row)), "first"
         label = f'<span class="{state}">{say(text)}</span>'
@@ -221,9 +219,8 @@ def _map(comparison: Comparison, unit: str) -> str:
         f'<span class="chip" style="background:rgb{(*colour,)}"></span>{text}'
         for colour, text in zip(_COLOURS.tolist(), _COLOUR_TEXTS, strict=True)
     )
-    first = comparison.first_difference
     mark = ""
-    if first is not None:
+    if first := comparison.first_difference:
         at = int(np.searchsorted(alignment.steps, first.step))
         x = left + (_WIDTH - left) * at / alignment.steps.size
         mark = f'<line class="d" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'

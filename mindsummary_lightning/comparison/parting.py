@@ -78,9 +78,8 @@ def wandering_tensors(alignment: Alignment, found: Distances) -> tuple[NDArray[n
 def _walks(numbers: Floats) -> bool:
     """Whether the updates of a tensor are apart by more than a share of their usual size, and both runs move it."""
     one, other = np.diff(numbers[:, np.isfinite(numbers).all(axis=(0, 2))], axis=1)
-    if not other.any():
-        return False
-    return bool(np.median(np.abs(one - other).max(axis=1)) > _WALK * np.median(np.abs(one).max(axis=1)) > 0)
+    apart, usual = (np.abs(updates).max(axis=1) for updates in (one - other, one))
+    return bool(other.any() and np.median(apart) > _WALK * np.median(usual) > 0)
 
 
 def parting(

@@ -34,7 +34,7 @@ from mindsummary_lightning.comparison.distances import (
 from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of, update_ratio
 from mindsummary_lightning.comparison.parting import losses_of_shares, parting, wandering_tensors
 from mindsummary_lightning.comparison.result import Alone, Comparison, FirstDifference, Mode, TensorDistance, Verdict
-from mindsummary_lightning.comparison.sides import LOSS, Side, read_side
+from mindsummary_lightning.comparison.sides import LOSS, Side, magnitudes, read_side
 from mindsummary_lightning.values.text import Phrase, listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
@@ -97,9 +97,8 @@ def compare_runs(
     if mode == "exact":
         apart = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
         if apart is not None:
-            none = np.zeros(0)
-            compared = replace(alignment, loss_steps=none.astype(np.int64), losses=np.zeros((2, 0)))
-            counting, shown = (each._replace(losses=none, loss_limits=none) for each in (counting, found))
+            compared = replace(alignment, loss_steps=alignment.loss_steps[:0], losses=alignment.losses[:, :0])
+            counting, shown = (x._replace(losses=x.losses[:0], loss_limits=x.losses[:0]) for x in (counting, found))
         is_walking, until = wandering_tensors(compared, counting)
         far = np.where(compared.steps < until, counting.tensors, np.nan)
         walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
@@ -116,9 +115,11 @@ def compare_runs(
     paired = {pair.a: pair.b for pair in alignment.names.pairs} | {**carried}
     rows = [step.rows for step in (chain.calls.a, chain.calls.b)] if chain else [[], []]
     held = [[row.name for row in each if (row.link, row.kind) == ("weights", "parameter")] for each in rows]
+    stated = [side.table if all(x.table for x in sides) else None for side in sides]
+    each = zip("ab", alignment.names[1:], held, stated, ({*paired}, {*paired.values()}), strict=True)
     unmatched = {
-        run: tuple(dict.fromkeys(name for name in (*names, *own) if name not in done))
-        for run, names, own, done in zip("ab", alignment.names[1:], held, ({*paired}, {*paired.values()}), strict=True)
+        run: tuple(x for x in dict.fromkeys((*names, *own, *magnitudes(table, {*names, *own, *done}))) if x not in done)
+        for run, names, own, table, done in each
     }
     alone = {run: Alone(x.steps_without(y), len(unmatched[run])) for run, x, y in (("a", *sides), ("b", *sides[::-1]))}
     common = {*alignment.steps.tolist(), *(chain.steps if chain else ())}

@@ -599,6 +599,15 @@ def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> 
         assert all((link.distance or 0) < 1e-6 for link in comparison.chain.links if link.name != "loss")
 
 
+def test_another_order_that_changes_nothing_hides_no_update(tmp_path: Path) -> None:
+    turned = {"batch": lambda x: x[::-1], "rate": lambda x: x * 1.01}
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, turned))
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (1, "update")
+
+
 def test_rounding_is_no_difference(tmp_path: Path) -> None:
     def rounded(x: Array) -> Array:
         return x * (1 + 1e-7 * np.random.default_rng(1).normal(size=x.shape))

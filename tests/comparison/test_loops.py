@@ -283,6 +283,31 @@ def test_a_network_whose_input_has_another_size_is_not_where_the_runs_part(tmp_p
     assert first.module.kind_a == "training step"
 
 
+class _Turning(nn.Module):
+    """It normalizes the channels as the last dimension, and turns them back, or not."""
+
+    def __init__(self, is_turned_back: bool) -> None:
+        super().__init__()
+        self.norm, self.is_turned_back = nn.LayerNorm(2), is_turned_back
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        normed = self.norm(x.transpose(1, 2))
+        return normed.transpose(1, 2) if self.is_turned_back else normed.reshape(x.shape)
+
+
+def test_what_is_turned_wrongly_is_said_of_the_module_that_does_it(tmp_path: Path) -> None:
+    of_both = [
+        {"net": lambda right=right: nn.Sequential(_Turning(right), nn.Linear(4, 4), nn.Tanh()),
+         "given": lambda batch: batch.reshape(4, 2, 4)}
+        for right in (True, False)
+    ]  # fmt: skip
+    first = _compared(tmp_path, *of_both).first_difference
+
+    assert first is not None
+    assert first.module is not None
+    assert (first.kind, first.module.a) == ("forward", "0")
+
+
 def test_settings_of_an_optimizer_that_steps_several_times_are_those_of_its_groups(tmp_path: Path) -> None:
     for run, rate, times in (("a", 0.1, 2), ("b", 0.2, 3)):
         torch.manual_seed(0)

@@ -144,6 +144,17 @@ def test_a_module_behind_an_update_that_differs_is_grey(tmp_path: Path) -> None:
     assert re.findall(r'<span class="(\w+)">the network ', page) == ["agrees", "apart"]
 
 
+def test_outputs_of_samples_in_another_order_are_drawn_as_far_apart_as_the_table_says(tmp_path: Path) -> None:
+    a = train(tmp_path / "a", ORIGINAL)
+    b = train(tmp_path / "b", PORT, {"batch": lambda x: x[::-1], "rate": lambda x: x * 1.01})
+
+    page = _page(a, b)
+    assert "first in the update" in page
+    assert {text.rpartition(": ")[2] for text in re.findall(r'<span class="apart">([^<]*)<', page)} == {"not paired"}
+    heights = [float(point.split(",")[1]) for point in re.findall(r'class="d" points="([^"]*)"', page)[0].split()]
+    assert min(heights) > 200  # near the bottom
+
+
 def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) -> None:
     runs = write_run(tmp_path / "a"), write_run(tmp_path / "b", lambda step, name, x: x * (1.01 if step > 6 else 1.0))
     comparison = compare_runs(*runs)

@@ -198,6 +198,15 @@ def test_parameters_that_an_optimizer_got_later_are_no_forward_pass(tmp_path: Pa
     assert (first.step, first.kind) == (6, None)
 
 
+def test_a_parameter_that_the_statistics_of_one_run_alone_have_is_counted(tmp_path: Path) -> None:
+    extended = Regression()
+    extended.extra = torch.nn.Parameter(torch.ones(3))
+    comparison = _by_statistics(tmp_path, Regression(), extended)
+
+    assert (comparison.verdict, comparison.unmatched) == ("same", {"a": (), "b": ("extra (statistics)",)})
+    assert [comparison.alone[run].tensors for run in "ab"] == [0, 1]
+
+
 def test_statistics_of_parameters_of_other_sizes_are_not_compared(tmp_path: Path) -> None:
     wide, narrow = (Regression(batch_norm=False) for _ in range(2))
     narrow.layers[0], narrow.layers[3] = nn.Linear(6, 16), nn.Linear(16, 1)
