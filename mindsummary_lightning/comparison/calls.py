@@ -233,9 +233,8 @@ class Calls:
     def is_known(self, side: int, row: int, limit: float) -> bool:
         """Whether a tensor of the first run, or the second, is among the inputs and outputs of the other."""
         step, against = (self.a, self.b) if side == 0 else (self.b, self.a)
-        there = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
-        is_near = row_distances(step, row, against, there) <= limit
-        return bool((is_near & (against.layouts[there] == step.layouts[row])).any())
+        at = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
+        return bool((row_distances(step, row, against, at) <= limit)[against.layouts[at] == step.layouts[row]].any())
 
     def is_given(self, side: int, call: int, limit: float) -> bool:
         """Whether a call of the first run, or the second, has inputs, and the other run has all of them, too."""

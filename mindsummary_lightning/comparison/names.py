@@ -164,10 +164,9 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, int]) -> None:
     """Refuse, by a ValueError, names of no tensor, names given twice, and tensors of other numbers of elements."""
-    for names, tensors, which in ((given, a, "first"), (given.values(), b, "second")):
-        if unknown := sorted({*names} - tensors.keys()):
-            has = listed([*tensors], _LISTED) or "none"
-            raise ValueError(f"the {which} run has no tensor {unknown[0]!r}; it has {has}")
+    for names, own, run in ((given, a, "first"), (given.values(), b, "second")):
+        if unknown := sorted({*names} - own.keys()):
+            raise ValueError(f"the {run} run has no tensor {unknown[0]!r}; it has {listed([*own], _LISTED) or 'none'}")
     counts = Counter(given.values())
     for one, other in given.items():
         if counts[other] > 1:

@@ -137,8 +137,9 @@ class FitRun:
         has_fit = holds_values and run_identity.has_fit(self.directory)
         # Nobody else takes a number that was claimed, so these are of a process that got a copy of this object.
         is_after_copy = holds_values and not (self.has_recorded or self.version.is_given)
-        if run_identity.continues(trainer, self.directory):
-            if run_identity.resume_path(trainer) is not None and has_fit:
+        is_resumed = run_identity.resume_path(trainer) is not None
+        if is_resumed or run_identity.is_newest(trainer, self.directory):
+            if is_resumed and has_fit:
                 self.recorder().begin_file()
         elif has_fit and not self.version.is_given:
             self._begin_next_version()

@@ -34,10 +34,9 @@ _RATES = "mindsummary_lightning.learning_rates"
 _TRAINERS: dict[str, weakref.ref[Any]] = {}
 
 
-def continues(trainer: Any, directory: str) -> bool:
-    """Whether the fit that begins goes on with the run that is in the directory."""
-    newest = _TRAINERS.get(os.path.realpath(directory))
-    return resume_path(trainer) is not None or (newest is not None and newest() is trainer)
+def is_newest(trainer: Any, directory: str) -> bool:
+    """Whether the newest fit that this process has begun in the directory is of this Trainer."""
+    return _TRAINERS.get(os.path.realpath(directory), lambda: None)() is trainer
 
 
 def holds_values(directory: str) -> bool:
