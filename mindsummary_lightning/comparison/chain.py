@@ -105,7 +105,7 @@ class _Compared:
         return part._replace(tensors=moved) if part and moved else part
 
     def _first(self, link: DifferenceKind, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
-        return Part(self.step, link, tensors) if (tensors := self.apart(pairs, limit)) else None
+        return Part(self.step, link, tensors, settings=self._counts) if (tensors := self.apart(pairs, limit)) else None
 
     def _changed_since(self, earlier: _Compared) -> list[RowPlaces]:
         """Weights that something changed since the end of the step before, in one run alone or otherwise in each."""

@@ -46,7 +46,7 @@ class Part(NamedTuple):
         tensors: what is apart, the farthest first; of gradients the nearest to the loss.
         place: where, of class ``forward``.
         before: the last row before it, which agrees.
-        settings: numbers of the optimizer that differ: name, those of all groups in each run; of class ``update``.
+        settings: numbers of losses, norms and settings of optimizers that differ: name, all values of each run.
     """
 
     step: int

@@ -49,7 +49,7 @@ class FirstDifference:
         tensors: those that differ at that step, the farthest first.
         after: the last recorded step at which they did not differ, or ``None``.
         module: with the chains and of kind ``forward``, where.
-        settings: with the chains and of kind ``update``, what differs in the optimizers: name, values of all groups.
+        settings: with the chains, numbers of losses, norms and settings of optimizers that differ: name, all values.
     """
 
     step: int

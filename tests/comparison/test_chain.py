@@ -493,6 +493,14 @@ def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -
     assert comparison.sentence.endswith("; number of losses is 1 in a and 2 in b.")
 
 
+def test_how_many_losses_a_step_has_is_said_with_a_loss_that_is_of_a_part_of_the_batch(tmp_path: Path) -> None:
+    changes: Change = {"two losses": lambda x: x, "loss": lambda x: x / 2}
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    assert "first between the outputs and the loss" in comparison.sentence
+    assert comparison.sentence.endswith("; number of losses is 1 in a and 2 in b.")
+
+
 _CROSSED = {"net.dense1.weight": "body.2.weight", "net.dense2.weight": "body.0.weight"}
 
 
