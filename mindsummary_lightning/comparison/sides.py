@@ -59,10 +59,9 @@ class Side:
 
     @property
     def may_update_before_its_loss(self) -> bool:
-        """Whether it steps by hand, or states several optimizers, or none but several groups, of one or of several."""
-        stated = self.settings.get("optimizer")
-        has_several = "optimizer_groups/1/lr" in self.settings if stated is None else ", " in str(stated)
-        return has_several or "manual_optimization" in self.settings
+        """Whether its module or LBFGS updates several times in a step, or several optimizers or groups of such may."""
+        stated = str(self.settings.get("optimizer", ", " if "optimizer_groups/1/lr" in self.settings else ""))
+        return ", " in stated or "LBFGS" in stated or "manual_optimization" in self.settings
 
     @property
     def elements(self) -> dict[str, int]:

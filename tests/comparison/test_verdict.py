@@ -342,19 +342,23 @@ def test_steps_of_a_script_that_counts_from_zero_are_in_none_alone(tmp_path: Pat
     assert [alone.steps for alone in comparison.alone.values()] == [0, 0]
 
 
-@pytest.mark.parametrize("stated", [{}, {"manual_optimization": True}])
-def test_a_loss_may_be_computed_behind_an_update_where_the_program_steps_by_hand(
-    stated: dict[str, Any], run: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("stated", "optimizer", "kind"),
+    [({}, "SGD", "forward"), ({"manual_optimization": True}, "SGD", None), ({}, "LBFGS", None)],
+)
+def test_a_loss_may_be_computed_behind_an_update_where_a_step_may_hold_several(
+    stated: dict[str, Any], optimizer: str, kind: str | None, run: Path, tmp_path: Path
 ) -> None:
     other = write_run(tmp_path / "b", lambda step, name, x: x * (1 + 1e-7), lambda step: 1.0 / step + 0.1 * (step == 1))
     for directory in (run, other):
         with SummaryRecord(directory) as record:
             record.add_value("custom_lineage_data", "custom_lineage_data", RunInfo({"precision": "32-true", **stated}))
+            record.add_value("train_lineage", "train_lineage", TrainInfo(optimizer=optimizer))
             record.record(99)
     first = compare_runs(run, other).first_difference
 
     assert first is not None
-    assert (first.step, first.kind) == (1, None if stated else "forward")
+    assert (first.step, first.kind) == (1, kind)
 
 
 @pytest.mark.parametrize("shift", [1, -1])
