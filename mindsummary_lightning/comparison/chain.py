@@ -90,8 +90,7 @@ class _Compared:
         """The first link that parts."""
         if before := self._first("data", self._data_pairs()) or self._weights():
             return before
-        forward = self._forward()
-        if forward is not None and self._until == len(self.a.rows):
+        if (forward := self._forward()) is not None and self._until == len(self.a.rows):
             return forward
         losses = [pair for pair in self.loss if pair[0] < self._until]
         link: DifferenceKind = "loss" if self.calls.pairs else "forward"
