@@ -124,6 +124,11 @@ class Step:
         same: NDArray[np.bool_] = (self.values[:, ELEMENTS:] == self.values[row, ELEMENTS:]).all(axis=1)
         return same
 
+    def is_loss(self, call: int, row: int) -> bool:
+        """Whether a module is the loss function: all that it gives are numbers, or one of its outputs is the loss."""
+        numbers = self.values[[*self.calls[call].outputs], ELEMENTS] == 1
+        return bool(numbers.all() or self.same(row)[[*self.of("loss").values()]].any())
+
     def divided(self, factor: float) -> Step:
         """The same rows of tensors that are divided by a number."""
         values = self.values.copy()

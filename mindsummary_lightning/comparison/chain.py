@@ -196,8 +196,8 @@ class _Compared:
                 far = self._shown("forward", *outputs)
                 before = before if np.isnan(far) else self._pair(*outputs, far)
                 self._seen = float(np.fmax(self._seen, far))
-            elif self.loss and 1 in (self.a.values[outputs[0], ELEMENTS], self.b.values[outputs[1], ELEMENTS]):
-                return None  # a module that is the loss function
+            elif self.loss and (self.a.is_loss(one, outputs[0]) or self.b.is_loss(other, outputs[1])):
+                return None
             elif self._counts_behind(*outputs):
                 given = into if into is not None and self._is_apart(*into, room) else None
                 place = self._between(one, other, given) if given else self._within(one, other, outputs)

@@ -87,6 +87,42 @@ def test_a_tensor_of_the_batch_that_stands_for_another_is_named(tmp_path: Path) 
     assert [(tensor.a, tensor.b) for tensor in first.tensors] == [("y", "y")]
 
 
+class _Routed(nn.Module):
+    """Gives a tensor and a number, or two numbers, as a mixture of experts gives its balance."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.linear, self.how = nn.Linear(8, 4), how
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.linear(x)
+        balance = (y.softmax(-1).mean(0) ** 2).sum() * (1 if self.how == "right" else 2)
+        return y * (1.01 if self.how == "tensor" else 1), balance
+
+
+class _Net(nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.routed, self.how = _Routed("right" if how == "loss" else how), how
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y, balance = self.routed(x)
+        smoothing = 0.1 if self.how == "loss" else 0.0
+        return y, F.cross_entropy(y, torch.arange(6) % 4, label_smoothing=smoothing) + balance
+
+
+@pytest.mark.parametrize("how", ["tensor", "number", "loss"])
+def test_a_module_that_gives_numbers_beside_a_tensor_is_no_loss_function(how: str, tmp_path: Path) -> None:
+    def loss(given: tuple[torch.Tensor, torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
+        return given[1]
+
+    first = _compared(tmp_path, *((_Net(x), _batches(), loss) for x in ("right", how))).first_difference
+
+    assert first is not None
+    module = first.module and first.module.b
+    assert (first.kind, module) == (("loss", None) if how == "loss" else ("forward", "routed"))
+
+
 class _Read(nn.Module):
     def __init__(self) -> None:
         super().__init__()
