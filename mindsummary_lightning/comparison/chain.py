@@ -145,11 +145,12 @@ class _Compared:
         return tuple(sorted(found, key=lambda pair: -pair.distance))
 
     def _is_apart(self, one: int, other: int, limit: float | None = None) -> bool:
-        """Whether rows are beyond the limit; in order or number of their elements only if it has an effect."""
+        """Whether rows are beyond the limit; in order, number or names of things only if it has an effect."""
         limit = max(self.limit if limit is None else limit, self.floors[one])
-        if self.calls.distance(one, other) <= limit:
-            return False
-        return self._has_effect() or bool(limit < row_distances(self.a, one, self.b, other, by_order=False) < np.inf)
+        if self.calls.distance(one, other) <= limit or self._has_effect():
+            return self.calls.distance(one, other) > limit
+        is_number = "int" not in self.a.rows[one].dtype
+        return is_number and bool(limit < row_distances(self.a, one, self.b, other, by_order=False) < np.inf)
 
     def _has_effect(self, most: float = np.inf) -> bool:
         """Whether the loss or a gradient parts, without which elements may be in another order."""
@@ -164,11 +165,13 @@ class _Compared:
         return (loss, far) if self.loss or slopes else (np.inf, 0.0)
 
     def _data_pairs(self) -> list[RowPlaces]:
-        """Tensors of the batch: the likest first, then in their order."""
+        """Tensors of the batch: by names that both have, if it matters; the likest first, then in their order."""
         pairs: dict[int, int] = {}
-        every = product(self.a.of("data").values(), self.b.of("data").values())
-        ranked = ((self._unlikeness(x, y), self.a.rows[x].name != self.b.rows[y].name, x, y) for x, y in every)
-        for rank, _, one, other in sorted(ranked):
+        ones, others = self.a.of("data"), self.b.of("data")
+        by_name = ones.keys() == others.keys() and not any(map(str.isdigit, ones)) and self._has_effect()
+        every = ((x != y, ones[x], others[y]) for x, y in product(ones, others))
+        ranked = ((by_name and is_other, self._unlikeness(*rows), is_other, *rows) for is_other, *rows in every)
+        for _, rank, _, one, other in sorted(ranked):
             if rank < 3 and one not in pairs and other not in pairs.values():
                 pairs[one] = other
         return [*pairs.items()]
@@ -323,12 +326,14 @@ class _Compared:
         apart.sort(key=lambda pair: -pair.distance)
         return Part(self.step, "update", tuple(apart), settings=(*self._counts, *self._settings())) if apart else None
 
+        if link == "data":
+            is_idle = far > self.limit and not self._is_apart(one, other)
     def grown(self) -> float:
         """How far rounding may have moved gradients apart, in this step and before it."""
         return max(self._grown, self._effects[1], _FLIP)
 
     def _shown(self, link: str, one: int, other: int) -> float:
-        """How far rows are apart; NaN of outputs that are so without an effect, and of gradients that are rounding."""
+        """How far rows are apart; NaN of what is so without an effect, and of gradients that are rounding."""
         far = float(row_distances(self.a, one, self.b, other, link not in ("data", "forward") or self._has_effect()))
         is_idle = link == "gradients" and self._is_noise(one, other)
         if link == "forward":

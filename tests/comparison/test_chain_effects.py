@@ -78,13 +78,41 @@ def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_p
     assert comparison.chain.steps == [1, 2, 3]
 
 
-def test_a_tensor_of_the_batch_that_stands_for_another_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("are_exchanged", [False, True])
+def test_a_tensor_of_the_batch_that_stands_for_another_is_named(are_exchanged: bool, tmp_path: Path) -> None:
     given = {"x": torch.randn(6, 8), "y": torch.arange(6) % 4, "z": torch.arange(6) % 3}
-    runs = ((nn.Linear(8, 4), [batch], F.cross_entropy) for batch in (given, {**given, "y": given["z"]}))
+    other = {**given, "y": given["z"]} | ({"z": given["y"]} if are_exchanged else {})
+    runs = ((nn.Linear(8, 4), [batch], F.cross_entropy) for batch in (given, other))
     first = _compared(tmp_path, *runs).first_difference
 
     assert first is not None
-    assert [(tensor.a, tensor.b) for tensor in first.tensors] == [("y", "y")]
+    assert first.kind == "data"
+    assert sorted((tensor.a, tensor.b) for tensor in first.tensors) == [("y", "y"), ("z", "z")][: 1 + are_exchanged]
+
+
+class _Sum(nn.Module):
+    """Sums over the edges of a graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.last = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, given: dict[str, torch.Tensor]) -> torch.Tensor:
+        nodes, (one, other) = self.linear(given["nodes"]), given["edges"]
+        return self.last(torch.zeros_like(nodes).index_add(0, other, nodes[one]).relu().sum(0))
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_nodes_of_a_graph_may_have_other_numbers(is_right: bool, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    nodes, edges, order = torch.randn(6, 8), torch.tensor([[0, 1, 2, 4, 0], [1, 2, 3, 5, 4]]), torch.randperm(6)
+    moved = {"nodes": nodes[order], "edges": order.argsort()[edges] if is_right else edges}
+    batches = [{"x": x, "y": torch.tensor(1)} for x in ({"nodes": nodes, "edges": edges}, moved)]
+    comparison = _compared(tmp_path, *((_Sum(), [batch], F.cross_entropy) for batch in batches))
+
+    assert (comparison.first_difference is None) is is_right, comparison.sentence
+    assert comparison.chain is not None
+    assert not is_right or all((link.distance or 0) < 1e-5 for link in comparison.chain.links)
 
 
 class _Routed(nn.Module):
