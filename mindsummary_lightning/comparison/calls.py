@@ -183,6 +183,7 @@ class Calls:
         b: that of the second.
         layers: names of modules by whose weights they are in the second run.
         partner: calls of the second run by the calls of the first that they are.
+        held: of each call of each run the layers in its module, by names in the second, or ``None``.
     """
 
     def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
@@ -191,7 +192,7 @@ class Calls:
         self._limit = max(limit, _NEAR)
         self._distances: dict[RowPlaces, float] = {}
         self.layers: dict[str, str] = {x.rpartition(".")[0]: y.rpartition(".")[0] for x, y in weights.items()}
-        self._held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
+        self.held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
         self._own = _held(a, self.layers), _held(b, {*self.layers.values()})
         self.partner: dict[int, int] = {}
         self._taken: set[int] = set()
@@ -249,7 +250,7 @@ class Calls:
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
-        holder, held = _equal(*self._held), _equal(*self._own)
+        holder, held = _equal(*self.held), _equal(*self._own)
         near, given = self._near("outputs"), self._near("inputs")
         for are_one in (near & given, holder, given & leaves & held):
             self._take(np.argwhere(are_one))
@@ -277,7 +278,7 @@ class Calls:
         for one, other in pairs:
             if one not in self.partner and other not in self._taken:
                 call, theirs = self.a.calls[one], self.b.calls[other]
-                held = [of and of[0] for of in (self._held[0][one], self._held[1][other])]
+                held = [of and of[0] for of in (self.held[0][one], self.held[1][other])]
                 rows = self.inputs(one, other)
                 is_one = self.have_one_size(call.outputs[0], theirs.outputs[0])
                 if rows and call.word == theirs.word and 1 not in (self._own[0][one], self._own[1][other]):

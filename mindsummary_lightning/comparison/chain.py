@@ -203,7 +203,7 @@ class _Compared:
                 return None
             elif self._counts_behind(*outputs):
                 given = into if into is not None and self._is_apart(*into, room) else None
-                place = self._between(one, other, given) if given else self._within(one, other, outputs)
+                place = self._place(one, other, given or outputs, bool(given))
                 if min(self.a.of("settings").values(), default=self._until) < outputs[0]:
                     self._until = outputs[0]
                 if exchanged := self.apart(self._carried.exchanged(place.a)):
@@ -224,43 +224,35 @@ class _Compared:
         has_effect = not is_last or self._has_effect(self.calls.distance(one, other) / 10)
         return has_effect and not self.calls.are_elsewhere(one, other)
 
-    def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
-        """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
-        at = self._source(0, rows[0], self.a.within[one], one), self._source(1, rows[1], self.b.within[other], other)
-        return self._place(at, at, bool(self.a.within[at[0]] or self.b.within[at[1]]))
-
-    def _place(self, at: tuple[int | None, int | None], lines: RowPlaces, between: bool) -> PartingPlace:
-        """Calls of both runs, or the training step, and the calls whose lines are nearest."""
-        calls = [*zip((self.a.calls, self.b.calls), at, lines, strict=True)]
-        (one, kind), (other, kind_b) = (("", "training step") if x is None else of[x][:2] for of, x, _ in calls)
-        near, number = [of[line].line for of, _, line in calls], 0 if at[0] is None else self.a.calls[at[0]].number
-        return PartingPlace(one, other, kind, kind_b, number, near[0], near[1], between)
-
-    def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
-        """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
-        x, y = self._source(0, rows[0], range(one), one), self._source(1, rows[1], range(other), other)
-        outer = self._around(one, other)
-        return self._place((outer[0] if x == one else x, outer[1] if y == other else y), (x, y), True)
+    def _place(self, one: int, other: int, rows: RowPlaces, is_given: bool) -> PartingPlace:
+        """Where two calls part: unpaired calls that made their inputs or outputs; otherwise calls around, or they."""
+        among = (range(one), range(other)) if is_given else (self.a.within[one], self.b.within[other])
+        made = self._source(0, rows[0], among[0], one), self._source(1, rows[1], among[1], other)
+        held = self.calls.held[0][made[0]], self.calls.held[1][made[1]]
+        if all(held) and held[0][0] != held[1][0] and all(map(ne, made, (one, other))):
+            made = one, other  # the code calls another one of the modules that both have
+        outer = self._around(one, other) if is_given else made
+        at = outer[0] if made[0] == one else made[0], outer[1] if made[1] == other else made[1]
+        runs = zip(at, (self.a, self.b), strict=True)
+        ones, others = (("", "training step", 0) if x is None else step.calls[x][:3] for x, step in runs)
+        lines = self.a.calls[made[0]].line, self.b.calls[made[1]].line
+        between = is_given or bool(self.a.within[made[0]] or self.b.within[made[1]])
+        return PartingPlace(ones[0], others[0], ones[1], others[1], ones[2], *lines, between)
 
     def _source(self, side: int, row: int, among: Iterable[int], otherwise: int) -> int:
         """The unpaired call that made a tensor of what the other run has, too."""
         step, paired = (self.a, self.b)[side], {pair[side] for pair in self.calls.pairs}
         same = step.same(row)
-        unpaired = (call for call in among if call not in paired and same[[*step.calls[call].outputs]].any())
-        made = next(unpaired, otherwise)
+        made = next((x for x in among if x not in paired and same[[*step.calls[x].outputs]].any()), otherwise)
         return made if self.calls.is_given(side, made, self.limit) else otherwise
 
     def _around(self, one: int, other: int) -> tuple[int | None, int | None]:
         """The innermost calls around two others whose inputs agree; ``None``: the training step."""
-        for outer in self.a.around(one):
-            partner = self.calls.partner.get(outer)
-            if partner is not None and self._agree_inputs(outer, partner):
+        for outer, partner in ((x, self.calls.partner[x]) for x in self.a.around(one) if x in self.calls.partner):
+            rows = self.calls.inputs(outer, partner)
+            if not self._is_apart(*rows) if rows else not (self.a.calls[outer].inputs and self.b.calls[partner].inputs):
                 return outer, partner
         return None, None
-
-    def _agree_inputs(self, one: int, other: int) -> bool:
-        rows, are_given = self.calls.inputs(one, other), (self.a.calls[one].inputs, self.b.calls[other].inputs)
-        return not self._is_apart(*rows) if rows else not all(are_given)
 
     def _backward(self) -> Part | None:
         if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):

@@ -151,6 +151,28 @@ def test_a_module_that_gives_numbers_beside_a_tensor_is_no_loss_function(how: st
     assert (first.kind, module) == (("loss", None) if how == "loss" else ("forward", "routed"))
 
 
+class _Twice(nn.Module):
+    """Calls two layers, or one of them twice."""
+
+    def __init__(self, is_right: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)
+        self.is_right = is_right
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.first(x))
+        return self.last((self.second if self.is_right else self.first)(hidden))
+
+
+def test_a_module_that_is_called_for_another_one_is_a_mistake_of_the_code_around(tmp_path: Path) -> None:
+    nets = ((_Twice(is_right), _batches(), F.cross_entropy) for is_right in (True, False))
+    first = _compared(tmp_path, *nets).first_difference
+
+    assert first is not None
+    assert first.module is not None
+    assert (first.module.a, first.module.b) == ("", "")
+
+
 class _Read(nn.Module):
     def __init__(self) -> None:
         super().__init__()
