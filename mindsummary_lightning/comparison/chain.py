@@ -71,7 +71,7 @@ class _Compared:
         self.step, self.a, self.b, self.limit, self.loss_limit = step, a, b, limits.row, min(limits.loss, limits.row)
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
-        self._grown: float = 0.0 if earlier is None else earlier.grown()
+        self._grown: float = 0.0 if earlier is None else max(earlier._grown, earlier._effects[1], _FLIP)
         self._carried = CarriedWeights(a, b, names)
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
@@ -311,18 +311,14 @@ class _Compared:
         return _NOISE * float(np.fmax.reduce(sizes, initial=0.0))
 
     def _update(self) -> Part | None:
-        limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen))
+        settings = [*self._settings()]
+        least = 0.0 if any(name == "lr" for name, *_ in settings) else _UPDATE
+        limit = max(least, _GROWTH * max(self.limit, self._seen))
         found = ((self._update_distance(*names, rows), names) for names, rows in self._parameters)
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
         apart = [self._pair(rows_a[one], rows_b[other], far) for far, (one, other) in found if far > limit]
         apart.sort(key=lambda pair: -pair.distance)
-        return Part(self.step, "update", tuple(apart), settings=(*self._counts, *self._settings())) if apart else None
-
-        if link == "data":
-            is_idle = far > self.limit and not self._is_apart(one, other)
-    def grown(self) -> float:
-        """How far rounding may have moved gradients apart, in this step and before it."""
-        return max(self._grown, self._effects[1], _FLIP)
+        return Part(self.step, "update", tuple(apart), settings=(*self._counts, *settings)) if apart else None
 
     def _shown(self, link: str, one: int, other: int) -> float:
         """How far rows are apart; NaN of what is so without an effect, and of gradients that are rounding."""
@@ -379,7 +375,10 @@ class _Compared:
             if self._is_noise(slopes[0], slopes[1]):
                 return 0.0
             ours, theirs = self.a.values[slopes[0], columns], self.b.values[slopes[1], columns]
-            noise = np.abs(ours - theirs) / np.fmax(np.fmax(np.abs(ours), np.abs(theirs)), np.finfo(np.float32).tiny)
+            decays = (self.a.values[x, MEAN] for name, x in self.a.of("settings").items() if "weight_decay" in name)
+            added = [x * self.a.values[before[0], columns] for x in (0.0, *decays)]  # to gradients, by some optimizers
+            sizes = [np.fmax(np.abs(ours + more), np.abs(theirs + more)) for more in added]
+            noise = np.abs(ours - theirs) / np.fmax(np.min(sizes, axis=0), np.finfo(np.float32).tiny)
             noise[0] = max(noise[0], noise.mean())  # what single elements are unsure of, their mean is, too
             noise = self._unsure[name] = np.fmax(noise, self._unsure.get(name, 0.0))
         one, other_ = (

@@ -31,7 +31,7 @@ from mindsummary_lightning.comparison.distances import (
     loss_distances,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of, update_ratio
+from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of
 from mindsummary_lightning.comparison.parting import losses_of_shares, parting, wandering_tensors
 from mindsummary_lightning.comparison.result import Alone, Comparison, FirstDifference, Mode, TensorDistance, Verdict
 from mindsummary_lightning.comparison.sides import LOSS, Side, magnitudes, read_side
@@ -157,10 +157,9 @@ def compare_runs(
 
 def _followed(found: Distances, alignment: Alignment, agreed: list[int]) -> Distances:
     """Distances that do not count at the steps of which the chains agree."""
-    agreeing = [step for step in agreed if not update_ratio(alignment, alignment.at(step))]
     near = np.minimum(found.losses, found.loss_limits), np.minimum(found.tensors, found.tensor_limits)
-    losses = np.where(np.isin(alignment.loss_steps, agreeing), near[0], found.losses)
-    return found._replace(losses=losses, tensors=np.where(np.isin(alignment.steps, agreeing), near[1], found.tensors))
+    losses = np.where(np.isin(alignment.loss_steps, agreed), near[0], found.losses)
+    return found._replace(losses=losses, tensors=np.where(np.isin(alignment.steps, agreed), near[1], found.tensors))
 
 
 def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) -> FirstDifference:

@@ -13,7 +13,6 @@ from torch.nn.functional import cross_entropy
 
 from mindsummary_lightning import StepRecorder, compare_runs
 
-pytestmark = pytest.mark.slow
 Rule = Callable[[int, torch.optim.Optimizer], object]
 
 
@@ -62,6 +61,7 @@ def _train(run: Path, kind: str, end_step: Rule = _zero, *, has_other_kernels: b
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["convolutions", "attention"])
 def test_what_rounds_differently_does_not_part(kind: str, tmp_path: Path) -> None:
     first = _train(tmp_path / "a", kind)
@@ -69,6 +69,7 @@ def test_what_rounds_differently_does_not_part(kind: str, tmp_path: Path) -> Non
     assert compare_runs(first, _train(tmp_path / "b", kind, has_other_kernels=True)).first_difference is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["convolutions", "attention"])
 @pytest.mark.parametrize(("rule", "part"), [(_kept, ("backward", 4)), (_halved, ("update", 4))])
 def test_what_a_later_step_does_otherwise_is_named(
@@ -79,3 +80,21 @@ def test_what_a_later_step_does_otherwise_is_named(
 
     assert found is not None
     assert (found.kind, found.step) == part
+
+
+@pytest.mark.parametrize("decay", [0.01, 0.0])
+@pytest.mark.parametrize("rate", [1e-2, 2e-2])
+def test_what_decay_leaves_of_a_gradient_may_be_rounding(decay: float, rate: float, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    inputs, slopes = torch.randn(8, 32), torch.tensor([-0.01, -0.5]).repeat(16)  # decay takes off the first, or nothing
+    for run, noise in (("a", 0.0), ("b", 0.01)):  # as of bfloat16
+        scale = nn.LayerNorm(32, bias=False)
+        scale.weight.register_hook(lambda slope, noise=noise: slopes * (1 + noise * torch.linspace(-1, 1, 32)))
+        optimizer = torch.optim.Adam(scale.parameters(), 1e-2 if run == "a" else rate, weight_decay=decay)
+        with StepRecorder(tmp_path / run, 1).step(scale, optimizer, inputs) as loss_is:
+            loss_is(loss := scale(inputs).square().mean())
+            loss.backward()
+            optimizer.step()
+    first = compare_runs(tmp_path / "a", tmp_path / "b", tolerance="bfloat16").first_difference
+
+    assert (first and first.kind) == (None if rate == 1e-2 else "update")
