@@ -106,9 +106,8 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
     pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
     elements = np.array([one.count[0] for one, _ in pairs], np.int64)
-    return Alignment(
-        " = ".join(dict.fromkeys(tags)) or None, loss_steps, losses, match, elements, *_side_by_side(pairs)
-    )
+    tag = " = ".join(dict.fromkeys(tags)) or None
+    return Alignment(tag, loss_steps, losses, match, elements, *_side_by_side(pairs))
 
 
 def _side_by_side(

@@ -19,7 +19,7 @@ from mindsummary_lightning.comparison.distances import Floats, Tolerance, larges
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
-_GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
+GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
 _RISE = 30.0  # times the distance in the steps before: what rounding grows to in a step
@@ -154,7 +154,7 @@ class _Compared:
 
     def _has_effect(self, most: float = np.inf) -> bool:
         """Whether the loss or a gradient parts, without which elements may be in another order."""
-        loss, limit = self._effects[0], _GRADIENT * self.limit
+        loss, limit = self._effects[0], GRADIENT * self.limit
         return loss > min(limit, most) or self._effects[1] > min(max(limit, _RISE * self._grown), most)
 
     @cached_property
@@ -285,7 +285,7 @@ class _Compared:
                     apart[name] = self._pair(slopes_a.get(name, weights[0]), slopes_b.get(other, weights[1]), np.inf)
             elif one < self._until:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
-                limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
+                limit = max(GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
                 if row_distances(self.a, one, b, theirs, self._has_effect()) > limit:
                     apart[name] = self._pair(one, theirs)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
@@ -326,6 +326,8 @@ class _Compared:
         is_idle = link == "gradients" and self._is_noise(one, other)
         if link == "forward":
             is_idle = not self._counts_behind(one, other) if self._is_apart(one, other) else far == np.inf
+        if link == "data":
+            is_idle = far > self.limit and not self._is_apart(one, other)
         return np.nan if is_idle else far
 
     def _is_noise(self, one: int, other: int) -> bool:

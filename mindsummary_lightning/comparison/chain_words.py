@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mindsummary_lightning.comparison.chain import GRADIENT
 from mindsummary_lightning.comparison.chain_parts import Chain, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Tolerance
 from mindsummary_lightning.values.step_chain import ChainRow
@@ -88,7 +89,9 @@ def link_rows(chain: Chain, limit: float) -> Iterator[tuple[str, int, int, int, 
         name = {"forward": "modules"}.get(link.name, link.name)
         mark = "differs first" if link.name == at else mark and "follows from it"
         said = "differs, too" if mark and link.name == "weights" != at else mark
-        yield name, link.compared, *link.alone, far, said if link.name == at or (link.distance or 0) > limit else ""
+        may_drift = link.name == "weights" and chain.steps[-1] > 1
+        is_apart = not may_drift and (link.distance or 0) > limit * (GRADIENT if link.name == "gradients" else 1)
+        yield name, link.compared, *link.alone, far, said if link.name == at or is_apart else ""
 
 
 def lines(chain: Chain, limit: float) -> Iterator[str]:

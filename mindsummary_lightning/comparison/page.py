@@ -92,12 +92,8 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     if (first := comparison.first_difference) and (comparison.chain is None or comparison.chain.part is None):
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield _table(say("At step {}", first.step), (say("distance"), "a", "b"), tensors)
-    trend = [
-        (f"{say(name[:-2].replace('_', ' '))} {name[-1]}", f"{value:.4g}")  # which ends in the run, a or b
-        for name, value in comparison.trend.items()
-        if value is not None
-    ]
-    yield _table(say("Trends"), ("", ""), trend)
+    known = ((name[:-2].replace("_", " "), name[-1], x) for name, x in comparison.trend.items() if x is not None)
+    yield _table(say("Trends"), ("", ""), [(f"{say(name)} {run}", f"{value:.4g}") for name, run, value in known])
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
         rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
         yield _table(say(f"Other {kind}s: largest difference"), (say(kind), say("difference")), rows)

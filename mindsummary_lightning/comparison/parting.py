@@ -118,6 +118,8 @@ def parting(
             )  # fmt: skip
     parameters = [side.parameters for side in sides]
     shares = update_shares(alignment, column)
+    first_shares = update_shares(alignment, 0) * np.diff(alignment.steps[:2])
+    began_equal = loss_ratio(alignment) or (first_shares.size and np.median(first_shares) < _OTHER_BEGINNING)
     is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
     # Nothing compared parted in the first step, and the second is of the same data: what is left was not compared.
     may_be_alone = (parameters[0] != parameters[1] or parameters[0] is None) and _moves_alone(sides, alignment)
@@ -136,7 +138,7 @@ def parting(
     elif (
         may_be_rounding  # or an update may have come before the loss
         or (is_forward and (alignment.loss_tag != LOSS or any(side.may_update_before_its_loss for side in sides)))
-        or (after is None and (not _began_equal(alignment) if is_forward else np.isinf(shares).any()))
+        or (after is None and (not began_equal if is_forward else np.isinf(shares).any()))
     ):
         kind = None
     elif is_forward and after is None:
@@ -167,12 +169,6 @@ def _moves_alone(sides: tuple[Side, Side], alignment: Alignment) -> bool:
 def _has_unmatched(alignment: Alignment) -> bool:
     """Whether one run alone recorded a tensor that is not a gradient."""
     return any(not name.endswith(GRADIENT) for names in alignment.names[1:] for name in names)
-
-
-def _began_equal(alignment: Alignment) -> bool:
-    """Whether most weights are nearer to each other after the first step than the next updates lead."""
-    shares = update_shares(alignment, 0) * np.diff(alignment.steps[:2])
-    return bool(loss_ratio(alignment) or (shares.size and np.median(shares) < _OTHER_BEGINNING))
 
 
 def _may_be_rounding(

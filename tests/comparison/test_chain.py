@@ -461,11 +461,22 @@ def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> No
 
 def test_without_outputs_a_loss_that_follows_from_weights_is_no_forward_pass(tmp_path: Path) -> None:
     none: Change = {"no calls": lambda x: x}
-    faster: Change = {**none, "rate": lambda x: x * 1.0002}
-    first = compare_runs(train(tmp_path / "a", ORIGINAL, none), train(tmp_path / "b", PORT, faster)).first_difference
+    moved: Change = {**none, "after1": lambda x: x * (1 + 1e-5)}
+    first = compare_runs(train(tmp_path / "a", ORIGINAL, none), train(tmp_path / "b", PORT, moved)).first_difference
 
     assert first is not None
     assert (first.step, first.kind) == (2, None)
+
+
+def test_weights_that_have_drifted_beside_another_batch_are_not_said_to_differ(tmp_path: Path) -> None:
+    steps = iter(range(3))
+    changes: Change = {"batch": lambda x: x * (1.1 if next(steps) else 1), "after1": lambda x: x * (1 + 1e-5)}
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (2, "data")
+    assert [line.split()[0] for line in str(comparison).splitlines() if "differs" in line] == ["data"]
 
 
 def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path: Path) -> None:
