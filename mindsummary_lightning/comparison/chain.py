@@ -95,7 +95,8 @@ class _Compared:
         losses = [pair for pair in self.loss if pair[0] < self._until]
         link: DifferenceKind = "loss" if self.calls.pairs else "forward"
         weights = () if self.calls.pairs else (self.calls.distance(*rows) for rows in self.weights)
-        loss = self._first(link, losses, max(self.loss_limit, _GROWTH * max([self._seen, *weights])))
+        far = max([self._seen, *weights])
+        loss = self._first(link, losses, max(self.limit, _GROWTH * far) if far else self.loss_limit)
         return loss or self._backward() or (self._update() if self.is_sure else None) or forward
 
     def _weights(self) -> Part | None:

@@ -371,9 +371,12 @@ def test_outputs_that_one_run_has_more_of_are_judged_alike_from_either_side(tmp_
 
 
 def test_equal_outputs_in_coarse_numbers_do_not_make_losses_equal(tmp_path: Path) -> None:
-    for run, offset in (("a", 0.0), ("b", 3e-3)):
-        _loop(tmp_path / run, _linear, offset=offset)
+    for run, offset, scale in (("a", 0.0, 1.0), ("b", 3e-3, 1.0), ("rounded", 3e-3, 1 + 1e-4)):
+        _loop(tmp_path / run, _linear, offset=offset, given=torch.tensor(scale).mul)
     comparison = compare_runs(tmp_path / "a", tmp_path / "b", tolerance="bfloat16")
+    rounded = compare_runs(tmp_path / "a", tmp_path / "rounded", tolerance="bfloat16")
+
+    assert rounded.verdict == "same"
 
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "loss")
