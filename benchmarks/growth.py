@@ -199,6 +199,36 @@ def looks(run: Path, loaded: int) -> None:
             runs.run("./0")
 
 
+def called_often(run: Path, calls: int) -> None:
+    import torch
+
+    from mindsummary_lightning import StepRecorder
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for call in range(calls):
+                x = self.norm(x + torch.linspace(0, 1 + call, 8))
+            return x
+
+    net, x = Net(), torch.randn(4, 8)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with StepRecorder(run / "a", 1).step(net, optimizer, x) as loss_is:
+        loss_is(loss := net(x).square().mean())
+        loss.backward()
+        optimizer.step()
+
+
+def compared_calls(run: Path, calls: int) -> None:
+    """The chain of a step with itself: many outputs of one root mean square."""
+    from mindsummary_lightning import compare_runs
+
+    assert compare_runs(run / "a", run / "a").is_same
+
+
 CASES: dict[str, tuple[Work, tuple[int, int, int]]] = {
     "scalars": (scalars, (50_000, 100_000, 200_000)),
     "sets_of_metrics": (sets_of_metrics, (2_500, 5_000, 10_000)),
@@ -213,8 +243,12 @@ CASES: dict[str, tuple[Work, tuple[int, int, int]]] = {
     "parameters": (parameters, (2_500, 5_000, 10_000)),
     "verified_scalars": (verified_scalars, (250_000, 500_000, 1_000_000)),
     "looks": (looks, (1_000, 2_000, 4_000)),
+    "compared_calls": (compared_calls, (1_000, 2_000, 4_000)),
 }
-PREPARED: dict[str, Work] = {"looks": many_runs}  # not measured: to make a directory costs the system what it likes
+PREPARED: dict[str, Work] = {  # not measured
+    "looks": many_runs,  # to make a directory costs the system what it likes
+    "compared_calls": called_often,
+}
 
 
 def _measure(case: str, size: int) -> dict[str, float]:

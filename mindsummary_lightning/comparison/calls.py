@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -115,19 +115,30 @@ class Step:
             yield (call := outer)
 
     @cached_property
+    def firsts(self) -> dict[str, NDArray[np.int64]]:
+        """The place of the first input, and output, of each call; -1 of a call without."""
+        rows = ([(*call.inputs, -1)[0] for call in self.calls], [call.outputs[0] for call in self.calls])
+        return {port: np.array(places, np.int64) for port, places in zip(("inputs", "outputs"), rows, strict=True)}
+
+    @cached_property
+    def tensors(self) -> NDArray[np.int64]:
+        """The places of all inputs and outputs."""
+        return np.array([place for call in self.calls for place in (*call.inputs, *call.outputs)], np.int64)
+
+    @cached_property
     def layouts(self) -> NDArray[np.str_]:
         """The shapes without dimensions of one element; where they are equal, so are the places of the samples."""
         return np.array([str([size for size in row.shape if size != 1]) for row in self.rows])
 
-    def same(self, row: int) -> NDArray[np.bool_]:
+    def same(self, row: int, among: list[int] | slice = slice(None)) -> NDArray[np.bool_]:
         """Which rows are of the same numbers as one."""
-        same: NDArray[np.bool_] = (self.values[:, ELEMENTS:] == self.values[row, ELEMENTS:]).all(axis=1)
+        same: NDArray[np.bool_] = (self.values[among, ELEMENTS:] == self.values[row, ELEMENTS:]).all(axis=1)
         return same
 
     def is_loss(self, call: int, row: int) -> bool:
         """Whether a module is the loss function: all that it gives are numbers, or one of its outputs is the loss."""
         numbers = self.values[[*self.calls[call].outputs], ELEMENTS] == 1
-        return bool(numbers.all() or self.same(row)[[*self.of("loss").values()]].any())
+        return bool(numbers.all() or self.same(row, [*self.of("loss").values()]).any())
 
     def divided(self, factor: float) -> Step:
         """The same rows of tensors that are divided by a number."""
@@ -175,6 +186,15 @@ def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bo
     return distances
 
 
+def _near_rows(a: Step, one: int, b: Step, others: NDArray[np.int64], limit: float) -> NDArray[np.bool_]:
+    """Which rows are near one; those of another size or root mean square are asked for nothing else."""
+    rms, theirs = a.values[one, RMS], b.values[others, RMS]
+    near: NDArray[np.bool_] = b.values[others, ELEMENTS] == a.values[one, ELEMENTS]
+    near &= ~(np.abs(theirs - rms) > limit * np.fmax(theirs, rms))
+    near[near] = row_distances(a, one, b, others[near]) <= limit
+    return near
+
+
 class Calls:
     """The calls of two steps, paired.
 
@@ -195,7 +215,7 @@ class Calls:
         self.held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
         self._own = _held(a, self.layers), _held(b, {*self.layers.values()})
         self.partner: dict[int, int] = {}
-        self._taken: set[int] = set()
+        self._is_free = np.ones(len(b.calls), np.bool_)
         self._pair_all()
 
     @property
@@ -239,8 +259,8 @@ class Calls:
     def is_known(self, side: int, row: int, limit: float) -> bool:
         """Whether a tensor of the first run, or the second, is among the inputs and outputs of the other."""
         step, against = (self.a, self.b) if side == 0 else (self.b, self.a)
-        at = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
-        return bool((row_distances(step, row, against, at) <= limit)[against.layouts[at] == step.layouts[row]].any())
+        there = against.tensors[against.layouts[against.tensors] == step.layouts[row]]
+        return bool(_near_rows(step, row, against, there, limit).any())
 
     def is_given(self, side: int, call: int, limit: float) -> bool:
         """Whether a call of the first run, or the second, has inputs, and the other run has all of them, too."""
@@ -249,43 +269,52 @@ class Calls:
 
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
-        leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
-        holder, held = _equal(*self.held), _equal(*self._own)
-        near, given = self._near("outputs"), self._near("inputs")
-        for are_one in (near & given, holder, given & leaves & held):
-            self._take(np.argwhere(are_one))
+        holders: dict[Any, list[int]] = {}
+        for other, held in enumerate(self.held[1]):
+            if held:
+                holders.setdefault(held, []).append(other)
+        leaves, theirs = (  # what each call holds; of one with calls in it a number of its run
+            np.array([~side if inner else held for inner, held in zip(step.within, own, strict=True)], np.int64)
+            for side, (step, own) in enumerate(zip((self.a, self.b), self._own, strict=True))
+        )
+        ways: tuple[Callable[[int], Iterable[int]], ...] = (
+            lambda one: self._near("inputs", one, self._near("outputs", one, np.flatnonzero(self._is_free))),
+            lambda one: holders.get(self.held[0][one], ()),
+            lambda one: self._near("inputs", one, np.flatnonzero((theirs == leaves[one]) & self._is_free)),
+        )
+        for find, one in product(ways, range(len(a))):
+            if one not in self.partner:
+                self._take(one, find(one))
         for pair in self.pairs:
             ones, others = (
                 [at for at in sorted(step.within[call]) if step.parents[at] == call]
                 for step, call in zip((self.a, self.b), pair, strict=True)
             )
-            self._take((one, other) for one in ones for other in others if a[one].word == b[other].word)
+            for one in sorted({*ones} - self.partner.keys()):
+                self._take(one, (other for other in others if a[one].word == b[other].word))
 
-    def _near(self, port: str) -> NDArray[np.bool_]:
-        """Whether the first inputs, or outputs, of calls are near, or one has none; shape ``(calls, calls)``."""
-        first = ([next(iter(getattr(call, port)), -1) for call in step.calls] for step in (self.a, self.b))
-        ones, others = (np.array(rows, np.int64) for rows in first)
-        size, rms = self.a.values[ones][:, [ELEMENTS, RMS], None].swapaxes(0, 1)
-        sizes, theirs = self.b.values[others][:, [ELEMENTS, RMS]].T
-        is_far = np.abs(rms - theirs) > self._limit * np.fmax(rms, theirs)
-        near = np.logical_or.outer(ones < 0, others < 0)
-        one, other = np.nonzero((size == sizes) & ~is_far & ~near)
-        near[one, other] = row_distances(self.a, ones[one], self.b, others[other]) <= self._limit
+    def _near(self, port: str, one: int, among: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The calls of the second run whose first inputs, or outputs, are near those of a call, or one has none."""
+        ours, theirs = self.a.firsts[port][one], self.b.firsts[port][among]
+        is_near = _near_rows(self.a, ours, self.b, theirs, self._limit) | (ours < 0) | (theirs < 0)
+        near: NDArray[np.int64] = among[is_near]
         return near
 
-    def _take(self, pairs: Iterable[Iterable[int]]) -> None:
-        """Pair calls of the same layers with inputs, and outputs or equal inputs of one kind, of one size, in order."""
-        for one, other in pairs:
-            if one not in self.partner and other not in self._taken:
-                call, theirs = self.a.calls[one], self.b.calls[other]
-                held = [of and of[0] for of in (self.held[0][one], self.held[1][other])]
+    def _take(self, one: int, others: Iterable[int]) -> None:
+        """Pair a call with the first of the same layers, with inputs and with outputs or equal inputs of one size."""
+        call = self.a.calls[one]
+        for other in others:
+            theirs = self.b.calls[other]
+            held = [of and of[0] for of in (self.held[0][one], self.held[1][other])]
+            if self._is_free[other] and held[0] == held[1]:
                 rows = self.inputs(one, other)
                 is_one = self.have_one_size(call.outputs[0], theirs.outputs[0])
                 if rows and call.word == theirs.word and 1 not in (self._own[0][one], self._own[1][other]):
                     is_one |= self.distance(*rows) <= self._limit
-                if held[0] == held[1] and is_one and (rows or not (call.inputs and theirs.inputs)):
-                    self.partner[int(one)] = int(other)
-                    self._taken.add(int(other))
+                if is_one and (rows or not (call.inputs and theirs.inputs)):
+                    self.partner[one] = int(other)
+                    self._is_free[other] = False
+                    return
 
 
 def _held(step: Step, layers: Collection[str]) -> list[int]:
@@ -302,10 +331,3 @@ def _holdings(calls: list[Call], layers: Mapping[str, str]) -> list[Any]:
             held.setdefault(name.rsplit(".", at)[0] if at <= name.count(".") else "", set()).add(layer)
     counts = Counter(call.name for call in calls)
     return [(frozenset(held[x.name]), x.number, counts[x.name]) if x.name in held else None for x in calls]
-
-
-def _equal(ones: list[Any], others: list[Any]) -> NDArray[np.bool_]:
-    """Which are equal, shape ``(ones, others)``."""
-    places = {value: place for place, value in enumerate([*ones, *others])} | {None: -1}
-    at, there = ([places[value] for value in values] for values in (ones, others))
-    return np.equal.outer(at, there) & (np.array(at) >= 0)[:, None]

@@ -221,7 +221,7 @@ class _Compared:
 
     def _counts_behind(self, one: int, other: int) -> bool:
         """Whether an output that neither run has elsewhere has an effect; the network's may be any of equal losses."""
-        is_last = any(step.same(row)[[*step.calls[-1].outputs]].any() for step, row in ((self.a, one), (self.b, other)))
+        is_last = any(step.same(row, [*step.calls[-1].outputs]).any() for step, row in ((self.a, one), (self.b, other)))
         has_effect = not is_last or self._has_effect(self.calls.distance(one, other) / 10)
         return has_effect and not self.calls.are_elsewhere(one, other)
 

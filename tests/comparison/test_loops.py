@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -393,3 +394,30 @@ def test_a_weight_that_one_chain_alone_has_is_counted(tmp_path: Path) -> None:
 
     assert (comparison.verdict, comparison.unmatched) == ("same", {"a": (), "b": ("extra",)})
     assert "in b alone, not compared: 1 tensor (extra)" in str(comparison)
+
+
+class _Normed(nn.Module):
+    """Normalizes a batch many times, always to the same root mean square."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.norm, self.times = nn.LayerNorm(8), times
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for time in range(self.times):
+            x = self.norm(x + torch.linspace(0, 1 + time, 8))
+        return x
+
+
+def test_memory_grows_with_the_calls_of_a_step_and_not_with_their_square(tmp_path: Path) -> None:
+    run = _loop(tmp_path / "a", lambda: _Normed(600), (1,), batches=(torch.randn(4, 8),))
+    tracemalloc.start()
+    try:
+        comparison = compare_runs(run, run)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert comparison.chain is not None
+    assert len(comparison.chain.calls.pairs) == 601
+    assert peak < 20e6  # was 420e6
