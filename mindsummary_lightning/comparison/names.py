@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.name_blocks import (
     Blocks,
     Pair,
@@ -218,12 +219,11 @@ def _equal_values(
         # Means of n random elements are nearer to each other than extremes are, by the root of n.
         weights = np.array([1.0, 1.0, elements**0.5 / 4])
         numbers, theirs = (np.array([tensor.first for tensor in tensors]) * weights for tensors in (ones, others))
-        distances = np.abs(numbers[:, None] - theirs).max(axis=2)
-        nearest = distances.argmin(axis=1)
-        of_one, of_other = _second(distances), _second(distances.T)[nearest]
+        nearest, far, of_one = _nearest(numbers, theirs)
+        of_other = _nearest(theirs, numbers)[2][nearest]
         rivals = np.minimum(np.minimum(of_one, of_other), np.ptp(numbers[:, :2], axis=1) / _WIDTH)
         large += min(len(ones), len(others))
-        for one in np.flatnonzero(_NEARER * distances.min(axis=1) < rivals).tolist():
+        for one in np.flatnonzero(_NEARER * far < rivals).tolist():
             pairs.append((ones[one].name, others[nearest[one]].name))
     return pairs if len(pairs) >= trusted * large else []
 
@@ -241,9 +241,14 @@ def is_drawn(tensor: TensorName) -> bool:
     return bool(high - low > _CONSTANT * abs(mean))
 
 
-def _second(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The second smallest of each row; infinite where there is one column."""
-    return np.partition(np.pad(distances, ((0, 0), (0, 1)), constant_values=np.inf), 1, axis=1)[:, 1]
+def _nearest(ones: Floats, others: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Of each row of one the nearest of the others, its distance and the next one's; infinite where there is none."""
+    places, distances = np.zeros(len(ones), np.int64), np.full((2, len(ones)), np.inf)
+    for at, one in enumerate(ones):
+        far = np.abs(others - one).max(axis=1)
+        places[at] = far.argmin()
+        distances[: far.size, at] = np.partition(far, 1)[:2] if far.size > 1 else far
+    return places, *distances
 
 
 def _siblings(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]) -> Iterator[tuple[str, str]]:

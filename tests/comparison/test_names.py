@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -284,3 +285,20 @@ def test_a_network_in_another_may_have_a_parameter_of_its_own() -> None:
     match = match_names([TensorName(x, 12) for x in names], [TensorName(f"model.{x}", 12) for x in names])
 
     assert [(pair.a, pair.b, pair.rule) for pair in match.pairs] == [(x, f"model.{x}", "equal") for x in names]
+
+
+def test_memory_grows_with_the_number_of_experts_and_not_with_its_square() -> None:
+    numbers = np.sort(np.random.default_rng(0).normal(size=(1500, 3)), axis=1)[:, [0, 2, 1]].tolist()
+    a, b = (
+        [TensorName(name.format(*divmod(at, 50)), 1024, tuple(first)) for at, first in enumerate(numbers)]
+        for name in ("layers.{}.mlp.experts.{}.w1.weight", "blocks.{}.moe.e{}.gate.weight")
+    )
+    tracemalloc.start()
+    try:
+        match = match_names(a, b)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert [pair.b for pair in match.pairs] == [tensor.name for tensor in b]
+    assert peak < 20e6  # was 107e6
