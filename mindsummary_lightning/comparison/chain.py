@@ -393,6 +393,6 @@ class _Compared:
         rounding = precision * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS])
         if self.a.rows[after[0]].kind == "buffer":  # a mean that is zero but for rounding
             given = [x for call in self.a.calls if call.name == name.rpartition(".")[0] for x in call.inputs]
-            rounding = rounding + max(self.limit, self._seen) * self.a.values[given, RMS].max(initial=0.0)
+            rounding = rounding + _GROWTH * max(self.limit, self._seen) * self.a.values[given, RMS].max(initial=0.0)
         far = float(np.fmax.reduce(np.abs(one - other_) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0

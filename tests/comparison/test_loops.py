@@ -200,6 +200,17 @@ def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_o
     assert _compared(tmp_path, a, turned).verdict == "same"
 
 
+@pytest.mark.parametrize("seed", [2, 3, 5, 8])
+def test_a_running_mean_that_follows_a_bias_without_effect_is_no_other_update(seed: int, tmp_path: Path) -> None:
+    def normalized() -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 4))
+
+    batches = torch.randn(4, 32, 8, generator=torch.Generator().manual_seed(seed)).unbind()
+    of_both = {"net": normalized, "steps": (1, 2, 3, 4), "batches": batches, "adam": True}
+
+    assert _compared(tmp_path, of_both, of_both | {"given": lambda x: x.flip(0)}).verdict == "same"
+
+
 def test_weights_of_another_precision_round_their_updates(tmp_path: Path) -> None:
     a = _loop(tmp_path / "a", _linear, given=lambda x: x / 10)
     b = _loop(tmp_path / "b", lambda: _linear().bfloat16(), given=lambda x: x.bfloat16() / 10)
