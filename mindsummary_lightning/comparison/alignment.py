@@ -26,8 +26,8 @@ class Alignment:
     """Two runs by common steps.
 
     Attributes:
-        loss_tag: the scalar that is compared as loss, two tags if they are not equal; ``None`` without one, and where
-            tensors can be compared and the runs had other numbers of processes, or one logged means over epochs, maybe.
+        loss_tag: the scalar that is compared as loss, two tags if they are not equal; ``None`` without one, where one
+            may hold means over epochs, and where tensors can be compared and the runs had other numbers of processes.
         loss_steps: int64, shape ``(l,)``.
         losses: float64, shape ``(2, l)``.
         names: tensors, matched.
