@@ -370,8 +370,8 @@ class _Compared:
         """How far two updates are apart by their size, beyond what gradients and the weights' precision explain."""
         after = self.a.of("update").get(name), self.b.of("update").get(other)
         slopes = self.gradients[0].get(name), self.gradients[1].get(other)
-        if after[0] is None or after[1] is None:
-            return 0.0
+        if after[0] is None or after[1] is None or self.calls.distance(after[0], after[1]) == np.inf:
+            return 0.0 if None in after else np.inf  # not as many elements are finite
         columns = [MEAN, *SAMPLED] if self.a.layouts[after[0]] == self.b.layouts[after[1]] else [MEAN]
         noise = np.zeros(len(columns))  # of the gradients, by their size: Adam makes whole steps of it
         if slopes[0] is not None and slopes[1] is not None:

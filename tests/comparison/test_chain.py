@@ -648,6 +648,17 @@ def _noisy(size: float, seed: int, changes: Change | None = None) -> Change:
     return {**(changes or {}), **{name: noisy(name) for name in ("hidden", "active", "out", "gradient0", "gradient1")}}
 
 
+@pytest.mark.parametrize("step", [1, 3])
+def test_an_update_after_which_nothing_is_finite_is_where_runs_part(step: int, tmp_path: Path) -> None:
+    rates = iter([np.nan if at == step else 0.1 for at in (1, 2, 3)])
+    a, b = train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, {"rate": lambda _: np.array(next(rates))})
+
+    for runs in ((a, b), (b, a)):
+        first = compare_runs(*runs).first_difference
+        assert first is not None
+        assert (first.step, first.kind, [tensor.distance for tensor in first.tensors]) == (step, "update", [np.inf] * 2)
+
+
 @pytest.mark.parametrize("seed", range(1, 9, 2))
 def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(seed: int, tmp_path: Path) -> None:
     a, again = (train(tmp_path / f"{at}", ORIGINAL, _noisy(1e-4, at)) for at in (seed, 100 + seed))
