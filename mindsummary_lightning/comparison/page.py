@@ -21,7 +21,7 @@ from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
-_WIDTH, _CURVE, _MARGIN = 900, 220, 56
+_WIDTH, _CURVE, _MARGIN = 900, 220, 72
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
 _ROW = 14  # pixels
 _LONGEST_NAME = 38
@@ -89,6 +89,8 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         yield _distance_curve(legend, steps, comparison.losses, comparison.tolerance.loss, say("step"))
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
         yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison, say("step"))
+        note = "Compared are minimum, maximum and mean of histograms: permuted or transposed weights look the same."
+        yield f'<p class="small">{say(note)}</p>'
     if (first := comparison.first_difference) and (comparison.chain is None or comparison.chain.part is None):
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield _table(say("At step {}", first.step), (say("distance"), "a", "b"), tensors)
@@ -97,11 +99,6 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
         rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
         yield _table(say(f"Other {kind}s: largest difference"), (say(kind), say("difference")), rows)
-    note = say(
-        "Of a histogram minimum, maximum and mean alone are compared, so permuted or transposed weights look the same. "
-        "Nothing behind the first difference is ranked."
-    )
-    yield f'<p class="small">{note}</p>'
 
 
 def _tree(chain: Chain, say: Callable[..., str], limit: float) -> str:
@@ -189,11 +186,13 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     starts, first, last = _starts(steps.size, _MAX_POINTS), int(steps[0]), int(steps[-1])
     tops = np.fmax.reduceat(np.where(np.isfinite(heights), heights, np.nan), starts)
     points = [
-        f"{_MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first):.1f},{_CURVE * (1 - height):.1f}"
+        (_MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first), _CURVE * (1 - height))
         for step, height in zip(steps[starts].tolist(), tops.tolist(), strict=True)
         if not np.isnan(height)
     ]
-    return f'<polyline class="{name}" points="{" ".join(points)}"/>'
+    if len(points) == 1:  # a line of one point is not seen
+        points = [(x, y) for at, y in points for x in (at - 4, at + 4)]
+    return f'<polyline class="{name}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>'
 
 
 def _map(comparison: Comparison, unit: str) -> str:

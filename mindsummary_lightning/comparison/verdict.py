@@ -138,7 +138,7 @@ def compare_runs(
         unmatched=unmatched,
         guessed=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "place"),
         by_value=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "value"),
-        compared={"steps": steps, "tensors": len(alignment.names.pairs), "losses": int(compared.loss_steps.size)},
+        compared={"steps": steps, "tensors": found.tensors[:, :1].size, "losses": int(compared.loss_steps.size)},
         alone=alone,
         largest={"loss": largest(shown.losses), "tensor": largest(shown.tensors)},
         tolerance=limits,

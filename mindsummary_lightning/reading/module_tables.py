@@ -100,9 +100,10 @@ class ModuleTable:
 
 def row_name(row: ChainRow) -> str:
     """Name, call, port and path of a row, for people."""
-    call = f" (call {row.call + 1})" if row.call else ""
-    port = row.port if row.link in ("forward", "settings") else ""
-    return " ".join(filter(None, [f"{row.name}{call}", port, row.path]))
+    name = Phrase("{}{}", row.name, Phrase(" (call {})", row.call + 1)) if row.call else row.name
+    port = Phrase(row.port) if row.link in ("forward", "settings") else ""
+    parts = [part for part in (name, port, row.path) if part]
+    return Phrase(" ".join(["{}"] * len(parts)), *parts)
 
 
 def origin_text(step: int, row: ChainRow) -> Phrase:

@@ -58,8 +58,9 @@ def test_a_page_is_chinese_where_asked_for(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a")
     b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1.01 if step > 6 else 1.0), steps=range(1, 30))
     chains = train(tmp_path / "c", ORIGINAL), train(tmp_path / "d", PORT, {"hidden": lambda x: x * (1 + 1e-5)})
+    failed = chains[0], train(tmp_path / "e", PORT, {"hidden": lambda x: x * np.nan})
 
-    pages = [comparison_page(compare_runs(*runs), is_chinese=True) for runs in ((a, b), chains)]
+    pages = [comparison_page(compare_runs(*runs), is_chinese=True) for runs in ((a, b), chains, failed)]
 
     for page in pages:
         texts = re.findall(r"<(?:h[12]|th|p|pre)(?: class=\"[^\"]*\")?>([^<]+)", page)
@@ -68,6 +69,7 @@ def test_a_page_is_chinese_where_asked_for(tmp_path: Path) -> None:
         assert [text for text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
     assert "两次训练从第 7 步起不同，首先是参数更新，或在第 6 步之后被改动的权重（到该步为止权重一致）：" in pages[0]
     assert "位于 net.dense1 (Dense) = body.0 (Linear)：两次运行都有的输入一致，而输出相差 1.0e-05" in pages[1]
+    assert "第 1 步的 Linear body.0 输出（调用处 Linear.py:7），其输入均为有限值" in pages[2]
 
 
 def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() -> None:
@@ -184,6 +186,35 @@ def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) ->
     picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(re.findall('png;base64,(.*?)"', page)[0]))))
     assert [tuple(place) for place in np.argwhere((picture == [190, 40, 60]).all(axis=2))] == [(2, 277)]
     assert {*np.nonzero((picture == 128).all(axis=2))[0]} == {10}
+
+
+def test_a_single_step_is_seen_in_curves_and_nothing_to_compare_has_no_note_on_histograms(tmp_path: Path) -> None:
+    a, b = (write_run(tmp_path / name, steps=range(1, 2)) for name in "ab")
+    page, empty = _page(a, b), _page(a, write_run(tmp_path / "c", steps=range(50, 55)))
+
+    for points in re.findall('points="(.*?)"', page):
+        (left, y), (right, other) = (point.split(",") for point in points.split())
+        assert float(right) - float(left) > 2
+        assert y == other
+    assert ["of histograms: permuted" in text for text in (page, empty)] == [True, False]
+    assert "steps compared: 0; tensors: 0; losses: 0" in empty
+
+
+@pytest.mark.parametrize("verdict", ["different", "undecided", "not_comparable"])
+def test_no_verdict_has_the_colour_of_runs_that_are_the_same(verdict: str, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a")
+    page = comparison_page(replace(compare_runs(run, run), verdict=verdict))
+
+    assert f'class="verdict {verdict}"' in page
+    assert re.search(rf"\.{verdict} {{ border-color: #[0-9a-f]+; }}", page)
+
+
+def test_numbers_beside_a_curve_are_not_cut(tmp_path: Path) -> None:
+    a, b = (write_run(tmp_path / name, loss=lambda step: -1.2345e-5 / step) for name in "ab")
+
+    found = re.findall(r'<text x="([0-9]+)" y="[0-9]+" text-anchor="end">(-[0-9.e-]+)<', _page(a, b))
+
+    assert [float(x) > 6.2 * len(text) for x, text in found] == [True] * 2
 
 
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:
