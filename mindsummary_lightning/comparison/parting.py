@@ -219,8 +219,8 @@ def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) 
         return Phrase("{}, first in the forward pass, its data or the loss function{}: {}", where, begun, losses)
     if first.kind == "update":
         return Phrase(
-            "{}, first in the update{}: {} are up to {:.1e} apart, the loss is the same", where, begun, names, far
+            "{}, first in the update{}: {} up to {:.1e} apart, the loss is the same", where, begun, names, far
         )
     if not is_forward:
-        losses = Phrase("{} are up to {:.1e} apart, {}", names, far, losses)
+        losses = Phrase("{} up to {:.1e} apart, {}", names, far, losses)
     return Phrase("{}: {}; what was recorded does not show which part of the training differs", where, losses)

@@ -187,7 +187,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         parts += [f"{counted(len(names), kind)} ({listed(names, LISTED)})" for kind, names in kinds if names]
         if parts:
             yield f"in {side} alone, not compared: {', '.join(parts)}"
-    for how, matched in (("by its first numbers", comparison.by_value), ("by its place alone", comparison.guessed)):
+    for how, matched in (("by their first numbers", comparison.by_value), ("by their place alone", comparison.guessed)):
         if matched:
             pairs = [f"{one} = {other}" for one, other in matched]
             yield f"paired {how} (--map decides): {listed(pairs, LISTED)}"
