@@ -37,7 +37,9 @@ def _interrupted(words: list[str], directory: Path) -> tuple[int, str]:
     terminal, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", "import sys; from mindsummary_lightning.cli import main; sys.exit(main())", *words]
+    main = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # which a background job ignores
+    command = [sys.executable, "-c", f"{heard}; {main}", *words]
     process = subprocess.Popen(command, cwd=directory, env=variables, stdin=its_end, stdout=its_end, stderr=its_end)
     os.close(its_end)
     text, is_sent = "", False
