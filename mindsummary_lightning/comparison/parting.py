@@ -70,7 +70,7 @@ def wandering_tensors(alignment: Alignment, found: Distances) -> tuple[NDArray[n
         walking[index] = is_bias(alignment.names.pairs[index].a) and _walks(numbers)
     others = (found.tensors > _NEARLY * found.tensor_limits)[alignment.is_weight & ~walking].any(axis=0)
     until = min(parted, np.append(alignment.steps[others], np.inf)[0])
-    first = alignment.steps[far.argmax(axis=1)] if far.size else np.zeros(0)
+    first = alignment.steps[far.argmax(axis=1)] if far.size else np.zeros(len(far))
     walking &= ((alignment.steps > first[:, None]) & (alignment.steps < until)).sum(axis=1) >= _WITNESSES
     return (np.zeros_like(walking) if walking.all() else walking), until
 

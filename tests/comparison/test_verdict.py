@@ -67,6 +67,24 @@ def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp
     assert "collect_freq=1 and histogram_regular='.*'" in comparison.sentence
 
 
+@pytest.mark.parametrize(("loss", "verdict"), [(1.0, "same"), (1.1, "different")])
+def test_tensors_recorded_at_other_steps_are_not_compared_and_losses_are(
+    loss: float, verdict: str, tmp_path: Path
+) -> None:
+    for run, odd in (("a", 0), ("b", 1)):
+        with SummaryRecord(tmp_path / run) as record:
+            for step in range(1, _STEPS + 1):
+                record.add_value("scalar", "loss/auto", (loss if odd and step > 6 else 1.0) / step)
+                if step % 2 == odd:
+                    record.add_value("histogram", "fc.weight/auto", np.float32(_FIRST["fc.weight"]) / step)
+                record.record(step)
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    assert comparison.verdict == verdict
+    assert comparison.compared == {"steps": 12, "tensors": 0, "losses": 12}
+
+
 def _log(directory: Path, losses: dict[int, float]) -> Path:
     with SummaryRecord(directory) as record:
         for step, loss in losses.items():
