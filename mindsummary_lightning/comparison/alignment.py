@@ -93,8 +93,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     done = {pair.a for pair in match.pairs}, {pair.b for pair in match.pairs}
     others = [magnitudes(side.table, names) for side, names in zip((a, b), done, strict=True)]
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
-    named = equal_names(*others)
-    of_both = [Pair(x, y, "equal") for x, y in named if others[0][x].count[0] == others[1][y].count[0]]
+    of_both = [Pair(x, y, "equal") for x, y in equal_names(*others) if others[0][x].count[0] == others[1][y].count[0]]
     shown = {pair.a for pair in of_both}, {pair.b for pair in of_both}
     left = ((x for x in ones if x + STATISTICS not in there) for ones, there in zip(match[1:], shown, strict=True))
     match = NameMatch((*match.pairs, *of_both), *map(tuple, left))

@@ -105,9 +105,8 @@ def parting(
     same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
     is_forward = bool(far_losses[alignment.loss_steps == step].any())
     is_forward |= loss is not None and after is not None and before == 0 < same_loss < loss
-    about = after, step, is_forward, before, now
-    may_be_rounding = _may_be_rounding(alignment, found, tensors, counting & ~walking, *about)
-    if may_be_rounding:
+    about = alignment, found, tensors, counting & ~walking, after, step, is_forward, before, now
+    if may_be_rounding := _may_be_rounding(*about):
         if not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any():
             return None, ""
         if found.tolerance.name in TOLERANCES:
@@ -188,7 +187,9 @@ def _may_be_rounding(
             return True  # their gradient may be nothing but rounding, as in attention and before a normalization
     if after is None:  # nearly all tensors are a little apart after the first step
         return not is_forward and column is not None and bool(_CLEAN < np.quantile(tensors[:, column], _FEW) < _LEAP)
-    if before == 0 or now > _FASTEST * before:
+    gap = 0 if column is not None else min(step - after - 1, _LATER)  # steps of which nothing is known
+    before = max(before, _ROUNDING) if gap else before  # which a loss shows later than weights do
+    if before == 0 or now > max(_FASTEST * before, min(_LEAP, _FASTEST * before * _SLOW**gap)):
         return False
     begin = middle.size if column is None else column + is_forward
     jump = now / before

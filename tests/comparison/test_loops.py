@@ -84,6 +84,14 @@ def test_where_runs_part_behind_a_gap_the_last_step_of_which_the_chains_agree_is
     assert comparison.sentence.startswith("The runs differ from step 5 on (up to step 2 they agree): ")
 
 
+def test_what_rounding_may_have_grown_to_behind_a_gap_is_left_undecided(tmp_path: Path) -> None:
+    of_both = {"net": _linear, "steps": (1, 2, 5)}
+    comparison = _compared(tmp_path, of_both, of_both | {"after": _faster_from(3, times=1.01)})
+
+    assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
+    assert "whether rounding or a difference led there is not to be seen" in comparison.sentence
+
+
 def test_a_last_batch_that_is_smaller_is_other_data(tmp_path: Path) -> None:
     batches = [*torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1))]
     comparison = _compared(
