@@ -94,8 +94,7 @@ class _Compared:
             return forward
         losses = [pair for pair in self.loss if pair[0] < self._until]
         link: DifferenceKind = "loss" if self.calls.pairs else "forward"
-        weights = () if self.calls.pairs else (self.calls.distance(*rows) for rows in self.weights)
-        far = max([self._seen, *weights])
+        far = max([self._seen, *(self.calls.distance(*rows) for rows in self.weights if not self.calls.pairs)])
         loss = self._first(link, losses, max(self.limit, _GROWTH * far) if far else self.loss_limit)
         return loss or self._backward() or (self._update() if self.is_sure else None) or forward
 
@@ -195,7 +194,9 @@ class _Compared:
             own[module] = max(own.get(module, 0.0), self.calls.distance(*rows), self._drift.get(name, 0.0))
         for one, other in self.calls.pairs:
             into, outputs = self.calls.inputs(one, other), self.calls.outputs(one, other)
-            room = max(self.limit, _GROWTH * max(self._seen, own.get(self.a.calls[one].name, 0.0)))
+            is_function = into and not self.calls.held[0][one] and self.calls.distance(*into) <= self.limit
+            seen = min(self._seen, self.limit) if is_function else self._seen  # of its inputs, if it has no weights
+            room = max(self.limit, _GROWTH * max(seen, own.get(self.a.calls[one].name, 0.0)))
             if not self._is_apart(*outputs, room):
                 far = self._shown("forward", *outputs)
                 before = before if np.isnan(far) else self._pair(*outputs, far)

@@ -90,8 +90,7 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
 
 def _largest(numbers: Floats) -> Floats:
     """The largest magnitudes along the last axis, which is short: plane by plane takes a fifth of ``max``."""
-    planes = (np.abs(numbers[..., index]) for index in range(numbers.shape[-1]))
-    return functools.reduce(np.maximum, planes)
+    return functools.reduce(np.maximum, (np.abs(numbers[..., index]) for index in range(numbers.shape[-1])))
 
 
 def largest(distances: Floats) -> float | None:

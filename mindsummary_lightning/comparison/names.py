@@ -192,8 +192,7 @@ def _counted_otherwise(a: Iterable[str], b: Iterable[str]) -> set[str]:
     for names, numbers in ((a, one), (b, other)):
         for before, number in (found for name in names for found in _numbered(name)):
             numbers[before].add(number)
-    both = one.keys() & other.keys()
-    return {at for at in both if other[at] in ({n + 1 for n in one[at]}, {n - 1 for n in one[at]})}
+    return {at for at in one.keys() & other.keys() if other[at] in ({n + 1 for n in one[at]}, {n - 1 for n in one[at]})}
 
 
 def _numbered(name: str) -> Iterator[tuple[str, int]]:

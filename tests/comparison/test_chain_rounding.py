@@ -98,3 +98,28 @@ def test_what_decay_leaves_of_a_gradient_may_be_rounding(decay: float, rate: flo
     first = compare_runs(tmp_path / "a", tmp_path / "b", tolerance="bfloat16").first_difference
 
     assert (first and first.kind) == (None if rate == 1e-2 else "update")
+
+
+@pytest.mark.parametrize("has_dropout", [True, False])
+def test_what_a_module_without_weights_does_otherwise_behind_a_bias_without_effect_is_named(
+    has_dropout: bool, tmp_path: Path
+) -> None:
+    """The bias before a normalization walks freely, and so far that an output behind it could hide there."""
+    for run, sign in (("a", 1), ("b", -1)):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.1), nn.Linear(16, 4))
+        network[0].bias.register_hook(lambda slope, sign=sign: sign * slope)  # type: ignore[operator,union-attr]
+        optimizer, recorder = torch.optim.Adam(network.parameters(), 0.1), StepRecorder(tmp_path / run, 4)
+        for step in range(1, 5):
+            torch.manual_seed(step)
+            network[2].train(run == "a" or step != 4 or has_dropout)
+            with recorder.step(network, optimizer, inputs := torch.randn(8, 8)) as loss_is:
+                optimizer.zero_grad()
+                loss_is(loss := cross_entropy(network(inputs), torch.arange(8) % 4))
+                loss.backward()
+                optimizer.step()
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+
+    assert (first and (first.kind, first.step, first.module and first.module.a)) == (
+        None if has_dropout else ("forward", 4, "2")
+    )
