@@ -125,8 +125,11 @@ def python_of(session: nox.Session, name: str) -> str:
     env = {**os.environ, "PIP_CONSTRAINT": ""} if is_pinned else None
     # Compiling every file takes longer than the rest of an installation; Python compiles what is imported.
     command = [str(python), *PIP, "--no-compile", *requirements]
-    done = subprocess.run(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode:
+    for _ in range(2):  # an index may break a download off
+        done = subprocess.run(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if not done.returncode:
+            break
+    else:
         print(done.stdout)  # noqa: T201
         why = f"pip cannot install the environment {name}"
         session.error(why) if name == "project" else leave_out(session, why)
