@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -94,6 +95,18 @@ def counted_calls() -> Iterator[Counter[str]]:
         yield counted
     finally:
         sys.setprofile(None)
+
+
+@contextmanager
+def memory_below(most: float) -> Iterator[None]:
+    """A context in which Python allocates fewer bytes at any time."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most, f"{peak} bytes"
 
 
 def growth_of_calls(work: Callable[[int], None], small: int, large: int) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import Comparison, StepRecorder, SummaryRecord, compare_runs
+from tests.support import memory_below
 
 Net = Callable[[], nn.Module]
 After = Callable[[int, nn.Module, torch.optim.Optimizer], object]
@@ -430,13 +430,8 @@ class _Normed(nn.Module):
 
 def test_memory_grows_with_the_calls_of_a_step_and_not_with_their_square(tmp_path: Path) -> None:
     run = _loop(tmp_path / "a", lambda: _Normed(600), (1,), batches=(torch.randn(4, 8),))
-    tracemalloc.start()
-    try:
+    with memory_below(20e6):  # was 420e6
         comparison = compare_runs(run, run)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
     assert comparison.chain is not None
     assert len(comparison.chain.calls.pairs) == 601
-    assert peak < 20e6  # was 420e6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from mindsummary_lightning import SummaryRecord, carried_weights, compare_runs
 from mindsummary_lightning.comparison.name_blocks import TensorName
 from mindsummary_lightning.comparison.names import equal_names, match_names, read_names
 from tests.comparison.naming_worlds import WORLDS, counts
+from tests.support import memory_below
 
 # Of all pairs the least share that must be found, by what differs beside the names. 0 may be wrong.
 SHARES = {"": 0.9995, "rate": 0.996, "optimizer": 0.995, "weights": 0.97}
@@ -293,12 +293,7 @@ def test_memory_grows_with_the_number_of_experts_and_not_with_its_square() -> No
         [TensorName(name.format(*divmod(at, 50)), 1024, tuple(first)) for at, first in enumerate(numbers)]
         for name in ("layers.{}.mlp.experts.{}.w1.weight", "blocks.{}.moe.e{}.gate.weight")
     )
-    tracemalloc.start()
-    try:
+    with memory_below(20e6):  # was 107e6
         match = match_names(a, b)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
     assert [pair.b for pair in match.pairs] == [tensor.name for tensor in b]
-    assert peak < 20e6  # was 107e6

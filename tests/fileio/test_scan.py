@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import random
 import struct
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from mindsummary_lightning.fileformat.framing import frame, masked_crc32c
 from mindsummary_lightning.fileio import scan
 from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.scan import RecordScanner
+from tests.support import memory_below
 
 PAYLOADS = [b"first", b"2", b"the third one"]
 RECORDS = [b"".join(frame([payload])) for payload in PAYLOADS]
@@ -127,14 +127,10 @@ def test_records_that_are_appended_while_the_end_is_looked_at_are_no_damage(
 def test_a_length_that_the_file_cannot_hold_is_not_believed(path: Path) -> None:
     length = struct.pack("<Q", 1 << 40)
     path.write_bytes(WHOLE + length + struct.pack("<I", masked_crc32c(length)) + b"x" * 100)
-    tracemalloc.start()
-    try:
+    with memory_below(8 << 20):
         scanner = RecordScanner(str(path))
         assert list(scanner) == PAYLOADS
         assert scanner.offset == len(WHOLE)
-        assert tracemalloc.get_traced_memory()[1] < 8 << 20
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.slow
@@ -143,12 +139,8 @@ def test_memory_is_bounded_by_a_block_and_a_record(path: Path) -> None:
     with path.open("wb") as file:
         for _ in range(20_000):
             file.write(record)
-    tracemalloc.start()
-    try:
+    with memory_below(6 << 20):
         assert sum(1 for _ in RecordScanner(str(path))) == 20_000
-        assert tracemalloc.get_traced_memory()[1] < 6 << 20
-    finally:
-        tracemalloc.stop()
 
 
 def test_batches_hold_all_payloads_and_end_where_the_offset_says(path: Path) -> None:

@@ -26,7 +26,7 @@ from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from tests.support import counted_calls, growth_of_calls, lineage_paths, read_scalars
+from tests.support import counted_calls, growth_of_calls, lineage_paths, memory_below, read_scalars
 from tests.trainer.support import Net, trainer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -53,10 +53,8 @@ def test_200_000_scalars_take_a_file_and_no_memory(tmp_path: Path) -> None:
     logger.finalize("success")
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
-    tracemalloc.start()
-    assert not any(finding.is_damage for finding in verify_run(str(tmp_path / "run")))
-    assert tracemalloc.get_traced_memory()[1] < 3_000_000  # bytes at most; no step of a tag is kept
-    tracemalloc.stop()
+    with memory_below(3_000_000):  # no step of a tag is kept
+        assert not any(finding.is_damage for finding in verify_run(str(tmp_path / "run")))
 
 
 class _Data(TensorDataset):
