@@ -45,8 +45,7 @@ class CellChain:
         self._running: list[tuple[Any, ChainRow, list[tuple[str, _Reduced]]]] = []
         self._enter, self._leave = guarded(self._add_inputs), guarded(self._add_outputs)
         self._optimize = guarded(self._add_gradients)
-        self._names: dict[int, str] = {}
-        self._repeated: dict[str, Any] = {}
+        self._cells: dict[int, tuple[str, Any]] = {}  # by identity: name, and the cell above that computes it again
         self._optimizer = optimizer
 
     def watch(self) -> None:
@@ -54,8 +53,7 @@ class CellChain:
         for name, cell in reversed([*self._network.cells_and_names()]):
             is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith("mindspore.")
             if not (is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is self._optimizer):
-                self._names[id(cell)] = name
-                self._repeated[name] = _recomputed_above(self._network, name)
+                self._cells[id(cell)] = name, _recomputed_above(self._network, name)
         if not self._watching:
             CellChain._own_call, mindspore.nn.Cell.__call__ = mindspore.nn.Cell.__call__, _call
         self._watching.append(self)
@@ -73,7 +71,7 @@ class CellChain:
         if cell is self._optimizer:
             self._optimize(cell, args)
         depth = len(self._running)
-        if id(cell) in self._names:
+        if id(cell) in self._cells:
             self._enter(cell, args, kwargs)
         try:
             yield self._leave if len(self._running) > depth else id
@@ -108,8 +106,7 @@ class CellChain:
 
     def _add_inputs(self, cell: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Take what a cell is called with; below a cell that computes again in the backward pass only within that."""
-        name = self._names[id(cell)]
-        repeated = self._repeated[name]
+        name, repeated = self._cells[id(cell)]
         if repeated is not None and all(cell is not repeated for cell, _, _ in self._running):
             return
         row = ChainRow("forward", name, type(cell).__name__, self._calls[name], line=calling_line())
