@@ -267,6 +267,13 @@ class Calls:
         inputs = (self.a, self.b)[side].calls[call].inputs
         return bool(inputs) and all(self.is_known(side, row, limit) for row in inputs)
 
+    def source(self, side: int, row: int, among: Iterable[int], otherwise: int, limit: float) -> int:
+        """The unpaired call that made a tensor of what the other run has, too."""
+        step, paired = (self.a, self.b)[side], {pair[side] for pair in self.pairs}
+        same = step.same(row)
+        made = next((x for x in among if x not in paired and same[[*step.calls[x].outputs]].any()), otherwise)
+        return made if self.is_given(side, made, limit) else otherwise
+
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
         holders: dict[Any, list[int]] = {}

@@ -45,21 +45,23 @@ def compare_chains(
     """
     if a is None or b is None:
         return None, None, {}
-    chain: Chain | None = None
+    steps: list[int] = []
     compared: _Compared | None = None
-    is_sure = True
+    last, part, late, is_sure = compared, None, None, True
     for step in np.intersect1d(a.steps, b.steps).tolist():
-        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limits, names, compared)
-        is_next = step == (chain.steps[-1] + 1 if chain else 1)
+        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limits, names, last)
+        is_next = step == (steps[-1] + 1 if steps else 1)
         compared.is_sure = is_sure = (is_next and is_sure) or not compared.apart(compared.weights)
         if again is not None and step in again.steps:
             compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
         if not is_next and (others := compared.apart(compared.weights)):
-            return chain, Part(step, "weights", others), compared.names  # what led there is not known
-        chain = Chain([*(chain.steps if chain else ()), step], compared.part(), *compared.links(), compared.calls)
-        if chain.part is not None:
+            late = Part(step, "weights", others)  # what led there is not known
             break
-    return chain, None, compared.names if compared else {}
+        steps.append(step)
+        last, part = compared, compared.part()
+        if part is not None:
+            break
+    return Chain(steps, part, *last.links(), last.calls) if last else None, late, compared.names if compared else {}
 
 
 class _Compared:
@@ -229,7 +231,10 @@ class _Compared:
     def _place(self, one: int, other: int, rows: RowPlaces, is_given: bool) -> PartingPlace:
         """Where two calls part: unpaired calls that made their inputs or outputs; otherwise calls around, or they."""
         among = (range(one), range(other)) if is_given else (self.a.within[one], self.b.within[other])
-        made = self._source(0, rows[0], among[0], one), self._source(1, rows[1], among[1], other)
+        made = (
+            self.calls.source(0, rows[0], among[0], one, self.limit),
+            self.calls.source(1, rows[1], among[1], other, self.limit),
+        )
         held = self.calls.held[0][made[0]], self.calls.held[1][made[1]]
         if all(held) and held[0][0] != held[1][0] and all(map(ne, made, (one, other))):
             made = one, other  # the code calls another one of the modules that both have
@@ -240,13 +245,6 @@ class _Compared:
         lines = self.a.calls[made[0]].line, self.b.calls[made[1]].line
         between = is_given or bool(self.a.within[made[0]] or self.b.within[made[1]])
         return PartingPlace(ones[0], others[0], ones[1], others[1], ones[2], *lines, between)
-
-    def _source(self, side: int, row: int, among: Iterable[int], otherwise: int) -> int:
-        """The unpaired call that made a tensor of what the other run has, too."""
-        step, paired = (self.a, self.b)[side], {pair[side] for pair in self.calls.pairs}
-        same = step.same(row)
-        made = next((x for x in among if x not in paired and same[[*step.calls[x].outputs]].any()), otherwise)
-        return made if self.calls.is_given(side, made, self.limit) else otherwise
 
     def _around(self, one: int, other: int) -> tuple[int | None, int | None]:
         """The innermost calls around two others whose inputs agree; ``None``: the training step."""

@@ -20,9 +20,9 @@ def sentence(chain: Chain, part: Part, limits: Tolerance) -> Phrase:
     names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors if _alone(pair) or not runs], 3)
     far = max(pair.distance for pair in part.tensors)
     how = Phrase("get to the optimizer in {} alone", runs) if runs else Phrase("are up to {:.1e} apart", far)
-    is_compared = any(link.name == "gradients" and link.compared for link in chain.links)
-    before_it = Phrase("the update: what is compared before it agrees")
-    before_it = before_it if is_compared else Phrase("the gradients or the update: no gradient is compared")
+    before_it = Phrase("the gradients or the update: no gradient is compared")
+    if any(link.name == "gradients" and link.compared for link in chain.links):
+        before_it = Phrase("the update: what is compared before it agrees")
     where = {
         "data": Phrase("in the data: {} of the batch, {}", names, _apart(far)),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),

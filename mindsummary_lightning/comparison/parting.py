@@ -90,8 +90,9 @@ def parting(
 
     Of the steps ``agreed`` it is known from elsewhere that they agree.
     """
-    counting = alignment.is_weight if alignment.is_weight.any() or found.losses.size else ~walking  # or gradients
-    tensors = np.where((counting & ~walking)[:, None], np.nan_to_num(found.tensors, posinf=np.inf), 0.0)
+    are_weights = alignment.is_weight
+    counting = ~walking & (are_weights if are_weights.any() or found.losses.size else True)  # or gradients
+    tensors = np.where(counting[:, None], np.nan_to_num(found.tensors, posinf=np.inf), 0.0)
     far, far_losses = tensors > found.tensor_limits, found.losses > found.loss_limits
     differing = np.union1d(alignment.steps[far.any(axis=0)], alignment.loss_steps[far_losses])
     if not differing.size:
@@ -105,8 +106,8 @@ def parting(
     same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
     is_forward = bool(far_losses[alignment.loss_steps == step].any())
     is_forward |= loss is not None and after is not None and before == 0 < same_loss < loss
-    about = alignment, found, tensors, counting & ~walking, after, step, is_forward, before, now
-    if may_be_rounding := _may_be_rounding(*about):
+    may_be_rounding = _may_be_rounding(alignment, found, tensors, counting, after, step, is_forward, before, now)
+    if may_be_rounding:
         if not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any():
             return None, ""
         if found.tolerance.name in TOLERANCES:
