@@ -3,10 +3,12 @@
 ``nox`` checks our own code, with any one supported Python and no other program. ``nox -s judges`` lets the programs of
 others judge it; where one is missing, its part is skipped with a line, or fails if ``REQUIRE_JUDGES`` is set. Each
 has an environment below ``.nox``, as they need different versions; the checks of our own code share one, "project".
+As the judges' have 25 GB together, each is removed as soon as its judge has ended if ``REQUIRE_JUDGES`` is set.
 """
 
 from __future__ import annotations
 
+import atexit
 import filecmp
 import json
 import os
@@ -31,6 +33,7 @@ JUDGES = (  # longest first
     "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
+SHARED = ("project", "mindinsight-server")  # environments that several sessions use
 # Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -112,6 +115,8 @@ def python_of(session: nox.Session, name: str) -> str:
     """Python of an environment, which is made if it is missing or lacks what it should have."""
     requirements, versions, is_pinned = ENVIRONMENTS[name]
     path = (ROOT / session.cache_dir).parent / name  # a session may have changed the directory
+    if IS_REQUIRED and name not in SHARED:
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
     python, installed = path / "bin" / "python", path / "requirements.txt"
     wanted = "\n".join(requirements)
     if installed.exists() and installed.read_text() == wanted:
@@ -259,7 +264,7 @@ def mutants(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def judges(session: nox.Session) -> None:
     """The sessions of ``JUDGES``, two at a time; what each has printed is shown when it has ended."""
-    for name in ("project", "mindinsight-server"):  # that several of them use
+    for name in SHARED:
         if any(find_pythons(ENVIRONMENTS[name].versions)):
             python_of(session, name)
     session.log(f"{', '.join(JUDGES)}: two at a time, half an hour; each is shown when it has ended")

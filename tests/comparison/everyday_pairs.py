@@ -604,13 +604,13 @@ def compared(pair: Pair, directory: Path, trained: dict[str, Path] | None = None
     return compare_runs(*paths, **pair.compare)
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], scratch: str) -> int:
     """Print what is said of the pairs; the number of pairs of which an untrue word is said."""
     names = [name for name in arguments if not name.startswith("-")]
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     failures = silent = count = 0
-    directory = Path(next((a.removeprefix("--in=") for a in arguments if a.startswith("--in=")), tempfile.mkdtemp()))
+    directory = Path(next((a.removeprefix("--in=") for a in arguments if a.startswith("--in=")), scratch))
     kept = directory / "trained.txt"
     trained = dict(line.split("\t") for line in kept.read_text().splitlines()) if kept.exists() else {}
     trained = {key: Path(path) for key, path in trained.items()}
@@ -634,4 +634,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(sys.argv[1:])))
+    with tempfile.TemporaryDirectory() as scratch_folder:
+        sys.exit(bool(main(sys.argv[1:], scratch_folder)))

@@ -93,16 +93,17 @@ def gluonts(trainer: dict[str, Any]) -> Any:
             kept.append(pl_module)
 
     trainer = {name: value for name, value in trainer.items() if name != "enable_checkpointing"}  # it has its own
-    options = {
-        **trainer,
-        "default_root_dir": tempfile.mkdtemp(),
-        "max_epochs": 2,
-        "callbacks": [*trainer.get("callbacks", []), Keep()],
-    }
-    torch_models.SimpleFeedForwardEstimator(
-        prediction_length=4, context_length=8, hidden_dimensions=[6], batch_size=_BATCH, num_batches_per_epoch=3,
-        trainer_kwargs=options,
-    ).train(dataset)  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        options = {
+            **trainer,
+            "default_root_dir": folder,
+            "max_epochs": 2,
+            "callbacks": [*trainer.get("callbacks", []), Keep()],
+        }
+        torch_models.SimpleFeedForwardEstimator(
+            prediction_length=4, context_length=8, hidden_dimensions=[6], batch_size=_BATCH, num_batches_per_epoch=3,
+            trainer_kwargs=options,
+        ).train(dataset)  # fmt: skip
     return kept[0]
 
 
