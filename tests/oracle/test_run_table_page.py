@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from csv import reader as csv_rows
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedI
 from mindsummary_lightning.viewer.notebook import Shown
 from tests.cli.command import mindsummary
 from tests.oracle.browser import Browser, running_browser
+from tests.oracle.mindinsight_server import wait_until
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.many_runs import STEPS, write_sweep
 from tests.viewer.small_frontend import SMALL_WHEEL
@@ -326,6 +328,53 @@ def test_curves_of_ticked_runs_are_laid_over_each_other(browser: Browser, serve:
     )
     browser.wait("document.getElementById('plot').textContent === 'no ticked run has this tag'")
     assert browser.errors() == []
+
+
+def test_beside_open_curves_rows_are_ticked_sorted_and_searched(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    for number, name in enumerate("abc"):
+        _record(tmp_path / name, loss=[4.0, float(number)])
+    drawn = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
+    _open(browser, f"{serve(tmp_path)}#tick=./a&over=loss&sort=run")
+    browser.wait(f"{drawn}.length === 2")
+
+    browser.driver.find_element(By.CSS_SELECTOR, "input[aria-label='./c']").click()
+    browser.wait(f"{drawn}.length === 3")
+    browser.driver.find_element(By.CSS_SELECTOR, "th button[title=run]").click()
+    assert _run(browser, _NAMES) == ["./c", "./b", "./a"]
+    ActionChains(browser.driver).send_keys("/./b").perform()
+    assert _run(browser, _NAMES) == ["./b"]
+    browser.driver.find_element(By.ID, "smooth").send_keys(Keys.ARROW_UP)
+    assert _run(browser, "return document.activeElement.value") != "0"
+    assert browser.errors() == []
+
+
+def test_what_is_shown_is_saved_as_csv_without_formulas(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    for name, note, loss in [("a", "=1+cmd|'x'", -1.5), ("b", '"two", said', -0.5), ("c", "-", 2.5)]:
+        _record(tmp_path / "runs" / name, loss=[loss])
+        write_lineage(tmp_path / "runs" / name, [TrainInfo(loss=loss), UserDefinedInfo({"note": note})])
+    saved = tmp_path / "runs.csv"
+    _cdp(browser, "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+
+    def csv(state: str) -> list[list[str]]:
+        saved.unlink(missing_ok=True)
+        _open(browser, f"{serve(tmp_path / 'runs')}#tick=./a&over=loss&sort=run&col=loss&col=user_defined/note{state}")
+        browser.wait("document.querySelector('.u-legend') !== null")
+        _run(browser, "document.getElementById('csv').click()")
+        wait_until(saved.exists, lambda: str(list(tmp_path.iterdir())))
+        return list(csv_rows(saved.read_text("utf-8-sig").splitlines()))
+
+    names, *rows = csv("")
+    assert names == ["run", "loss", "user_defined/note"]
+    assert rows == [["./a", "-1.5", "'=1+cmd|'x'"], ["./b", "-0.5", '"two", said'], ["./c", "2.5", "-"]]
+    assert [row[:3] for row in csv("&group=user_defined/note")[1:]] == [
+        ["-", "1", "2.5 ± –"],
+        ['"two", said', "1", "-0.5 ± –"],
+        ["'=1+cmd|'x'", "1", "-1.5 ± –"],
+    ]
 
 
 def test_runs_are_grouped_by_a_setting(browser: Browser, serve: Serve, tmp_path: Path) -> None:

@@ -235,8 +235,8 @@
     if (state.group && known(state.group)) return drawGroups(columns);
     const numbers = new Set(columns.filter((name) => !["written", "curve"].includes(name) && rows.some((row) => typeof value(row, name) === "number")));
     const focus = focusIn(document.activeElement);
-    document.querySelector("thead").replaceChildren(make("tr", {}, make("th", {}, tickAll()), ...columns.map((name) => head(name, numbers.has(name)))));
-    document.querySelector("tbody").replaceChildren(...rows.map((row) => line(row, columns, numbers)));
+    $("grid").tHead.replaceChildren(make("tr", {}, make("th", {}, tickAll()), ...columns.map((name) => head(name, numbers.has(name)))));
+    $("grid").tBodies[0].replaceChildren(...rows.map((row) => line(row, columns, numbers)));
     focus?.();
     ask(rows.map((row) => table.train_ids[row]));
     drawAround(pages);
@@ -258,7 +258,7 @@
   function drawGroups(columns) {
     const results = columns.filter((name) => name !== state.group && (/^metric\/|^loss$/.test(name) || IS_READ.test(name)) && !["steps", "curve", "started"].includes(name));
     const groups = new Map();
-    for (const row of order) groups.set(value(row, state.group), [...(groups.get(value(row, state.group)) ?? []), row]);
+    for (const row of order) groups.set(value(row, state.group), groups.get(value(row, state.group)) ?? []).get(value(row, state.group)).push(row);
     const text = new Intl.Collator(undefined, { numeric: true });
     const sorted = [...groups].sort(([a], [b]) => (a === null) - (b === null) || text.compare(String(a), String(b)));
     const cell = (content) => make("td", { className: "number" }, content);
@@ -271,8 +271,8 @@
       return [cell(`${readable(mean)} ± ${found.length > 1 ? readable(Number(deviation.toPrecision(2))) : "–"}`), cell(`${readable(least)} … ${readable(greatest)}`)];
     })));
     const heads = [label(state.group), t("number"), ...results.flatMap((name) => [t("mean", label(name)), t("best", label(name))])];
-    document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...heads.map((text, i) => make("th", { className: i ? "number" : "", scope: "col" }, text))));
-    document.querySelector("tbody").replaceChildren(...lines);
+    $("grid").tHead.replaceChildren(make("tr", {}, make("th"), ...heads.map((text, i) => make("th", { className: i ? "number" : "", scope: "col" }, text))));
+    $("grid").tBodies[0].replaceChildren(...lines);
     drawAround(0);
   }
 
@@ -281,7 +281,7 @@
     const parts = (row) => [...row.querySelectorAll("a, button, input")];
     const row = element?.closest("tr"), at = row ? parts(row).indexOf(element) : -1;
     return row && (() => {
-      const same = [...document.querySelectorAll("tr")].find((one) => one.dataset.id === row.dataset.id);
+      const same = [...$("grid").rows].find((one) => one.dataset.id === row.dataset.id);
       if (same) parts(same)[at]?.focus({ preventScroll: true });
     });
   }
@@ -323,7 +323,7 @@
   }
 
   function drawTicks() {
-    for (const row of document.querySelectorAll("tbody tr")) {
+    for (const row of $("grid").tBodies[0].rows) {
       const isOn = state.ticked.has(row.dataset.id);
       row.classList.toggle("on", isOn);
       row.querySelector("input").checked = isOn;
@@ -383,11 +383,13 @@
     return btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join("")).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
   }
 
+  const tickedRuns = (listed = new Set(table.train_ids)) => [...state.ticked].filter((id) => listed.has(id));
+
   function drawTicked() {
     drawOverlay();
-    const all = document.querySelector("thead input");
+    const all = $("grid").tHead.querySelector("input");
     if (all) all.checked = order.length > 0 && order.every((row) => state.ticked.has(table.train_ids[row]));
-    const ids = [...state.ticked].filter((id) => table.train_ids.includes(id)), drawn = JSON.stringify([language, ids, ids.map((id) => curves.get(id)?.has_landscape)]);
+    const ids = tickedRuns(), drawn = JSON.stringify([language, ids, ids.map((id) => curves.get(id)?.has_landscape)]);
     if ($("ticked").dataset.drawn === drawn) return; // a link in it keeps the focus
     $("ticked").dataset.drawn = drawn;
     const untick = make("button", { type: "button" }, t("untick"));
@@ -399,7 +401,7 @@
   }
 
   function drawOverlay() {
-    const ids = [...state.ticked].filter((id) => table.train_ids.includes(id));
+    const ids = tickedRuns();
     $("overlay").hidden = !ids.length;
     if (!ids.length || !$("overlay").open) return;
     const list = tags();
@@ -521,10 +523,12 @@
     document.querySelector("td.name > a")?.focus();
   });
   $("csv").addEventListener("click", () => {
-    const columns = shownColumns(), cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const columns = shownColumns();
+    const isFormula = (text) => /^[=+\-@＝＋－＠\t\r\n']/.test(text) && Number.isNaN(Number(text)) && /[^-+.\de ±…–]/.test(text); // to a spreadsheet
+    const cell = (text) => (/[",\r\n]/.test(text) || isFormula(text) ? `"${isFormula(text) ? "'" : ""}${text.replaceAll('"', '""')}"` : text);
     const texts = (name, row) => (name === "written" ? written(row) : String(value(row, name) ?? ""));
     const lines = [columns, ...order.map((row) => columns.map((name) => texts(name, row)))];
-    const groups = [...document.querySelectorAll("tr")].map((row) => [...row.cells].slice(1).map((one) => one.textContent));
+    const groups = [...$("grid").rows].map((row) => [...row.cells].slice(1).map((one) => one.textContent));
     const text = (state.group ? groups : lines).map((line) => line.map(cell).join(",")).join("\n");
     const link = make("a", { href: URL.createObjectURL(new Blob([`\ufeff${text}\n`], { type: "text/csv" })), download: "runs.csv" });
     link.click();
@@ -577,7 +581,7 @@
       $("chooser").open = false;
       $("chooser").firstElementChild.focus();
     }
-    if (event.target.matches("input[type=search], input[list], select")) return;
+    if (event.target.matches("input[type=search], input[list], input[type=range], select")) return;
     if (event.key === "/") {
       event.preventDefault();
       $("search").focus();
