@@ -128,8 +128,8 @@ def in_bytes(run: FollowedRun, kinds: Collection[str], progress: Progress) -> Pr
     """What takes numbers of written samples of these kinds and tells ``progress`` their share of the run's bytes."""
     tags = run.tags()
     scalars = (part for tag in tags["scalar"] if "scalar" in kinds for part in run.scalar_parts(tag))
-    others = (run.samples(kind, tag) for kind in kinds if kind != "scalar" for tag in tags[kind])
-    samples, size = sum(map(len, scalars)) + sum(map(len, others)), files_size(run.run_dir)
+    others = (run.rows(kind, tag)[1] for kind in kinds if kind != "scalar" for tag in tags[kind])
+    samples, size = sum(map(len, scalars)) + sum(map(len, others)) or 1, files_size(run.run_dir)
     done = 0
 
     def tell(count: int) -> None:

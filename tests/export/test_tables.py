@@ -122,10 +122,11 @@ def test_a_run_with_nothing_to_export_says_so(tmp_path: Path, capsys: pytest.Cap
     assert (answer.code, "contains nothing that csv files can hold" in answer.out) == (0, True)
 
 
+@pytest.mark.parametrize("has_loss", [True, False])
 def test_statistics_of_parameters_are_exported_with_their_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], has_loss: bool
 ) -> None:
-    write_parameter_run(tmp_path / "run", ("=first.weight", "first.bias", "last.weight"))
+    write_parameter_run(tmp_path / "run", ("=first.weight", "first.bias", "last.weight"), has_loss=has_loss)
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     for form in ("csv", "npy", "parquet"):

@@ -56,7 +56,9 @@ def histogram(*counts: int) -> Histogram:
     return Histogram(lefts, np.ones(len(counts)), np.array(counts), total, min=0.0, max=float(len(counts)), sum=1.5)
 
 
-def write_parameter_run(run: Path, names: tuple[str, ...] = ("first.weight", "first.bias", "last.weight")) -> None:
+def write_parameter_run(
+    run: Path, names: tuple[str, ...] = ("first.weight", "first.bias", "last.weight"), *, has_loss: bool = True
+) -> None:
     """Five tables: the gradient of the second parameter is zero at step 20, that of the last is NaN from step 30 on."""
     records = []
     for step in (1, 10, 20, 30, 40):
@@ -65,6 +67,7 @@ def write_parameter_run(run: Path, names: tuple[str, ...] = ("first.weight", "fi
         table[1, COLUMNS.index("gradient_rms")] *= step != 20
         table[-1, COLUMNS.index("gradient_non_finite")] = 2.0 * (step >= 30)
         table[:, COLUMNS.index("update_ratio")] = np.nan
-        records.append(values_at(step, {"loss/auto": 1 / step, STATISTICS_TAG: Tensor(to_stored(table))}))
+        loss = {"loss/auto": 1 / step} if has_loss else {}
+        records.append(values_at(step, {**loss, STATISTICS_TAG: Tensor(to_stored(table))}))
     write_summary(run, records)
     (run / ROW_NAMES_FILE).write_bytes(encode_row_names(names))
