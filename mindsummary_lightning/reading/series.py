@@ -80,9 +80,6 @@ class ScalarSeries:
     def __len__(self) -> int:
         return int(self.steps.size)
 
-    def __getitem__(self, some: slice) -> ScalarSeries:
-        return ScalarSeries(self.steps[some], self.wall_times[some], self.values[some])
-
     def __repr__(self) -> str:
         of = f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}" if len(self) else ""
         return f"{type(self).__name__}({len(self)} samples{of})"

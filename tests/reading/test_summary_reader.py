@@ -129,6 +129,8 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
     reader = SummaryReader(tmp_path)
 
     assert repr(reader.scalars("loss")) == "ScalarSeries(2 samples, steps 1 to 2, last 1)"
+    with pytest.raises(TypeError, match="'ScalarSeries' object is not iterable"):  # its columns are arrays
+        iter(reader.scalars("loss"))
     assert repr(next(reader.histograms("h")).value).startswith("Histogram(7 elements")
     assert repr(surface) == "LossLandscape(4 x 4 points, loss 1 to 1)"
     assert repr(reader.landscapes()) == "[RecordedLandscape('land', step 1, 4 x 4 points, loss 1 to 1)]"

@@ -136,15 +136,15 @@ def _scalar_samples(
         taken = []
         for owner, series in [*held.items()]:
             count = int(np.searchsorted(series.steps, bound, "right"))
-            taken.append((owner, count, series))
-            rest = series[count:] if count < len(series) else next(parts[owner], None)
+            columns = [getattr(series, name) for name in ScalarSeries.__slots__]
+            taken.append((np.full(count, owner), *(column[:count] for column in columns)))
+            is_left = count < len(series)
+            rest = ScalarSeries(*(column[count:] for column in columns)) if is_left else next(parts[owner], None)
             if rest is None:
                 del held[owner]
             else:
                 held[owner] = rest
-        columns = ([getattr(series, name)[:count] for _, count, series in taken] for name in ScalarSeries.__slots__)
-        steps, wall_times, values = map(np.concatenate, columns)
-        owners = np.repeat([owner for owner, _, _ in taken], [count for _, count, _ in taken])
+        owners, steps, wall_times, values = map(np.concatenate, zip(*taken, strict=True))
         order = np.lexsort((wall_times, steps))
         rows = zip(*(column[order].tolist() for column in (steps, wall_times, owners, values)), strict=True)
         for (step, wall_time), found in itertools.groupby(rows, key=operator.itemgetter(0, 1)):
