@@ -24,7 +24,6 @@ from mindsummary_lightning.fileformat.file_names import (
     read_order,
     timestamp_of,
 )
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -200,8 +199,7 @@ class RunTree:
 def find_run_directories(root: str) -> list[str]:
     """The directories with a summary or lineage file at or below a directory, in order of their paths.
 
-    A directory below ``root`` that cannot be listed is skipped with a warning. Links below ``root`` are not followed;
-    ``root`` itself, which someone named, counts though its files are links.
+    A directory below ``root`` that cannot be listed is skipped with a warning. Links below ``root`` are not followed.
 
     Raises:
         OSError: ``root`` cannot be listed.
@@ -209,10 +207,7 @@ def find_run_directories(root: str) -> list[str]:
     os.scandir(root).close()
     tree = RunTree(root)
     tree.scan()
-    runs = tree.event_directories()
-    if summary_files(root) or lineage_file_paths(root):
-        runs.add(root)
-    return sorted(runs, key=lambda path: path.split(os.sep))
+    return sorted(tree.event_directories(), key=lambda path: path.split(os.sep))
 
 
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
