@@ -19,6 +19,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from mindsummary_lightning.export.tensorboard import ImportedRun, import_tensorboard
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.reading.run_tree import RunTree
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
 from tests.cli.command import mindsummary
@@ -208,6 +209,16 @@ def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> Non
     assert custom.values == {**numbers, "nan": "nan", "flag": 1}
     assert type(custom.values["three"]) is int
     assert run.changed == {"hparams: not finite, so text": 1, "hparams: true is 1 and false 0": 1}
+
+
+def test_a_run_that_begins_with_its_settings_is_dated_by_them(tmp_path: Path) -> None:
+    values = [Summary.Value(tag="loss", simple_value=0.5)]
+    write_tb(tmp_path / "tb", event(0, settings_value({"lr": 0.1})), event(1, *values))
+    write_tb(tmp_path / "tb" / "settings_alone", event(0, settings_value({"lr": 0.1})), second=SECOND + 5)
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    created = {run.train_id: run.create_time_s for run in RunTree(str(tmp_path / "mi")).scan()}
+    assert created == {"./": SECOND, "./settings_alone": SECOND + 5}
 
 
 def test_a_scalar_that_float32_does_not_hold_is_counted(tmp_path: Path) -> None:

@@ -183,11 +183,12 @@ class _RunImport:
             return
         if event.WhichOneof("what") == "graph_def":
             self._run.skipped["graph"] += 1
-        wall_time = event.wall_time
-        if not math.isfinite(wall_time):
-            wall_time = self._wall_time
+        if math.isfinite(event.wall_time):
+            self._wall_time = event.wall_time
+        else:
             self._run.changed["wall time: not finite, so that of the value before"] += len(event.summary.value)
-        self._wall_time = wall_time
+        if not self._second and 0 <= self._wall_time < _MAX_SECOND:
+            self._second = int(self._wall_time)
         for message in event.summary.value:
             tag = message.tag or message.node_name
             # Only the first value of a tag need say whose it is.
@@ -197,11 +198,11 @@ class _RunImport:
                 if message.metadata.plugin_data.plugin_name == "hparams":  # its own: another value may have the tag
                     self._write_settings(message)
                 else:
-                    self._take(event.step, wall_time, tag, message, plugin, place)
+                    self._take(event.step, tag, message, plugin, place)
             except (ArithmeticError, ValueError, self._tb.DecodeError) as error:
                 self._skip(tag, f"{error}", place)
 
-    def _take(self, step: int, wall_time: float, tag: str, message: Any, plugin: str, place: str) -> None:
+    def _take(self, step: int, tag: str, message: Any, plugin: str, place: str) -> None:
         decoded = decode_value(self._tb, message, plugin)
         if not decoded.values:
             self._run.skipped[decoded.kind] += 1
@@ -214,10 +215,10 @@ class _RunImport:
         if self._pending and step != self._pending_step:
             self._write_pending(place)
         if not self._pending:
-            self._pending_step, self._pending_time = step, wall_time
+            self._pending_step, self._pending_time = step, self._wall_time
         if decoded.change:
             self._run.changed[decoded.change] += 1
-        if wall_time != self._pending_time:
+        if self._wall_time != self._pending_time:
             self._run.changed["wall time: that of the first of neighbouring values of a step"] += len(decoded.values)
         for index, value in enumerate(decoded.values):
             self._pending[decoded.kind, self._name(decoded.kind, tag, index)] = value
@@ -261,7 +262,6 @@ class _RunImport:
                 self._skip("", f"an event of {size} bytes; MindInsight takes at most {MAX_EVENT}", place)
                 continue
             if self._file is None:
-                self._second = int(self._pending_time) if 0 <= self._pending_time < _MAX_SECOND else 0
                 self._file = self._files.create()
                 self._file.append(frame(encode_event(Event(self._pending_time, 0, VERSION))))
             self._file.append(frame(payload))
@@ -269,7 +269,7 @@ class _RunImport:
     def _close(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._file = None
+            self._file, self._second = None, 0
             self._files.begin_anew()
 
     def _count(self) -> None:
