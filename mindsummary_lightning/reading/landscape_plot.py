@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def plot_landscapes(
         landscapes: tag -> landscape, as ``SummaryLandscape.generate`` returns them, or those that a ``SummaryReader``
             gives; at least one.
         path: file to write too; its extension gives the format (``.svg`` and ``.pdf`` for a paper, ``.png``).
-        ax: Matplotlib's axes to draw into, one for each landscape; ``None`` makes a figure.
+        ax: Matplotlib's axes to draw into, one for each landscape, as ``subplots`` gives them; ``None`` makes a figure.
         titles: one for each landscape; ``None``: the steps or epochs that it spans.
         size: width and height of the figure that is made, inches.
 
@@ -58,17 +58,14 @@ def plot_landscapes(
     if not drawn:
         raise ValueError("there is no landscape to draw")
     try:
-        from matplotlib.axes import Axes
         from matplotlib.figure import Figure
     except ImportError as error:
         raise missing_packages("a figure", "matplotlib") from error
     if ax is None:
-        figure: Any = Figure(figsize=size or (_INCHES * len(drawn) + 1, _INCHES), layout="constrained")
-        figure._repr_png_ = lambda: _png(figure)  # without pyplot, a notebook knows no other way to show it
-        row: Sequence[Axes] = list(figure.subplots(1, len(drawn), squeeze=False)[0])
-    else:
-        row = [ax] if isinstance(ax, Axes) else list(ax)
-        figure = row[0].figure
+        made: Any = Figure(figsize=size or (_INCHES * len(drawn) + 1, _INCHES), layout="constrained")
+        made._repr_png_ = lambda: _png(made)  # without pyplot, a notebook knows no other way to show it
+        ax = made.subplots(1, len(drawn))
+    row: list[Any] = np.ravel(np.asarray(ax, object)).tolist()
     for landscape in drawn:
         check_landscape_shapes(landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point)
     named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
@@ -76,9 +73,10 @@ def plot_landscapes(
         raise ValueError(f"{len(drawn)} landscapes need as many axes and titles, not {len(row)} and {len(named)}")
     for axes, title, landscape in zip(row, named, drawn, strict=True):
         _draw(axes, title, landscape)
+    figure: Figure = row[0].figure
     if path is not None:
         figure.savefig(os.fspath(path), dpi=_DOTS_PER_INCH)
-    return cast("Figure", figure)
+    return figure
 
 
 class Landscapes(dict[str, LossLandscape]):

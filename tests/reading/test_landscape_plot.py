@@ -47,10 +47,14 @@ def test_a_figure_has_the_size_and_titles_asked_for_and_is_returned(tmp_path: Pa
 @pytest.mark.slow
 def test_a_landscape_is_drawn_into_axes_that_are_given() -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    figure, axes = pyplot.subplots()
+    figure, axes = pyplot.subplots(2, 2)
     try:
-        assert plot_landscapes({"flat": FLAT}, ax=axes) is figure
-        assert axes.get_title() == "around the end of training"
+        assert plot_landscapes({"flat": FLAT}, ax=axes[0, 0]) is figure
+        assert axes[0, 0].get_title() == "around the end of training"
+        assert plot_landscapes([FLAT] * 4, ax=axes, titles="abcd") is figure
+        assert [each.get_title() for row in axes for each in row] == [*"abcd"]
+        with pytest.raises(ValueError, match="1 landscapes need as many axes and titles, not 0 and 1"):
+            plot_landscapes([FLAT], ax=[])
     finally:
         pyplot.close(figure)
 
