@@ -93,10 +93,10 @@ def _statistics(
         for index in range(size):
             counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(np.int64) << 7 * index
         is_left &= ~is_usual
+    parts, left = [*located.values()], np.flatnonzero(is_left)
     with OpenFiles() as files:
-        for row in np.flatnonzero(is_left).tolist():
-            place = int(np.searchsorted(ends, row, side="right"))
-            paths, owners, _ = [*located.values()][place]
+        for row, place in zip(left.tolist(), np.searchsorted(ends, left, side="right").tolist(), strict=True):
+            paths, owners, _ = parts[place]
             bounds = (int(rows[name][row]) for name in ("start", "end", "record"))
             value = cast("Histogram", files.value(Location(paths[owners[row - ends[place]]], *bounds)))
             numbers[:, row] = [np.nan if one is None else one for one in (value.min, value.max, value.sum)]
