@@ -96,7 +96,7 @@ class SummaryReader:
         return self.run_dir
 
     def __contains__(self, tag: object) -> bool:
-        return any(tag in tags for tags in self.tags().values())
+        return any(tag in tags for tags in self._refreshed().tags().values())
 
     # ---- values
 
@@ -106,7 +106,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        return self._refreshed().tags()
+        return {kind: [*tags] for kind, tags in self._refreshed().tags().items()}
 
     def scalars(self, tag: str) -> ScalarSeries:
         """All samples of a scalar.

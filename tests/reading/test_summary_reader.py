@@ -34,9 +34,12 @@ from tests.reading.runs import histogram, record, values_at, write_lineage, writ
 def test_tags_are_listed_by_kind(tmp_path: Path) -> None:
     write_summary(tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)}), values_at(2, {"acc": 0.5})])
 
-    tags = SummaryReader(tmp_path).tags()
+    reader = SummaryReader(tmp_path)
+    tags = reader.tags()
 
     assert tags == {"scalar": ["acc", "loss"], "image": [], "tensor": [], "histogram": ["h"], "loss_landscape": []}
+    tags["scalar"].remove("acc")  # which is the caller's
+    assert [*reader.all_scalars()] == ["acc", "loss"]
 
 
 def test_a_scalar_comes_as_arrays_ordered_by_step(tmp_path: Path) -> None:
