@@ -98,105 +98,127 @@ def parting(
     if not differing.size:
         return None, ""
     step = int(differing[0])
-    after = max((x for x in (*alignment.steps.tolist(), *alignment.loss_steps.tolist()) if x < step), default=None)
-    column, loss = alignment.at(step), alignment.loss_at(step, found.losses)
-    before = max(largest(tensors[:, alignment.steps < step]) or 0.0,
-                 largest(found.losses[alignment.loss_steps < step]) or 0.0)  # fmt: skip
-    now = max(loss or 0.0, 0.0 if column is None else float(tensors[:, column].max(initial=0.0)))
-    same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
-    is_forward = bool(far_losses[alignment.loss_steps == step].any())
-    is_forward |= loss is not None and after is not None and before == 0 < same_loss < loss
-    may_be_rounding = _may_be_rounding(alignment, found, tensors, counting, after, step, is_forward, before, now)
-    if may_be_rounding:
+    at = _Parting(sides, alignment, found, tensors, counting, step)
+    if at.may_be_rounding:
         if not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any():
             return None, ""
         if found.tolerance.name in TOLERANCES:
             return None, Phrase(
                 "Up to {:.1e} apart at step {} ({}); whether rounding or a difference led there is not to be seen. A "
                 "second run of a shows how far rounding leads: --same.",
-                now, step, found.tolerances,
+                at.distance, step, found.tolerances,
             )  # fmt: skip
-    parameters = [side.parameters for side in sides]
-    shares = update_shares(alignment, column)
-    first_shares = update_shares(alignment, 0) * np.diff(alignment.steps[:2])
-    began_equal = loss_ratio(alignment) or (first_shares.size and np.median(first_shares) < _OTHER_BEGINNING)
-    is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
-    # Nothing compared parted in the first step, and the second is of the same data: what is left was not compared.
-    may_be_alone = (parameters[0] != parameters[1] or parameters[0] is None) and _moves_alone(sides, alignment)
-    if may_be_alone and is_forward and after is not None and column == 1 and shares.size and not is_other:
+    if at.after is not None and at.is_of_tensors_alone():
         text = Phrase(
             "The runs differ from step {} on, first in the update of tensors that one run alone recorded: its loss and "
             "the compared tensors are the same, the losses of step {} are {:.1e} apart, and most updates of that step "
             "agree ({}).",
-            after, step, now, found.tolerances,
+            at.after, step, at.distance, found.tolerances,
         )  # fmt: skip
-        return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
-    is_all = not _has_unmatched(alignment) and {*parameters} <= {None, int(alignment.is_weight.sum())}
-    kind: DifferenceKind | None = None
-    if after is None and beginning.apart.size:
-        kind = "weights"
-    elif (
-        may_be_rounding  # or an update may have come before the loss
-        or (is_forward and (alignment.loss_tag != LOSS or any(side.may_update_before_its_loss for side in sides)))
-        or (after is None and (not began_equal if is_forward else np.isinf(shares).any()))
-    ):
-        kind = None
-    elif is_forward and after is None:
-        kind = "forward" if step <= 1 and is_all else None
-    elif is_forward and after == step - 1 and alignment.at(after) is not None:
+        return FirstDifference(at.after, "update", alignment.loss_at(at.after, found.losses), (), None), text
+    is_weights = at.after is None and bool(beginning.apart.size)
+    apart = beginning.apart.tolist() if is_weights else []
+    indices = [] if at.column is None else np.flatnonzero(far[:, at.column]).tolist()
+    indices.sort(key=lambda index: (index not in apart, -tensors[index, at.column]))
+    pairs = alignment.names.pairs
+    distances = tuple(TensorDistance(pairs[i].a, pairs[i].b, float(tensors[i, at.column])) for i in indices)
+    seen = [each for each in (at.after, *agreed) if each is not None and each < step]
+    kind = "weights" if is_weights else at.kind()
+    first = FirstDifference(step, kind, at.loss, distances, max(seen, default=None))
+    return first, Phrase("{} ({}).", _sentence(first, [pairs[i].a for i in apart], at.is_forward), found.tolerances)
+
+
+class _Parting:
+    """The first step at which runs are apart, and what the records prove of it.
+
+    Attributes:
+        after: the last step before it of which anything is known, or ``None``.
+        column: the place of its tensors, or ``None``.
+        loss: how far its losses are apart, or ``None``.
+        distance: how far losses and tensors are apart at most.
+        is_forward: whether its losses are.
+        may_be_rounding: whether it may be what an earlier difference, below the tolerance, has become.
+    """
+
+    def __init__(
+        self, sides: tuple[Side, Side], alignment: Alignment, found: Distances, tensors: Floats,
+        counting: NDArray[np.bool_], step: int,
+    ) -> None:  # fmt: skip
+        self._sides, self._alignment, self._found, self._tensors, self._step = sides, alignment, found, tensors, step
+        steps, losses = alignment.steps, alignment.loss_steps
+        self.after = after = max((x for x in (*steps.tolist(), *losses.tolist()) if x < step), default=None)
+        self.column, self.loss = alignment.at(step), alignment.loss_at(step, found.losses)
+        self._before = max(largest(x) or 0.0 for x in (tensors[:, steps < step], found.losses[losses < step]))
+        here = 0.0 if self.column is None else float(tensors[:, self.column].max(initial=0.0))
+        self.distance = max(self.loss or 0.0, here)
+        self._same_loss = _SAME_LOSS if after is None else 3 * max(self._before, _ROUNDING)
+        rises = self.loss is not None and after is not None and self._before == 0 < self._same_loss < self.loss
+        self.is_forward = rises or bool((found.losses > found.loss_limits)[losses == step].any())
+        self._parameters = [side.parameters for side in sides]
+        self._has_unmatched = any(not name.endswith(GRADIENT) for names in alignment.names[1:] for name in names)
+        self._shares = update_shares(alignment, self.column)  # how far its updates are apart
+        self.may_be_rounding = self._may_be_rounding(tensors[counting])
+
+    def kind(self) -> DifferenceKind | None:
+        """The class of the difference, if it is proven, for runs that began with equal weights."""
+        alignment, after, is_forward = self._alignment, self.after, self.is_forward
+        may_come_earlier = alignment.loss_tag != LOSS or any(side.may_update_before_its_loss for side in self._sides)
+        if self.may_be_rounding or (is_forward and may_come_earlier):
+            return None
+        if not is_forward:
+            is_new = after is None and bool(np.isinf(self._shares).any())
+            return "update" if not is_new and self.loss is not None and self.loss <= self._same_loss else None
+        is_all = not self._has_unmatched and {*self._parameters} <= {None, int(alignment.is_weight.sum())}
+        if after is None:
+            shares = update_shares(alignment, 0) * np.diff(alignment.steps[:2])
+            began_equal = loss_ratio(alignment) or (shares.size and np.median(shares) < _OTHER_BEGINNING)
+            return "forward" if began_equal and self._step <= 1 and is_all else None
+        if after != self._step - 1 or alignment.at(after) is None:
+            return None
         before_it = update_shares(alignment, alignment.at(after))
         is_equal = not (before_it.size and np.median(before_it) > _EQUAL_UPDATES)
-        kind = "forward" if is_equal and (is_all or is_other) else None
-    elif not is_forward and loss is not None and loss <= same_loss:
-        kind = "update"
-    apart = beginning.apart.tolist() if kind == "weights" else []
-    indices = [] if column is None else np.flatnonzero(far[:, column]).tolist()
-    indices.sort(key=lambda index: (index not in apart, -tensors[index, column]))
-    pairs = alignment.names.pairs
-    distances = tuple(TensorDistance(pairs[i].a, pairs[i].b, float(tensors[i, column])) for i in indices)
-    seen = [each for each in (after, *agreed) if each is not None and each < step]
-    first = FirstDifference(step, kind, loss, distances, max(seen, default=None))
-    return first, Phrase("{} ({}).", _sentence(first, [pairs[i].a for i in apart], is_forward), found.tolerances)
+        return "forward" if is_equal and (is_all or self._is_of_another_batch) else None
 
+    @property
+    def _is_of_another_batch(self) -> bool:
+        return bool(self._shares.size and np.median(self._shares) >= _OTHER_BATCH)
 
-def _moves_alone(sides: tuple[Side, Side], alignment: Alignment) -> bool:
-    """Whether the second step moves tensors that one run alone recorded."""
-    names = zip(sides, alignment.names[1:], strict=True)
-    tensors = [side.tensors[name] for side, alone in names for name in alone if not name.endswith(GRADIENT)]
-    return any((column[:1] != column[1:2]).any() for x in tensors for column in (x.minimum, x.maximum, x.mean))
+    def is_of_tensors_alone(self) -> bool:
+        """Whether nothing compared parted in the first step, though the second, of the same data, moves other tensors.
 
+        What is left was not compared.
+        """
+        may_be = self._parameters[0] != self._parameters[1] or self._parameters[0] is None
+        is_second = self.is_forward and self.column == 1 and self._shares.size and not self._is_of_another_batch
+        names = zip(self._sides, self._alignment.names[1:], strict=True)
+        tensors = [side.tensors[name] for side, alone in names for name in alone if not name.endswith(GRADIENT)]
+        columns = [column for x in tensors for column in (x.minimum, x.maximum, x.mean)]
+        return bool(may_be and is_second and any((column[:1] != column[1:2]).any() for column in columns))
 
-def _has_unmatched(alignment: Alignment) -> bool:
-    """Whether one run alone recorded a tensor that is not a gradient."""
-    return any(not name.endswith(GRADIENT) for names in alignment.names[1:] for name in names)
-
-
-def _may_be_rounding(
-    alignment: Alignment, found: Distances, distances: Floats, counting: NDArray[np.bool_], after: int | None,
-    step: int, is_forward: bool, before: float, now: float,
-) -> bool:  # fmt: skip
-    """Whether a difference may be what an earlier one, below the tolerance, has become by rounding's growth."""
-    column, tensors = alignment.at(step), distances[counting]
-    shares = update_shares(alignment, column)
-    is_coarse = found.tolerance.name in ("bfloat16", "float16")  # whose rounding makes most updates differ
-    if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
-        return False
-    middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
-    if column is not None and not is_forward and middle[column] > 0 and not _has_unmatched(alignment):
-        apart = np.flatnonzero((distances > found.tensor_limits)[:, column])
-        if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
-            return True  # their gradient may be nothing but rounding, as in attention and before a normalization
-    if after is None:  # nearly all tensors are a little apart after the first step
-        return not is_forward and column is not None and bool(_CLEAN < np.quantile(tensors[:, column], _FEW) < _LEAP)
-    gap = 0 if column is not None else min(step - after - 1, _LATER)  # steps of which nothing is known
-    before = max(before, _ROUNDING) if gap else before  # which a loss shows later than weights do
-    if before == 0 or now > max(_FASTEST * before, min(_LEAP, _FASTEST * before * _SLOW**gap)):
-        return False
-    begin = middle.size if column is None else column + is_forward
-    jump = now / before
-    if column and not is_forward:
-        jump = min(jump, middle[column] / max(middle[column - 1], 1e-12))
-    return jump <= _SLOW or begin + _LATER >= middle.size or bool(middle[begin + _LATER] >= _GROWS_ON * middle[begin])
+    def _may_be_rounding(self, tensors: Floats) -> bool:
+        alignment, found, column, before = self._alignment, self._found, self.column, self._before
+        shares, is_forward = self._shares, self.is_forward
+        is_coarse = found.tolerance.name in ("bfloat16", "float16")  # whose rounding makes most updates differ
+        if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
+            return False
+        middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
+        if column is not None and not is_forward and middle[column] > 0 and not self._has_unmatched:
+            apart = np.flatnonzero((self._tensors > found.tensor_limits)[:, column])
+            if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
+                return True  # their gradient may be nothing but rounding, as in attention and before a normalization
+        if self.after is None:  # nearly all tensors are a little apart after the first step
+            few = 0.0 if is_forward or column is None else float(np.quantile(tensors[:, column], _FEW))
+            return _CLEAN < few < _LEAP
+        gap = 0 if column is not None else min(self._step - self.after - 1, _LATER)  # steps of which nothing is known
+        before = max(before, _ROUNDING) if gap else before  # which a loss shows later than weights do
+        if before == 0 or self.distance > max(_FASTEST * before, min(_LEAP, _FASTEST * before * _SLOW**gap)):
+            return False
+        begin = middle.size if column is None else column + is_forward
+        jump = self.distance / before
+        if column and not is_forward:
+            jump = min(jump, middle[column] / max(middle[column - 1], 1e-12))
+        is_at_end = jump <= _SLOW or begin + _LATER >= middle.size
+        return is_at_end or bool(middle[begin + _LATER] >= _GROWS_ON * middle[begin])
 
 
 def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) -> Phrase:

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -87,47 +87,29 @@ def compare_runs(
     beginning = beginning_of(alignment)
     chain, late, carried = compare_chains(sides[0].modules, sides[1].modules, limits, names or {}, tables)
     mode = "exact" if chain else _mode(alignment, found, beginning) or ("exact" if late else None)
-    compared, shown, apart, walking = alignment, found, None, {}
-    first: FirstDifference | None = None
-    verdict: Verdict = "different" if mode else "not_comparable"
-    sentence = "" if mode == "exact" else _without_steps(alignment, found, beginning)
     whole = whole_distances(*sides)
-    agreed = chain.steps[: -1 if chain.part else None] if chain else []
-    counting = _followed(found, alignment, agreed) if chain and chain.calls.pairs and same is None else found
     if mode == "exact":
-        apart = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
-        if apart is not None:
-            compared = replace(alignment, loss_steps=alignment.loss_steps[:0], losses=alignment.losses[:, :0])
-            counting, shown = (x._replace(losses=x.losses[:0], loss_limits=x.losses[:0]) for x in (counting, found))
-        is_walking, until = wandering_tensors(compared, counting)
-        far = np.where(compared.steps < until, counting.tensors, np.nan)
-        walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
-        first, sentence = parting(sides, compared, counting, beginning, is_walking, agreed)
-        # The weights with which the first step of a chain begins show that nothing has parted before it.
-        if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
-            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain, chain.part, limits)
+        answer = _followed(sides, alignment, found, beginning, chain, trusts_chain=same is None)
+        first, sentence = answer.first, answer.sentence
         if not sentence:
             first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
         seen = {pair.a for pair in alignment.names.pairs if late and alignment.steps.max(initial=0) >= late.step}
         if not sentence and late and not {pair.a.name for pair in late.tensors} <= seen:
             sentence = Phrase(_LATE, late.step)
-        verdict = "different" if first else "undecided" if sentence else "same"
-    paired = {pair.a: pair.b for pair in alignment.names.pairs} | {**carried}
-    rows = [step.rows for step in (chain.calls.a, chain.calls.b)] if chain else [[], []]
-    held = [[row.name for row in each if (row.link, row.kind) == ("weights", "parameter")] for each in rows]
-    stated = [side.table if all(x.table for x in sides) else None for side in sides]
-    each = zip("ab", alignment.names[1:], held, stated, ({*paired}, {*paired.values()}), strict=True)
-    unmatched = {
-        run: tuple(x for x in dict.fromkeys((*names, *own, *magnitudes(table, {*names, *own, *done}))) if x not in done)
-        for run, names, own, table, done in each
-    }
+        verdict: Verdict = "different" if first else "undecided" if sentence else "same"
+    else:
+        first, sentence = None, _without_steps(alignment, found, beginning)
+        verdict, answer = "different" if mode else "not_comparable", _Answer(None, sentence, alignment, found, None, {})
+    unmatched = _unmatched(sides, alignment, chain, carried)
     alone = {run: Alone(x.steps_without(y), len(unmatched[run])) for run, x, y in (("a", *sides), ("b", *sides[::-1]))}
     common = {*alignment.steps.tolist(), *(chain.steps if chain else ())}
     common |= {*alignment.loss_steps.tolist()} if alignment.loss_tag == LOSS else set()
     steps = max(len(common), alignment.loss_steps.size)  # a logged loss may be counted from zero
+    compared, shown, walking = answer.alignment, answer.distances, answer.walking
     if verdict == "same":
         sentence = _no_difference(compared, shown, walking, alone, steps)
-    hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides, alignment)]
+    remarks = remarks_of(sides, bool(alignment.names.pairs), answer.shares, walking, shift)
+    facts = hints_of(sides, compared, first.step) if first else ()
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,
@@ -146,7 +128,7 @@ def compare_runs(
         settings=setting_differences(*sides),
         scalars=largest_scalar_differences(*sides),
         whole_tensors=largest_first({one: max(far.values()) for (one, _), far in whole.items()}),
-        hints=(*hints, *(hints_of(sides, compared, first.step) if first else ())),
+        hints=(*remarks, *first_failures(sides, alignment), *facts),
         trend=_trend(sides, alignment) if mode == "trend" else {},
         chain=chain,
         alignment=alignment,
@@ -155,7 +137,65 @@ def compare_runs(
     )
 
 
-def _followed(found: Distances, alignment: Alignment, agreed: list[int]) -> Distances:
+class _Answer(NamedTuple):
+    """What losses, tensors and chains say together, and of which numbers.
+
+    Attributes:
+        first: where the runs part, or ``None``.
+        sentence: about it; ``""`` if nothing parts.
+        alignment: what was compared.
+        distances: of it.
+        shares: a step whose losses are of shares of a batch, and how far losses and updates are apart, or ``None``.
+        walking: how far tensors that walk by themselves are apart, by name.
+    """
+
+    first: FirstDifference | None
+    sentence: str
+    alignment: Alignment
+    distances: Distances
+    shares: tuple[int, float, float] | None
+    walking: dict[str, float]
+
+
+def _followed(
+    sides: tuple[Side, Side], alignment: Alignment, found: Distances, beginning: Beginning, chain: Chain | None,
+    trusts_chain: bool,
+) -> _Answer:  # fmt: skip
+    """Follow two runs step by step."""
+    agreed = chain.steps[: -1 if chain.part else None] if chain else []
+    counting = _without_agreed(found, alignment, agreed) if chain and chain.calls.pairs and trusts_chain else found
+    compared, shown = alignment, found
+    shares = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
+    if shares is not None:
+        compared = replace(alignment, loss_steps=alignment.loss_steps[:0], losses=alignment.losses[:, :0])
+        counting, shown = (x._replace(losses=x.losses[:0], loss_limits=x.losses[:0]) for x in (counting, found))
+    is_walking, until = wandering_tensors(compared, counting)
+    far = np.where(compared.steps < until, counting.tensors, np.nan)
+    walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
+    first, sentence = parting(sides, compared, counting, beginning, is_walking, agreed)
+    # The weights with which the first step of a chain begins show that nothing has parted before it.
+    if chain and chain.part and not (first and chain.steps[0] <= first.step < chain.part.step):
+        first = _of_chain(chain, chain.part, alignment, found)
+        sentence = chain_sentence(chain, chain.part, found.tolerance)
+    return _Answer(first, sentence, compared, shown, shares, walking)
+
+
+def _unmatched(
+    sides: tuple[Side, Side], alignment: Alignment, chain: Chain | None, carried: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Tensors of histograms, chains and statistics that one run alone has."""
+    paired = {pair.a: pair.b for pair in alignment.names.pairs} | {**carried}
+    rows = [step.rows for step in (chain.calls.a, chain.calls.b)] if chain else [[], []]
+    held = [[row.name for row in each if (row.link, row.kind) == ("weights", "parameter")] for each in rows]
+    stated = [side.table if all(x.table for x in sides) else None for side in sides]
+    each = zip("ab", alignment.names[1:], held, stated, ({*paired}, {*paired.values()}), strict=True)
+    return {
+        run: tuple(x for x in dict.fromkeys((*names, *own, *magnitudes(table, {*names, *own, *done}))) if x not in done)
+        for run, names, own, table, done in each
+    }
+
+
+def _without_agreed(found: Distances, alignment: Alignment, agreed: list[int]) -> Distances:
     """Distances that do not count at the steps of which the chains agree."""
     near = np.minimum(found.losses, found.loss_limits), np.minimum(found.tensors, found.tensor_limits)
     losses = np.where(np.isin(alignment.loss_steps, agreed), near[0], found.losses)
