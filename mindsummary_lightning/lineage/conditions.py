@@ -169,18 +169,16 @@ def _is_metric(name: str) -> bool:
 def _expected(field: str, value: Any, base_dir: str) -> Any:
     if field != "summary_dir":
         return value
-    if isinstance(value, str):
-        return _relative(value, base_dir)
-    return [_relative(element, base_dir) if isinstance(element, str) else element for element in value]
+    return _relative(value, base_dir) if isinstance(value, str) else [_relative(each, base_dir) for each in value]
 
 
-def _relative(path: str, base_dir: str) -> str:
-    if not os.path.isabs(path):
+def _relative(path: Any, base_dir: str) -> Any:
+    if not isinstance(path, str) or not os.path.isabs(path):
         return path
-    parent, name = os.path.split(os.path.normpath(path))
-    if os.path.realpath(path) == base_dir:
-        return "./"
-    return f"./{name}" if os.path.realpath(parent) == base_dir else path
+    base, (parent, name) = os.path.realpath(base_dir), os.path.split(os.path.normpath(path))
+    place = os.path.join(os.path.realpath(parent), name)  # no link below the base is followed
+    below = "" if os.path.realpath(path) == base else os.path.relpath(place, base).replace(os.sep, "/")
+    return path if below.partition("/")[0] == os.pardir else f"./{below}"
 
 
 def _ordering(condition: Mapping[str, Any]) -> Ordering | None:

@@ -115,14 +115,15 @@ class TestTheOlderSpelling:
 
     def test_of_a_summary_dir_is_an_absolute_path(self, tmp_path: Any) -> None:
         base = str(tmp_path.resolve())
-        condition = {"summary_dir": {"in": [f"{base}/run1", base, "./run2", "/elsewhere/run1"], "eq": f"{base}/run1/"}}
+        (tmp_path / "link").symlink_to(base)
+        runs = [f"{base}/run1", base, "./run2", "/elsewhere/run1", f"{base}/a/..b"]
+        condition = {"summary_dir": {"in": runs, "eq": f"{base}/run1/"}}
 
-        tests = parse_condition(condition, base).tests
-
-        assert tests == (
-            ("summary_dir", "in", ["./run1", "./", "./run2", "/elsewhere/run1"]),
-            ("summary_dir", "eq", "./run1"),
-        )
+        for spelling in (base, f"{base}/link"):
+            assert parse_condition(condition, spelling).tests == (
+                ("summary_dir", "in", ["./run1", "./", "./run2", "/elsewhere/run1", "./a/..b"]),
+                ("summary_dir", "eq", "./run1"),
+            )
 
     def test_a_relative_summary_dir_has_nothing_to_do_with_the_working_directory(
         self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
