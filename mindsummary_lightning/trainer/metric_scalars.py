@@ -59,19 +59,19 @@ def without_added_epoch(metrics: Any, logger: Any) -> Any:
     there as a float. Calls from elsewhere are the user's: only theirs is the word on what they log.
     """
     is_added = type(metrics) is dict and next(reversed(metrics), None) == "epoch" and type(metrics["epoch"]) is int
-    if not is_added or not _is_called_by_lightning(logger):
+    if not is_added or not _is_called_by_trainer(logger):
         return metrics
     return {name: value for name, value in metrics.items() if name != "epoch"}
 
 
-def _is_called_by_lightning(logger: Any) -> bool:
-    """Whether the call of a logger's method comes from Lightning, not counting methods of a user's subclass."""
+def _is_called_by_trainer(logger: Any) -> bool:
+    """Whether the call of a logger's method comes from a Trainer, not counting methods of a user's subclass."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if package in ("lightning", "pytorch_lightning"):
+        module = str(frame.f_globals.get("__name__"))
+        if module.startswith(("lightning.pytorch.", "pytorch_lightning.")):  # and not Fabric, which adds none
             return True
-        if package != "lightning_utilities" and frame.f_locals.get("self") is not logger:
+        if not module.startswith("lightning_utilities.") and frame.f_locals.get("self") is not logger:
             return False
         frame = frame.f_back
     return False

@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import lightning
 import pytest
 import torch
 from lightning.pytorch.cli import LightningCLI
@@ -57,10 +58,12 @@ def test_the_epoch_that_lightning_adds_is_no_scalar_and_one_that_a_user_logs_is(
     trainer(logger=own, max_epochs=1, limit_train_batches=3).fit(Counts(), loader())
     by_hand = MindInsightLogger(tmp_path, "by_hand")
     by_hand.log_metrics({"loss": 0.5, "epoch": 3}, step=7)
+    fabric = lightning.fabric.Fabric(accelerator="cpu", devices=1, loggers=MindInsightLogger(tmp_path, name="fabric"))
+    fabric.log_dict({"loss": 0.5, "epoch": 3}, step=7)
 
     assert "epoch" not in SummaryReader(logger.log_dir).tags()["scalar"]
     assert points(own.log_dir, "epoch") == [(2, 0.0)]
-    assert points(by_hand.log_dir, "epoch") == [(7, 3.0)]
+    assert points(by_hand.log_dir, "epoch") == points(fabric.logger.log_dir, "epoch") == [(7, 3.0)]
 
 
 def test_a_logger_that_was_used_can_be_pickled_and_logs_on(tmp_path: Path) -> None:
