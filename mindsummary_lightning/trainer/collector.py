@@ -206,9 +206,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
                     self._graph.forget()
                     custom = {**hyper_config(), **self._custom}
-                    has_training = self._specified.collect_train_lineage
-                    self._record = record
-                    self._lineage = LineageRecorder(record, custom, records_training=has_training)
+                    training = self._specified.collect_train_lineage
+                    self._record, self._lineage = record, LineageRecorder(record, custom, records_training=training)
                     self._guard.raise_exception = record.policy.raise_exception
                 if self._lineage is not None:
                     self._lineage.call_begins()
@@ -290,6 +289,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
         if self._loss_name is not None:
             read_loss = partial(self._logged_loss, weakref.ref(trainer))
+            if trainer.is_last_batch:  # a mean, or a validation's, may take its place
+                read_loss = partial(mean_loss, read_loss())
         steps.end_batch(read_loss, has_stepped, batch)
         self._chain.end_batch()
         if self._lineage is not None and self._lineage.is_first_batch:
@@ -381,12 +382,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _end(self, status: str, trainer: Any, pl_module: Any) -> None:
         if self._steps is not None:
             self._landscape.end(self._steps.step, trainer.current_epoch, pl_module)
+            self._steps.release()
         self._guard.log_total()
         self._graph.end()
         self._names.release()
         self._chain.end()
-        if self._steps is not None:
-            self._steps.release()
         if self._lineage is not None:
             self._lineage.end()
             if self._own_run is not None:

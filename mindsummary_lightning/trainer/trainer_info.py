@@ -19,7 +19,7 @@ from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.dataset.loader_sizes import LoaderSizes
 from mindsummary_lightning.dataset.pipeline import dataset_path
-from mindsummary_lightning.trainer.trainer_state import optimizer_names, real_optimizers, training_loader
+from mindsummary_lightning.trainer.trainer_state import real_optimizers, training_loader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
@@ -42,7 +42,7 @@ def train_lineage(
     loader = _known(lambda: training_loader(trainer))
     path = checkpoint_path(trainer)
     return TrainInfo(
-        optimizer=_known(lambda: ", ".join(optimizer_names(trainer))) or None,
+        optimizer=_known(lambda: ", ".join(type(one).__name__ for one in real_optimizers(trainer.optimizers))) or None,
         learning_rate=learning_rate,
         loss_function=loss_function,
         epoch=_int32(_known(lambda: planned_epochs(trainer)) if epochs is None else epochs),

@@ -72,11 +72,6 @@ def epochs_done(trainer: Any) -> int:
     return int(trainer.current_epoch)
 
 
-def optimizer_names(trainer: Any) -> list[str]:
-    """Classes of the optimizers."""
-    return [type(optimizer).__name__ for optimizer in real_optimizers(trainer.optimizers)]
-
-
 def real_optimizers(optimizers: Iterable[Any]) -> list[Any]:
     """The optimizers without Lightning's `_MockOptimizer` (2.4 to 2.6.6), which stands for none."""
     return [optimizer for optimizer in optimizers if type(optimizer).__name__ != "_MockOptimizer"]

@@ -180,6 +180,22 @@ def test_the_loss_can_be_a_logged_metric(tmp_path: Path) -> None:
     assert SummaryReader(tmp_path).lineage().train.loss == 15.0
 
 
+def test_the_logged_loss_of_the_last_step_is_neither_the_epochs_mean_nor_the_validations(tmp_path: Path) -> None:
+    class Stops(Net):
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            self.log("loss", 10.0 + batch_idx, on_step=True, on_epoch=True)
+            return super().training_step(batch, batch_idx)
+
+        def validation_step(self, batch: list[Tensor], batch_idx: int) -> None:
+            self.log("loss", 99.0)
+            self.trainer.should_stop = True
+
+    collector = SummaryCollector(tmp_path, collect_freq=4, loss="loss")
+    trainer(logger=False, callbacks=[collector], max_epochs=9, limit_train_batches=3).fit(Stops(), loader(), loader(2))
+
+    assert points(tmp_path, "loss/auto") == [(1, 10.0), (3, 12.0)]
+
+
 def test_a_loss_that_is_not_logged_is_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     _fit(tmp_path, collect_freq=1, loss="typo")
 
