@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
@@ -281,8 +282,8 @@ class RunVersion:
 
 
 def _shortest(path: str) -> str:
-    """The path from here, if it is below."""
-    relative = os.path.relpath(path)
+    """The path from here, if it is below; there may be no way from here, or no here any more."""
+    relative = value_or_default(path, os.path.relpath, path)
     return path if relative.startswith(os.pardir) else relative
 
 

@@ -274,3 +274,14 @@ def test_custom_lineage_of_a_collector_wins_over_hyper_parameters_of_a_logger_in
     trainer(logger=logger, callbacks=[collector], limit_train_batches=2).fit(Saving(3), loader())
 
     assert SummaryReader(tmp_path / "run").lineage().custom.values["width"] == "wide"
+
+
+def test_a_working_directory_that_is_gone_costs_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    logger = MindInsightLogger(tmp_path / "runs", version=0)
+    running = trainer(logger=logger, callbacks=[SummaryCollector()], max_epochs=1, limit_train_batches=2)
+    (tmp_path / "here").rmdir()
+
+    running.fit(Net(), loader())
+    assert steps(logger.log_dir, "loss/auto") == [1, 2]
