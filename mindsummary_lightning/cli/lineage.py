@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, cut, say, short_number, table_lines
@@ -46,7 +47,7 @@ ARGUMENTS = (
         "operators are = != < <= > >=; may be given several times",
     ),
     argument("--sort", metavar="FIELD", help="sort by this field, smallest first; no value is smallest"),
-    flag("--descending", "sort largest first"),
+    flag("--descending", "with --sort: largest first"),
     argument("--limit", type=_positive, metavar="N", help="show the first N runs"),
     flag("--json", "print JSON: the answer of filter_summary_lineage and run_info"),
 )
@@ -72,9 +73,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     condition = _condition(arguments, directory, known)
     fields = [field for field, _, _ in condition.tests] + ([condition.ordering.field] if condition.ordering else [])
     result = search_lineage(runs, condition)
-    found = result["object"][: arguments.limit]
-    info = run_info(runs) if arguments.json else {}
-    answer = {**result, "object": [{**run, "run_info": info.get(run["summary_dir"])} for run in found]}
+    info = run_info(runs)
+    found = [{**run, "run_info": info[run["summary_dir"]]} for run in result["object"][: arguments.limit]]
     if not found and not arguments.json:
         lack = "meets the conditions" if condition.tests else "has lineage that can be read"
         none = f"no run with lineage in {arguments.directory} or below it"
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     unknown = [field for field in dict.fromkeys(fields) if "/" in field and field not in known and runs]
     problems = [f"no run has {field}{closest(field, known)}" for field in unknown]
     is_damaged = any(CACHE.has_damage(run.path) for run in runs)
-    return Answer(answer, _table(flat_records(found), fields) if found else (), int(is_damaged), problems)
+    return Answer({**result, "object": found}, _table(found, fields) if found else (), int(is_damaged), problems)
 
 
 def _condition(arguments: argparse.Namespace, directory: str, known: Collection[str]) -> SearchCondition:
@@ -99,6 +99,8 @@ def _condition(arguments: argparse.Namespace, directory: str, known: Collection[
             raise UsageError(f"--where {text!r}: another --where compares {asked} in the same way; give one of them")
         tests.append(test)
     place, asked = "the field of --sort", arguments.sort and _field(arguments.sort, known)
+    if arguments.descending and not asked:
+        raise UsageError("--descending is the direction of --sort: give both")
     ordering = ordering_by(asked, place, is_descending=arguments.descending) if asked else None
     return SearchCondition(tuple(tests), ordering)
 
@@ -106,6 +108,7 @@ def _condition(arguments: argparse.Namespace, directory: str, known: Collection[
 def _field(asked: str, known: Collection[str]) -> str:
     """The field of a name, or of the last part of one that the runs have."""
     ending = [field for field in known if field.endswith(f"/{asked}")]
+    ending = [field for field in ending if field.partition("/")[2] == asked] or ending
     hint = f"; which of {listed(sorted(ending), 5)}?" if ending else closest(asked, known)
     try:
         return known_field(asked, "--where or --sort", hint=hint)
@@ -136,7 +139,11 @@ def _value(field: str, text: str) -> Cell:
     return text
 
 
-def _table(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> Iterator[str]:
+def _table(runs: Sequence[Mapping[str, Any]], asked: Sequence[str]) -> Iterator[str]:
+    records = flat_records(runs)
+    without_column = flat_records({"model_lineage": {"user_defined": run["run_info"]}} for run in runs)
+    for record, info in zip(records, without_column, strict=True):
+        record.update((name, info[name]) for name in asked if name in info and record.get(name) is None)
     names = [name for name in _by_interest(records, asked) if any(record[name] is not None for record in records)]
     rows = [names, *([_cell(record[name]) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if not any(isinstance(each[name], str) for each in records)]

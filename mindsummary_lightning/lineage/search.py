@@ -175,8 +175,9 @@ def recorded_fields(directories: Iterable[RunDirectory]) -> set[str]:
     names: set[str] = set()
     for run in _runs(directories, {}):
         names.update(name for name, value in run.lineage.fields.items() if value is not None)
-        for section in _CUSTOMIZED:
-            names.update(_names(f"{section}/", run.lineage.sections[section]))
+        for section in (*_CUSTOMIZED, "run_info"):
+            prefix = "metric/" if section == "metric" else "user_defined/"
+            names.update(_names(prefix, run.lineage.sections[section]))
     return names
 
 
@@ -187,9 +188,9 @@ def _names(prefix: str, values: Mapping[str, JsonValue]) -> Iterator[str]:
             yield from _names(f"{prefix}{name}/", value)
 
 
-def _nested(values: JsonValue, path: str) -> JsonValue:
-    """What nested data have at a path, which is the name of their column in every table of ours."""
-    for name in path.split("/"):
+def _found(values: JsonValue, path: str) -> JsonValue:
+    """What custom data have by a name, or nested at a path, which is their column's name in every table of ours."""
+    for name in [path] if isinstance(values, dict) and path in values else path.split("/"):
         values = values.get(name) if isinstance(values, dict) else None
     return values
 
@@ -206,10 +207,8 @@ class _Run(NamedTuple):
         section, slash, name = field.partition("/")
         if slash:
             sections = self.lineage.sections
-            value = sections[section].get(name)
-            if value is None:
-                value = _nested(sections[section], name)
-            return sections["run_info"].get(name) if value is None and section == "user_defined" else value
+            value = _found(sections[section], name)
+            return _found(sections["run_info"], name) if value is None and section == "user_defined" else value
         if field == "summary_dir":
             return self.summary_dir
         if field == "dataset_mark":

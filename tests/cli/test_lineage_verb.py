@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import on_a_terminal
 from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import write_summary
@@ -66,6 +66,11 @@ def test_filters_sorts_and_limits(
     assert names(capsys.readouterr().out) == runs
 
 
+def test_a_direction_without_a_field_to_sort_by_is_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(base), "--descending") == 2
+    assert "--sort" in capsys.readouterr().err
+
+
 def test_nested_data_are_found_by_the_name_of_their_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, momentum in (("fast", 0.9), ("slow", 0.5)):
         nested = UserDefinedInfo({"optim": {"momentum": momentum}})
@@ -77,6 +82,29 @@ def test_nested_data_are_found_by_the_name_of_their_column(tmp_path: Path, capsy
     assert names(output.out) == ["./fast"]
     assert output.err == ""
     assert "user_defined/optim/momentum" in output.out.splitlines()[0]
+
+
+def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, rate in (("fast", 0.2), ("slow", 0.1)):
+        info = RunInfo({"precision": "32-true", "optimizer_groups": {"0": {"lr": rate, "nesterov": 0}}})
+        write_run(tmp_path / name, TrainInfo(), UserDefinedInfo({"lr": 0.5}), info)
+
+    assert run(str(tmp_path), "--where", "precision=32-true", "--where", "nesterov=0", "--where", "lr=0.5") == 0
+    by_its_setting = capsys.readouterr()
+    assert run(str(tmp_path), "--sort", "user_defined/optimizer_groups/0/lr", "--descending") == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    assert sorted(names(by_its_setting.out)) == ["./fast", "./slow"]
+    assert by_its_setting.err == ""
+    asked = ["user_defined/lr", "user_defined/precision", "user_defined/optimizer_groups/0/nesterov"]
+    assert sorted(by_its_setting.out.split()[1:4]) == sorted(asked)
+    assert [line.split()[:2] for line in lines] == [
+        ["summary_dir", "user_defined/optimizer_groups/0/lr"],
+        ["./fast", "0.2"],
+        ["./slow", "0.1"],
+    ]
 
 
 def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
