@@ -72,6 +72,19 @@ def test_tensorboard_reads_what_was_exported(tmp_path: Path) -> None:
     assert found.Tensors("logits")[0].step == 60
 
 
+def test_a_run_that_grows_meanwhile_is_exported_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_summary(tmp_path / "run", [values_at(1, {"loss": 0.5})])
+
+    def host() -> str:  # which is asked for in between
+        with path.open("ab") as file:
+            file.write(values_at(2, {"loss": 0.25, "accuracy": 1.0}))
+        return "host"
+
+    monkeypatch.setattr("socket.gethostname", host)
+
+    assert _exported(tmp_path / "run", tmp_path / "tb").Tags()["scalars"] == ["loss"]
+
+
 def test_a_run_of_mindspore_is_exported(tmp_path: Path) -> None:
     write_mindspore_run(tmp_path / "run")
 

@@ -53,10 +53,10 @@ def export_tensorboard(
     refuse_remote("out_dir", out_dir)
     tb = messages()
     reader = SummaryReader(run_dir)
-    run = table_of(reader)
+    lineage, graph = reader.lineage(), reader.graph()
+    run = table_of(reader)  # not read on from here: it may be growing
     tags = run.tags()
     names = _one_kind_per_name(tags)
-    lineage = reader.lineage()
     exported = ExportedFiles()
     written, changed = exported.written, exported.changed
     told, first, last = in_bytes(run, _KINDS, progress), _first_second(run), {}
@@ -70,7 +70,7 @@ def export_tensorboard(
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
 
         write(first, file_version="brain.Event:2")
-        graph, (settings, results, texts) = reader.graph(), session_start(tb, lineage, last)
+        settings, results, texts = session_start(tb, lineage, last)
         if texts:
             changed["hparams: not finite, so text"] = texts
         if graph is not None:
