@@ -97,10 +97,10 @@ def whole_number(text: str, name: str) -> int:
 
 def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice:
     """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for."""
-    offset = _number_or(request, "offset", 0)
+    offset = whole_number(request.query.get("offset", ["0"])[0], "offset")
     if offset < 0:
         raise ApiError(WRONG_VALUE, "Invalid parameter value. 'offset' should be greater than or equal to 0.")
-    limit = _number_or(request, "limit", default_limit)
+    limit = whole_number(request.query.get("limit", [str(default_limit)])[0], "limit")
     if not 1 <= limit <= max_limit:
         raise ApiError(WRONG_VALUE, f"Invalid parameter value. 'limit' should in [1, {max_limit}].")
     return slice(offset * limit, (offset + 1) * limit)
@@ -175,8 +175,3 @@ def split_tag(plugin_tag: str) -> tuple[str, str]:
     """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph."""
     tag, slash, kind = plugin_tag.rpartition("/")
     return (tag, kind) if slash and kind in _KINDS else (plugin_tag, "")
-
-
-def _number_or(request: ApiRequest, name: str, default: int) -> int:
-    text = request.first(name)
-    return default if text is None else whole_number(text, name)

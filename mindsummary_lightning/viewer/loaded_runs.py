@@ -107,7 +107,10 @@ class LoadedRuns:
         started = self.clock()
         listing = self._tree.scan()
         if listing is not self._listing:
+            before = self._by_name.keys()
             self._listing, self._by_name = listing, {run.train_id: run for run in listing}
+            for train_id in before - self._by_name.keys():
+                self._forget_all(train_id)
         ended = self.clock()
         self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
 
@@ -129,16 +132,12 @@ class LoadedRuns:
         if listed is None:
             return None
         with self._loading:
-            run = self._runs.get(train_id)
-            if run is None:
-                run = self._runs[train_id] = FollowedRun(listed.path)
+            run = self._runs.setdefault(train_id, FollowedRun(listed.path))
             self._runs.move_to_end(train_id)
         try:
             run.refresh()
         except OSError:  # it vanished since it was listed
-            with self._loading:
-                self._forget(train_id)
-            self._summaries.forget(train_id)
+            self._forget_all(train_id)
             return None
         state = (run.state, run.is_complete)
         self._summaries.of(train_id, lambda: RunSummary(plugin_tags(run), run.is_complete), state)
@@ -154,6 +153,11 @@ class LoadedRuns:
     def _forget(self, train_id: str) -> None:
         self._runs.pop(train_id, None)
         self._nbytes -= self._sizes.pop(train_id, 0)
+
+    def _forget_all(self, train_id: str) -> None:
+        with self._loading:
+            self._forget(train_id)
+        self._summaries.forget(train_id)
 
     def is_loaded(self, train_id: str) -> bool:
         """Whether the samples of a run are in memory, so that :meth:`run` only reads on."""

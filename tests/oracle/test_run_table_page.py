@@ -385,6 +385,9 @@ def test_runs_are_grouped_by_a_setting(browser: Browser, serve: Serve, tmp_path:
     _open(browser, f"{serve(tmp_path)}#group=network&col=metric/acc")
 
     assert _run(browser, _CELLS) == [["A", "2", "0.6 ± 0.14", "0.5 … 0.7"], ["B", "1", "0.9 ± –", "0.9 … 0.9"]]
+    _run(browser, "location.hash = '#q='")  # as if an address that was sent is opened in the same tab
+    browser.wait("document.querySelectorAll('tbody tr').length === 3")
+    assert _run(browser, "return document.getElementById('group').value") == ""
 
 
 def test_a_nested_setting_that_repeats_another_is_not_shown_twice(

@@ -52,12 +52,14 @@ def test_a_new_run_appears_and_a_deleted_one_vanishes_within_a_second(tmp_path: 
     write_summary(tmp_path / "a", [])
     runs, clock = loaded(tmp_path)
     assert [run.train_id for run in runs.listing()] == ["./a"]
+    assert runs.run("./a") is not None
 
     write_summary(tmp_path / "b", [])
     shutil.rmtree(tmp_path / "a")
     clock.now += 1.0
 
     assert [run.train_id for run in runs.listing()] == ["./b"]
+    assert (runs.is_loaded("./a"), runs.summary("./a")) == (False, None)  # nor does it keep memory
 
 
 def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) -> None:

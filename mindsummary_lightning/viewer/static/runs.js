@@ -602,6 +602,7 @@
     readAddress();
     showState();
     update();
+    drawChooser();
   });
 
   language = (localStorage.getItem("milang") ?? navigator.language).startsWith("zh") ? 1 : 0;
