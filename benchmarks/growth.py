@@ -229,6 +229,17 @@ def compared_calls(run: Path, calls: int) -> None:
     assert compare_runs(run / "a", run / "a").is_same
 
 
+def compared_names(run: Path, weights: int) -> None:
+    """Weights of one size under other names: their numbers tell them."""
+    from mindsummary_lightning.comparison.name_blocks import TensorName
+    from mindsummary_lightning.comparison.names import match_names
+
+    numbers = np.random.default_rng(0).normal((-4.0, 4.0, 0.0), (0.3, 0.3, 0.01), (weights, 3)).tolist()
+    ours = [TensorName(f"experts.{index}.weight", 4096, tuple(row)) for index, row in enumerate(numbers)]
+    theirs = [TensorName(f"moe.e{index}.kernel", 4096, tuple(row)) for index, row in enumerate(numbers)]
+    assert len(match_names(ours, theirs).pairs) == weights
+
+
 CASES: dict[str, tuple[Work, tuple[int, int, int]]] = {
     "scalars": (scalars, (50_000, 100_000, 200_000)),
     "sets_of_metrics": (sets_of_metrics, (2_500, 5_000, 10_000)),
@@ -244,6 +255,7 @@ CASES: dict[str, tuple[Work, tuple[int, int, int]]] = {
     "verified_scalars": (verified_scalars, (250_000, 500_000, 1_000_000)),
     "looks": (looks, (1_000, 2_000, 4_000)),
     "compared_calls": (compared_calls, (1_000, 2_000, 4_000)),
+    "compared_names": (compared_names, (4_000, 8_000, 16_000)),
 }
 PREPARED: dict[str, Work] = {  # not measured
     "looks": many_runs,  # to make a directory costs the system what it likes

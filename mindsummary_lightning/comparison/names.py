@@ -242,11 +242,18 @@ def is_drawn(tensor: TensorName) -> bool:
 
 def _nearest(ones: Floats, others: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Of each row of one the nearest of the others, its distance and the next one's; infinite where there is none."""
+    order = np.argsort(others[:, 2])
+    means = np.concatenate([[-np.inf], others[order, 2], [np.inf]])
     places, distances = np.zeros(len(ones), np.int64), np.full((2, len(ones)), np.inf)
-    for at, one in enumerate(ones):
-        far = np.abs(others - one).max(axis=1)
-        places[at] = far.argmin()
-        distances[: far.size, at] = np.partition(far, 1)[:2] if far.size > 1 else far
+    for at, begin in enumerate(np.searchsorted(means[1:-1], ones[:, 2]).tolist()):
+        left, right, width = begin, begin, _LARGE
+        # None outside is nearer than its mean.
+        while min(ones[at, 2] - means[left], means[right + 1] - ones[at, 2]) < distances[1, at]:
+            left, right, width = max(0, begin - width), min(len(others), begin + width), 2 * width
+            near = np.sort(order[left:right])
+            far = np.abs(others[near] - ones[at]).max(axis=1)
+            places[at] = near[far.argmin()]
+            distances[: far.size, at] = np.partition(far, 1)[:2] if far.size > 1 else far
     return places, *distances
 
 
