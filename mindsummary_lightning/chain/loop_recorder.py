@@ -24,8 +24,6 @@ from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values.step_chain import ChainRow
 
-_LOSS_TAG = "loss/auto"
-
 
 class StepRecorder:
     """Records batch, weights, outputs of modules, loss, gradients and update of steps of a loop without Lightning.
@@ -105,14 +103,15 @@ class StepRecorder:
                 calls.enter_context(ModuleCalls.told_to(chain))
                 group = 0
                 for each in optimizers:
-                    hooks.callback(each.register_step_pre_hook(_taker(chain, group)).remove)
+                    hooks.callback(each.register_step_pre_hook(_taker(chain, group, with_closure=False)).remove)
+                    hooks.callback(each.register_step_post_hook(_taker(chain, group, with_closure=True)).remove)
                     group += len(each.param_groups)
 
                 def loss_is(loss: Any) -> None:
                     calls.close()
                     chain.add_loss(loss)
                     if (mean := mean_loss(loss)) is not None:
-                        values.add_scalar(_LOSS_TAG, mean)
+                        values.add_scalar("loss/auto", mean)
 
                 yield loss_is
             chain.move_into(values)
@@ -128,8 +127,10 @@ class StepRecorder:
         self._record.write_values(self._count, pairs)
 
 
-def _taker(chain: ChainCollector, group: int) -> Callable[..., None]:
+def _taker(chain: ChainCollector, group: int, with_closure: bool) -> Callable[..., None]:
     def take(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if any(map(callable, (*args[1:], *kwargs.values()))) != with_closure:  # which computes gradients in the step
+            return
         # A fused optimizer divides by the scale of a GradScaler in its step; others have it done before.
         scale: torch.Tensor | None = getattr(optimizer, "grad_scale", None)
         chain.add_gradients(optimizer, group, scale)

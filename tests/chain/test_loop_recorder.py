@@ -68,6 +68,28 @@ def test_without_its_loss_a_step_has_the_other_rows(tmp_path: Path) -> None:
     assert {row.link for row in table.rows} == {"weights", "data", "forward", "gradients", "settings", "update"}
 
 
+def test_gradients_that_a_closure_computes_in_the_step_are_those_of_that_step(tmp_path: Path) -> None:
+    net, recorder = nn.Linear(4, 3), StepRecorder(tmp_path)
+    optimizer, norms = torch.optim.SGD(net.parameters(), 0.1), []
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = cross_entropy(net(X[0]), Y)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        with recorder.step(net, optimizer, X[0]) as loss_is:
+            loss_is(optimizer.step(closure))
+        norms.append(float(net.weight.grad.norm()))
+
+    table = SummaryReader(tmp_path).module_statistics()
+    assert table is not None
+    (place,) = [at for at, row in enumerate(table.rows) if (row.link, row.name) == ("gradients", "weight")]
+    rms = table.values[:, place, table.columns.index("rms")]
+    assert (rms * 12**0.5).tolist() == pytest.approx(norms)
+
+
 def test_a_step_that_raises_is_not_recorded_and_leaves_nothing_in_place(tmp_path: Path) -> None:
     net, recorder = nn.Linear(4, 3), StepRecorder(tmp_path)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
