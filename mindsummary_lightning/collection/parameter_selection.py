@@ -86,7 +86,7 @@ class ParameterNames:
                 if id(parameter) in held and id(parameter) not in named:
                     each = named[id(parameter)] = _named(f"{path}.{key}".lstrip("."), parameter, key, part)
                     self._places.append((part._parameters, key, parameter))
-                    if key.endswith(_PRUNED):
+                    if each.mask is not None:
                         self._places.append((part._buffers, _mask_key(key), each.mask))
         return [named[part] for part in held if part in named]
 

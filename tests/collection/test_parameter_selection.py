@@ -86,6 +86,17 @@ def test_an_expression_is_matched_from_the_start_of_the_name() -> None:
     assert len(select_parameters(named, ".*weight")) == 3
 
 
+def test_parameters_are_looked_up_once_as_long_as_they_are_the_same() -> None:
+    net, names = _net(), ParameterNames()
+    optimizer = torch.optim.SGD(nn.utils.spectral_norm(net[0]).parameters(), lr=0.1)  # of ``weight_orig``, unpruned
+    optimizer.add_param_group({"params": net[1].parameters()})
+    prune.l1_unstructured(net[1], "weight", amount=6)
+
+    assert names.of(net, [optimizer]) is (first := names.of(net, [optimizer]))
+    prune.l1_unstructured(net[1], "weight", amount=1)
+    assert names.of(net, [optimizer]) is not first
+
+
 def test_a_pruned_weight_has_the_name_and_the_value_that_the_module_computes_with() -> None:
     net = _net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
