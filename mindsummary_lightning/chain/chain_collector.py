@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.module_calls import ModuleCalls, Watcher
 from mindsummary_lightning.graph.module_names import ModuleNames, Place, module_class_name, unwrapped
+from mindsummary_lightning.graph.observation import named_tensors
 from mindsummary_lightning.values import SummaryValue, Tensor
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, Link
 
@@ -209,14 +210,9 @@ def _at(row: ChainRow, port: str, path: str) -> ChainRow:
     return ChainRow(row.link, row.name, row.kind, row.call, port, path, line=row.line)
 
 
-def _tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(value: Any) -> Iterable[tuple[str, torch.Tensor]]:
     """Every tensor in a batch, input or output of any structure, with its dotted path; ``""`` if it is one itself."""
-    if isinstance(value, torch.Tensor):
-        yield "", value
-        return
-    for key, part in leaves(value, batch_items):
-        if isinstance(part, torch.Tensor):
-            yield re.sub("/_[^/]*", "", key).replace("/", "."), part
+    return [("", value)] if isinstance(value, torch.Tensor) else named_tensors(value)
 
 
 def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:

@@ -53,7 +53,7 @@ class Observation:
         self._computed: MutableMapping[torch.Tensor, str | None] = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[tuple[int, str], str] = {}  # by id of the module and dotted name
-        for name, tensor in _named_tensors(inputs):
+        for name, tensor in named_tensors(inputs):
             if tensor not in self._computed:
                 self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
 
@@ -112,16 +112,16 @@ class Observation:
 
         If ``owner`` is a module, its parameters and buffers are used.
         """
-        used = [tensor for _, tensor in _named_tensors({"used": arguments})]
+        used = [tensor for _, tensor in named_tensors({"used": arguments})]
         used += [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
-        if results := [tensor for _, tensor in _named_tensors({"output": output})]:
+        if results := [tensor for _, tensor in named_tensors({"output": output})]:
             ref = self._add(name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output)
             for tensor in results:
                 self._remember(tensor, ref)
 
     def finish(self, output: Any) -> Graph:
         """The graph of everything up to ``output``, which the observed call returned; raises if nothing was seen."""
-        for _, tensor in _named_tensors({"output": output}):
+        for _, tensor in named_tensors({"output": output}):
             if ref := self._ref(tensor):
                 self._builder.output(ref, tensor_type(tensor))
         return self._builder.build(self._name)
@@ -203,7 +203,7 @@ def _tensors_in(value: Any) -> list[torch.Tensor]:
     return [tensor for part in parts for tensor in _tensors_in(part)]
 
 
-def _named_tensors(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+def named_tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Every tensor in batches or results of any structure with its dotted name, such as ``batch.0.edge_index``.
 
     Underscored attributes add nothing to the name: a PyTorch Geometric batch keeps ``x`` in ``_store._mapping``.

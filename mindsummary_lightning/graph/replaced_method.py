@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
 
 # Any, in this module: arguments and results of the user's methods.
+
+
+class _Replacement(functools.partial[Any]):
+    """Of a copy of its object, and of a pickled one, the original method is in the place."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __reduce__(self) -> Any:
+        return copy.copy, self.args
 
 
 class ReplacedMethod:
@@ -17,25 +27,23 @@ class ReplacedMethod:
         self._name = name
         self._around = around
         self._own: dict[str, Any] = {}  # what the instance itself has in that place
-        self._armed: Callable[..., Any] | None = None
+        self._armed: _Replacement | None = None
 
     def arm(self) -> None:
         """Put it in place; one that is there already stays."""
         if self._armed is not None:
             return
-        original = getattr(self._owner, self._name)
-
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if self._armed is not call:  # someone has kept it
-                return original(*args, **kwargs)
-            return self._around(original, args, kwargs)
-
-        # Lightning reads the signature of training_step one wrapper deep.
-        call.__wrapped__ = getattr(original, "__wrapped__", original)
-        attributes = vars(self._owner)
+        original, attributes = getattr(self._owner, self._name), vars(self._owner)
         self._own = {self._name: original} if self._name in attributes else {}
-        self._armed = attributes[self._name] = call
+        self._armed = attributes[self._name] = _Replacement(self._call, original)
+        functools.update_wrapper(self._armed, original)
+        # Lightning reads the signature of training_step one wrapper deep.
+        self._armed.__wrapped__ = getattr(original, "__wrapped__", original)
+
+    def _call(self, original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if self._armed is None or self._armed.args[0] is not original:  # someone has kept it
+            return original(*args, **kwargs)
+        return self._around(original, args, kwargs)
 
     def disarm(self) -> None:
         """Give the object its own method back, unless someone has replaced it since."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,23 @@ def test_a_loop_by_hand_is_the_same_to_the_bit(name: str, tmp_path: Path, caplog
     rows, values = table_of(tmp_path).chain(2)
     assert {"data", "weights", "forward", "loss", "update"} <= {row.link for row in rows}
     assert values[:, 0].tolist() == [*range(len(rows))]
+
+
+class Saves(Net):
+    """Is pickled and copied in the middle of a step."""
+
+    def on_before_backward(self, loss: torch.Tensor) -> None:
+        self.__dict__["saved"] = [pickle.loads(pickle.dumps(self)), copy.deepcopy(self)]
+
+
+def test_a_module_that_is_pickled_or_copied_in_a_step_has_its_own_methods_in_the_copy(tmp_path: Path) -> None:
+    net = Saves()
+    collector = SummaryCollector(tmp_path, collect_output_statistics=True)
+    trainer(logger=False, callbacks=[collector], max_epochs=1, limit_train_batches=1).fit(net, loader())
+
+    for saved in net.saved:
+        assert saved.training_step.__self__ is saved.configure_gradient_clipping.__self__ is saved
+    assert {row.link for row in table_of(tmp_path).rows} >= {"data", "forward", "loss", "gradients"}
 
 
 class ByHand(Net):

@@ -319,7 +319,7 @@ def fails(*_: Any, **__: Any) -> Any:
 
 PLACES = [
     (step_observer, "Observation"),
-    (observation, "_named_tensors"),
+    (observation, "named_tensors"),
     (observation.Observation, "add_operation"),
     (observation.Observation, "enter_module"),
     (observation.Observation, "leave_module"),
