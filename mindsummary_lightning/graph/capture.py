@@ -101,16 +101,16 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _preserved_state(network: nn.Module) -> Iterator[None]:
-    buffers = [(part._buffers, *item) for part in network.modules() for item in part._buffers.items()]
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the legacy state is the global one
     devices = {weight.device for weight in network.parameters() if weight.device.type not in ("cpu", "meta")}
-    try:
-        with torch.random.fork_rng(devices, device_type=max((device.type for device in devices), default="cuda")):
-            for held, name, buffer in buffers:
-                held[name] = None if buffer is None else buffer.detach().clone()
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002 - as above
-        for held, name, buffer in buffers:
-            held[name] = buffer
+    kind = max((device.type for device in devices), default="cuda")
+    with contextlib.ExitStack() as restored, torch.random.fork_rng(devices, device_type=kind):
+        restored.callback(random.setstate, random.getstate())
+        restored.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002 - the legacy state is the global one
+        for part in network.modules():
+            for generator in vars(part).values():
+                if isinstance(generator, torch.Generator):
+                    restored.callback(generator.set_state, generator.get_state())
+            for name, buffer in [*part._buffers.items()]:
+                restored.callback(part._buffers.__setitem__, name, buffer)
+                part._buffers[name] = None if buffer is None else buffer.detach().clone()
+        yield

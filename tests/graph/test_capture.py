@@ -448,18 +448,20 @@ def test_a_failed_pass_leaves_the_same_state_and_its_own_words() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.norm = nn.BatchNorm1d(4)
+            self.noise = torch.Generator()
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.norm(x + torch.rand(4))
+            self.norm(x + torch.rand(4) + torch.rand(4, generator=self.noise))
             raise RuntimeError("at the\nvery end")
 
     model = Failing()
-    before = state(model)
+    before, noise = state(model), model.noise.get_state()
 
     with pytest.raises(GraphCaptureError, match=r"^Failing: RuntimeError: at the very end$"):
         capture_example(model, torch.ones(3, 4))
 
     assert state(model) == before
+    assert torch.equal(model.noise.get_state(), noise)
     assert nn.Module.__call__.__name__ == "_wrapped_call_impl"
 
 
