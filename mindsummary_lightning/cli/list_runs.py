@@ -19,11 +19,7 @@ from mindsummary_lightning.reading.tag_survey import TagSurvey
 
 ARGUMENTS = (
     DIRECTORIES,
-    flag(
-        "--exact",
-        "read everything; otherwise, of much data, only the beginning and end of each file, and a number of tags that "
-        "may be larger is marked, like 100+",
-    ),
+    flag("--exact", "read everything; otherwise, of much data, only both ends of each file, and 100+ may be more"),
     FOLLOW,
     json_of("the runs"),
 )

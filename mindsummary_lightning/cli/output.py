@@ -66,7 +66,8 @@ def _drawn(line: str) -> str:
 
 def say(line: str, file: TextIO | None = None) -> None:
     """Print one line with control characters escaped, line breaks too; ``None`` is standard output."""
-    print(_drawn(line), file=file)
+    with contextlib.suppress(BrokenPipeError) if file else contextlib.nullcontext():  # of errors nobody reads
+        print(_drawn(line), file=file)
 
 
 def say_json(value: Any) -> None:
@@ -87,10 +88,8 @@ def escaped_log() -> Iterator[None]:
 
     handler = Escaping(logging.WARNING)
     logger = logging.getLogger("mindsummary_lightning")
-    if logger.hasHandlers():  # a program that calls main() has its own
-        yield
-        return
-    logger.addHandler(handler)
+    if not logger.hasHandlers():  # a program that calls main() has its own
+        logger.addHandler(handler)
     try:
         yield
     finally:

@@ -27,9 +27,7 @@ ARGUMENTS = (
     argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)"),
     flag("--no-browser", "do not open a browser"),
     flag("--no-token", "answer everyone who reaches the port"),
-    argument(
-        "--memory", type=int, default=480, metavar="MB", help="memory for runs that are kept loaded (%(default)s)"
-    ),
+    argument("--memory", type=int, default=480, metavar="MB", help="memory for runs kept loaded (%(default)s)"),
     argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
 )
 _FEW_RUNS = 20  # lineage of more is read ahead

@@ -112,6 +112,16 @@ def test_the_exit_code_is_right_when_the_reader_has_had_enough(tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_wrong_use_gives_2_though_nobody_reads_why(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", _RUN_MAIN, "compare", str(tmp_path), str(tmp_path)]
+
+    assert subprocess.run(command, check=False, stdout=writer, stderr=writer).returncode == 2
+    os.close(writer)
+
+
+@pytest.mark.slow
 def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
     code = "import sys; from mindsummary_lightning.cli import main; main(['--help']); "
     code += "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', 'lightning')))"
