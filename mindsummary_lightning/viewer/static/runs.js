@@ -7,7 +7,7 @@
   const SETTINGS = 8; // columns of settings that are shown at first
   const HIDDEN = /path$|^dataset_mark$|^status$|_version$/; // of these none at first
   const TEXTS = {
-    "language": ["中文", "English"], "title": ["Runs: {0}", "训练列表：{0}"],
+    "language": ["中文", "English"], "title": ["Runs: {0}", "训练表：{0}"],
     "run": ["run", "训练"], "written": ["last written", "最近写入"], "status": ["status", "状态"],
     "steps": ["steps", "步数"], "curve": ["loss curve", "损失曲线"], "front": ["MindInsight's list", "训练列表（MindInsight）"],
     "lineage": ["model lineage", "模型溯源"], "columns": ["columns", "选择列"], "size": ["rows", "每页行数"], "csv": ["CSV", "CSV"],
