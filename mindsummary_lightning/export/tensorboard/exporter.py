@@ -134,7 +134,7 @@ def _scalar_samples(
     while held:
         bound = min(int(series.steps[-1]) for series in held.values())  # up to which the next samples of all are here
         taken = []
-        for owner, series in [*held.items()]:
+        for owner, series in [item for item in held.items() if item[1].steps[0] <= bound]:
             count = int(np.searchsorted(series.steps, bound, "right"))
             columns = [getattr(series, name) for name in ScalarSeries.__slots__]
             taken.append((np.full(count, owner), *(column[:count] for column in columns)))
