@@ -108,7 +108,7 @@ def _condition(arguments: argparse.Namespace, directory: str, known: Collection[
 def _field(asked: str, known: Collection[str]) -> str:
     """The field of a name, or of the last part of one that the runs have."""
     ending = [field for field in known if field.endswith(f"/{asked}")]
-    ending = [field for field in ending if field.partition("/")[2] == asked] or ending
+    ending = [field for field in ending if "/optimizer_groups/" not in field] or ending  # which are not a user's
     hint = f"; which of {listed(sorted(ending), 5)}?" if ending else closest(asked, known)
     try:
         return known_field(asked, "--where or --sort", hint=hint)

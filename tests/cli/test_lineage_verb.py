@@ -89,7 +89,7 @@ def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
 ) -> None:
     for name, rate in (("fast", 0.2), ("slow", 0.1)):
         info = RunInfo({"precision": "32-true", "optimizer_groups": {"0": {"lr": rate, "nesterov": 0}}})
-        write_run(tmp_path / name, TrainInfo(), UserDefinedInfo({"lr": 0.5}), info)
+        write_run(tmp_path / name, TrainInfo(), UserDefinedInfo({"optim": {"lr": 0.5}}), info)
 
     assert run(str(tmp_path), "--where", "precision=32-true", "--where", "nesterov=0", "--where", "lr=0.5") == 0
     by_its_setting = capsys.readouterr()
@@ -98,7 +98,7 @@ def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
 
     assert sorted(names(by_its_setting.out)) == ["./fast", "./slow"]
     assert by_its_setting.err == ""
-    asked = ["user_defined/lr", "user_defined/precision", "user_defined/optimizer_groups/0/nesterov"]
+    asked = ["user_defined/optim/lr", "user_defined/precision", "user_defined/optimizer_groups/0/nesterov"]
     assert sorted(by_its_setting.out.split()[1:4]) == sorted(asked)
     assert [line.split()[:2] for line in lines] == [
         ["summary_dir", "user_defined/optimizer_groups/0/lr"],

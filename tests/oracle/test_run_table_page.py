@@ -395,7 +395,8 @@ def test_a_nested_setting_that_repeats_another_is_not_shown_twice(
 ) -> None:
     for rate in (0.1, 0.2):
         groups = {"0": {"lr": rate, "momentum": 1 - rate}}
-        values = [TrainInfo(learning_rate=rate), UserDefinedInfo({"seed": rate, "optimizer_groups": groups})]
+        settings = UserDefinedInfo({"seed": rate, "optim": {"momentum": rate}, "optimizer_groups": groups})
+        values = [TrainInfo(learning_rate=rate), settings]
         write_summary(tmp_path / str(rate), [values_at(1, {"loss": 1.0})])
         write_lineage(tmp_path / str(rate), values)
 
@@ -403,6 +404,8 @@ def test_a_nested_setting_that_repeats_another_is_not_shown_twice(
 
     heads = _run(browser, "return [...document.querySelectorAll('th button')].map(one => one.textContent)")
     assert heads[5:] == ["learning_rate", "seed", "optimizer_groups/0/momentum"]
+    _run(browser, _SEARCH, "momentum=0.1")  # the user's, not that of the group
+    assert _run(browser, _NAMES) == ["./0.1"]
 
 
 def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, tmp_path: Path) -> None:

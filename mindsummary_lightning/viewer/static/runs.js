@@ -177,7 +177,8 @@
     if (known(field)) return field;
     const old = field.replace(/^metric_/, "metric/").replace(/^user_defined\/(?=status$)/, ""); // as `lineage --where` takes it
     if (known(old)) return old;
-    const ending = names().filter((name) => name.endsWith(`/${field}`));
+    const all = names().filter((name) => name.endsWith(`/${field}`)), own = all.filter((name) => !name.includes("/optimizer_groups/"));
+    const ending = own.length ? own : all;
     return names().find((name) => bare(name) === field || label(name) === field) ?? (ending.length === 1 ? ending[0] : field);
   }
 
