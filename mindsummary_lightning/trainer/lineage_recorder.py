@@ -67,6 +67,8 @@ class LineageRecorder:
         self.records_training = records_training
         self.read_loss: Callable[[], Any] = lambda: None
         self._has_begun = self._has_saved_checkpoint = False
+        self._checkpoints: Any = None  # the Trainer's first checkpoint callback
+        self._best_path = ""  # as it was written last
         self._custom = dict(custom or {})
         self._timer = timer
         self.first_rates: list[float] = []
@@ -99,7 +101,8 @@ class LineageRecorder:
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
-        self._has_begun = True
+        self._has_begun, self._checkpoints = True, trainer.checkpoint_callback
+        self._best_path = getattr(self._checkpoints, "best_model_path", "")
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
         self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
 
@@ -145,12 +148,13 @@ class LineageRecorder:
 
     def write_saved_checkpoint(self, trainer: Any, module: Any) -> None:
         """Write the lineage if a checkpoint was saved since it was written."""
-        if self._has_saved_checkpoint:
+        # Of weights that are saved alone no callback is told.
+        if self._has_saved_checkpoint or getattr(self._checkpoints, "best_model_path", "") != self._best_path:
             self.progress(trainer, module)
 
     def progress(self, trainer: Any, module: Any) -> None:
         """Write the lineage as far as the training is, and the evaluation that waits; nothing before it began."""
-        self._has_saved_checkpoint = False
+        self._has_saved_checkpoint, self._best_path = False, getattr(self._checkpoints, "best_model_path", "")
         if self.records_training and self._has_begun:
             loss = self.read_loss()
             self.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))

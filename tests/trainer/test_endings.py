@@ -206,6 +206,24 @@ def test_a_checkpoint_saved_when_the_training_is_over_is_in_the_lineage(tmp_path
     assert train.model_size == Path(saving.best_model_path).stat().st_size
 
 
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+@pytest.mark.parametrize("save_weights_only", [True, False])
+def test_a_checkpoint_is_in_the_lineage_at_the_next_batch(
+    tmp_path: Path, callback: Any, save_weights_only: bool
+) -> None:
+    seen: list[str | None] = []
+
+    class Look(L.Callback):
+        def on_train_batch_start(self, *_: Any) -> None:
+            seen.append(json.loads(SummaryReader(tmp_path / "run").lineage().train.model_path)["ckpt"])
+
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2, save_weights_only=save_weights_only)
+    callbacks = [callback(tmp_path / "run"), Look(), saving]
+    trainer(callbacks=callbacks, logger=False, enable_checkpointing=True, max_epochs=1).fit(Net(), loader(4))
+
+    assert seen == [None, None, *[str(tmp_path / "saved" / "step=2.ckpt")] * 2]
+
+
 @pytest.mark.parametrize("owner", ["logger", "collector", "pair"])
 def test_a_run_says_where_it_goes_when_it_begins_and_where_it_is_when_it_ends(
     tmp_path: Path, owner: str, caplog: pytest.LogCaptureFixture
