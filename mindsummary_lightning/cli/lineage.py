@@ -131,7 +131,7 @@ def _value(field: str, text: str) -> Cell:
         return text[1:-1]
     if field in TEXT_FIELDS:
         return text
-    for kind in (int, float):
+    for kind in (int, float) if "_" not in text else ():  # 2024_06 is a number in Python alone
         with contextlib.suppress(ValueError):
             return kind(text)
     if field in INTEGER_FIELDS or field in NUMBER_FIELDS or field.startswith("metric"):

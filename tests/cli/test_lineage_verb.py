@@ -107,11 +107,12 @@ def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
     ]
 
 
-def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(tmp_path / "text", TrainInfo(), UserDefinedInfo({"id": "5"}))
+@pytest.mark.parametrize("id_", ['"5"', "2024_06"], ids=["quoted", "what_is_a_number_in_python_alone"])
+def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str], id_: str) -> None:
+    write_run(tmp_path / "text", TrainInfo(), UserDefinedInfo({"id": id_.strip('"')}))
     write_run(tmp_path / "number", TrainInfo(), UserDefinedInfo({"id": 5}))
 
-    run(str(tmp_path), "--where", 'user_defined/id="5"')
+    run(str(tmp_path), "--where", f"user_defined/id={id_}")
 
     assert names(capsys.readouterr().out) == ["./text"]
 
