@@ -17,7 +17,7 @@ from mindsummary_lightning.comparison.chain_parts import Chain
 from mindsummary_lightning.comparison.chain_words import around, both, link_rows, module_text, row_text
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.name_blocks import GRADIENT
-from mindsummary_lightning.comparison.result import Comparison
+from mindsummary_lightning.comparison.result import TRENDS, Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
@@ -94,7 +94,7 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     if (first := comparison.first_difference) and (comparison.chain is None or comparison.chain.part is None):
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield _table(say("At step {}", first.step), (say("distance"), "a", "b"), tensors)
-    known = ((name[:-2].replace("_", " "), name[-1], x) for name, x in comparison.trend.items() if x is not None)
+    known = ((TRENDS[name[:-2]], name[-1], x) for name, x in comparison.trend.items() if x is not None)
     yield _table(say("Trends"), ("", ""), [(f"{say(name)} {run}", f"{value:.4g}") for name, run, value in known])
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
         rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]

@@ -18,6 +18,7 @@ from mindsummary_lightning.values.text import counted, finite_or_named, listed, 
 Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
 SETTINGS = "settings that differ"
+TRENDS = {"final_loss": "mean of the last tenth of the losses", "seconds_per_step": "seconds per step"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,6 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield f"  and {len(first.tensors) - LISTED} more"
     if comparison.chain is not None:
         yield from lines(comparison.chain, comparison.tolerance.row)
-    trend = ((name.replace("_", " "), value) for name, value in comparison.trend.items() if value is not None)
-    yield from (f"  {name}: {value:.4g}" for name, value in trend)
+    trend = ((TRENDS[name[:-2]], name[-1], value) for name, value in comparison.trend.items() if value is not None)
+    yield from (f"  {name} of {run}: {value:.4g}" for name, run, value in trend)
     yield from (f"- {hint.text}" for hint in comparison.hints)

@@ -542,6 +542,18 @@ def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warnin
     assert comparison.trend["final_loss_b"] is None
 
 
+def test_the_text_says_of_which_losses_a_mean_is(tmp_path: Path) -> None:
+    steps = range(1, 31)
+    others = {name: np.random.default_rng(1).normal(size=first.size) for name, first in _FIRST.items()}
+    one = write_run(tmp_path / "a", steps=steps)
+    other = write_run(tmp_path / "b", lambda step, name, tensor: others[name] * 0.99**step, lambda step: 1.0, steps)
+
+    lines = str(compare_runs(one, other)).splitlines()
+
+    assert f"  mean of the last tenth of the losses of a: {(1 / 28 + 1 / 29 + 1 / 30) / 3:.4g}" in lines
+    assert "  mean of the last tenth of the losses of b: 1" in lines
+
+
 def _gradients(directory: Path, factor: float, shrinks: float = 1.0) -> Path:
     names = {name: f"{name}.gradient" for name in _FIRST}
     with SummaryRecord(directory) as record:
