@@ -30,12 +30,13 @@ from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE, NO_PAGE
 from mindsummary_lightning.trainer.fit_run import FitRun, run_directory
-from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
-from mindsummary_lightning.trainer.namespaces import (
-    LoggerBase,
-    rank_zero_experiment,
-    rank_zero_only,
+from mindsummary_lightning.trainer.metric_scalars import (
+    MetricScalars,
+    checked_step,
+    is_called_by_trainer,
+    without_added_epoch,
 )
+from mindsummary_lightning.trainer.namespaces import LoggerBase, rank_zero_experiment, rank_zero_only
 from mindsummary_lightning.trainer.trainer_state import calling_trainer, transferred
 from mindsummary_lightning.values import SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
@@ -106,7 +107,7 @@ class MindInsightLogger(LoggerBase):
         if not isinstance(prefix, str):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
         self._scalars = MetricScalars(utf8_text(prefix))
-        checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
+        self._sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
         check_export_options(export_options)
         options = {
             "max_file_size": max_file_bytes(max_file_size),
@@ -114,8 +115,7 @@ class MindInsightLogger(LoggerBase):
             "raise_exception": checked_bool("raise_exception", raise_exception),
             "file_mode": file_permissions(file_mode),
         }
-        self._sub_dir = checked_sub_dir
-        self._fit_run = FitRun(os.path.join(self._save_dir, self._name), version, checked_sub_dir, options)
+        self._fit_run = FitRun(os.path.join(self._save_dir, self._name), version, self._sub_dir, options)
         changed = {name for name in _PLACES if getattr(type(self), name) is not getattr(MindInsightLogger, name)}
         self._is_placed_by_subclass = bool(changed)
         self._fit_run.version.is_given |= bool(changed & {"version", "log_dir"})
@@ -169,7 +169,7 @@ class MindInsightLogger(LoggerBase):
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
         refuse_file_in_the_way(self._run.directory)
-        self._run.is_in_trainer = True
+        self._run.is_in_trainer = self._run.is_in_trainer or is_called_by_trainer(self)
         return self._run.record()
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:

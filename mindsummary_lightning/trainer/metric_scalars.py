@@ -59,12 +59,12 @@ def without_added_epoch(metrics: Any, logger: Any) -> Any:
     there as a float. Calls from elsewhere are the user's: only theirs is the word on what they log.
     """
     is_added = type(metrics) is dict and next(reversed(metrics), None) == "epoch" and type(metrics["epoch"]) is int
-    if not is_added or not _is_called_by_trainer(logger):
+    if not is_added or not is_called_by_trainer(logger):
         return metrics
     return {name: value for name, value in metrics.items() if name != "epoch"}
 
 
-def _is_called_by_trainer(logger: Any) -> bool:
+def is_called_by_trainer(logger: Any) -> bool:
     """Whether the call of a logger's method comes from a Trainer, not counting methods of a user's subclass."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:

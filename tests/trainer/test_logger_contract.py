@@ -39,6 +39,16 @@ def test_fit_and_test_record_every_metric_at_lightnings_step(tmp_path: Path, nam
     assert kinds(logger.log_dir) == ["MS", "lineage"]
 
 
+def test_hyperparameters_that_come_last_are_recorded_without_a_trainer(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.experiment.add_scalar("loss", 0.5, 0)
+    logger.log_hyperparams({"depth": 3})
+
+    custom = SummaryReader(logger.log_dir).lineage().custom
+    assert custom is not None
+    assert custom.values == {"depth": 3}
+
+
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_the_logger_and_the_collector_are_what_each_namespace_asks_for(namespace: str) -> None:
     space = importlib.import_module(namespace)
