@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from operator import ne
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -250,6 +251,13 @@ class Calls:
     def have_one_size(self, one: int, other: int) -> bool:
         """Whether two rows are of as many elements."""
         return bool(self.a.values[one, ELEMENTS] == self.b.values[other, ELEMENTS])
+
+    def unlikeness(self, one: int, other: int, limit: float) -> int:
+        """0 of equal tensors, 1 of those of one size, 2 of those with another size of one dimension, 3 of others."""
+        if self.have_one_size(one, other):
+            return int(self.distance(one, other) > limit)
+        shapes = self.a.rows[one].shape, self.b.rows[other].shape
+        return 2 if len(shapes[0]) == len(shapes[1]) and sum(map(ne, *shapes)) < 2 else 3
 
     def are_elsewhere(self, one: int, other: int) -> bool:
         """Whether each of two tensors that are apart is among those of the other run: neither is wrong."""

@@ -23,6 +23,8 @@ GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
 _RISE = 30.0  # times the distance in the steps before: what rounding grows to in a step
+_CUT_OFF = 1e3  # times as great as its outputs, inputs of a function may be, as of ReLU
+_RISEN = 0.1  # of a gradient: from where on it grows by the factor of two runs of one program
 _FLIP = 5e-4  # of a gradient: what one activation on the other side of zero makes
 _FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
 _CHANGE = 0.01  # of what something else than the update changes weights by
@@ -74,6 +76,8 @@ class _Compared:
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
         self._grown: float = 0.0 if earlier is None else max(earlier._grown, earlier._effects[1], _FLIP)
+        self._risen = min(_RISE * self._grown, _RISEN + TIMES_FLOOR * self._grown)
+        self._drifted: float = _FLIP if earlier is None else max(earlier._drifted, earlier._seen)
         self._carried = CarriedWeights(a, b, names)
         self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
@@ -85,7 +89,7 @@ class _Compared:
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)][: 1 if self._counts else None]
         self.is_sure = True  # that no optimizer has seen what was not recorded
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
-        self._seen = 0.0  # the largest distance of outputs that agree
+        self._seen: float = 0.0  # the largest distance of outputs that agree
         self._until = len(a.rows)  # the row that parts, if one of several optimizers has updated before it
 
     def part(self) -> Part | None:
@@ -157,7 +161,7 @@ class _Compared:
     def _has_effect(self, most: float = np.inf) -> bool:
         """Whether the loss or a gradient parts, without which elements may be in another order."""
         loss, limit = self._effects[0], GRADIENT * self.limit
-        return loss > min(limit, most) or self._effects[1] > min(max(limit, _RISE * self._grown), most)
+        return loss > min(limit, most) or self._effects[1] > min(max(limit, self._risen), most)
 
     @cached_property
     def _effects(self) -> tuple[float, float]:
@@ -172,18 +176,12 @@ class _Compared:
         ones, others = self.a.of("data"), self.b.of("data")
         by_name = ones.keys() == others.keys() and not any(map(str.isdigit, ones)) and self._has_effect()
         every = ((x != y, ones[x], others[y]) for x, y in product(ones, others))
-        ranked = ((by_name and is_other, self._unlikeness(*rows), is_other, *rows) for is_other, *rows in every)
+        unlike = self.calls.unlikeness
+        ranked = ((by_name and other, unlike(x, y, self.limit), other, x, y) for other, x, y in every)
         for _, rank, _, one, other in sorted(ranked):
             if rank < 3 and one not in pairs and other not in pairs.values():
                 pairs[one] = other
         return [*pairs.items()]
-
-    def _unlikeness(self, one: int, other: int) -> int:
-        """0 of equal tensors, 1 of those of one size, 2 of those with another size of one dimension, 3 of others."""
-        if self.calls.have_one_size(one, other):
-            return int(self.calls.distance(one, other) > self.limit)
-        shapes = self.a.rows[one].shape, self.b.rows[other].shape
-        return 2 if len(shapes[0]) == len(shapes[1]) and sum(map(ne, *shapes)) < 2 else 3
 
     def _forward(self) -> Part | None:
         before: RowPair | None = None
@@ -193,16 +191,20 @@ class _Compared:
             name = module = self.a.rows[rows[0]].name
             while module and module not in compared:
                 module = module.rpartition(".")[0]
-            own[module] = max(own.get(module, 0.0), self.calls.distance(*rows), self._drift.get(name, 0.0))
+            far = self.calls.distance(*rows) if self.a.rows[rows[0]].kind == "parameter" else 0.0
+            own[module] = max(own.get(module, 0.0), far, min(self._drift.get(name, 0.0), self._drifted))
         for one, other in self.calls.pairs:
             into, outputs = self.calls.inputs(one, other), self.calls.outputs(one, other)
-            is_function = into and not self.calls.held[0][one] and self.calls.distance(*into) <= self.limit
-            seen = min(self._seen, self.limit) if is_function else self._seen  # of its inputs, if it has no weights
+            seen = self._seen
+            if into and not self.calls.held[0][one]:  # a function: of its inputs alone, which may be greater
+                size = self.a.values[into[0], RMS] / max(self.a.values[outputs[0], RMS], 1e-300)
+                seen = min(self.calls.distance(*into), max(seen, self.limit)) * min(float(size), _CUT_OFF)
             room = max(self.limit, _GROWTH * max(seen, own.get(self.a.calls[one].name, 0.0)))
             if not self._is_apart(*outputs, room):
                 far = self._shown("forward", *outputs)
                 before = before if np.isnan(far) else self._pair(*outputs, far)
-                self._seen = float(np.fmax(self._seen, far))
+                in_order = self.calls.distance(*outputs)  # another order gives no room to what follows, rounding does
+                self._seen = float(np.fmax(self._seen, in_order if in_order <= _GROWTH * self.limit else far))
             elif self.loss and (self.a.is_loss(one, outputs[0]) or self.b.is_loss(other, outputs[1])):
                 return None
             elif self._counts_behind(*outputs):
@@ -276,7 +278,7 @@ class _Compared:
         slopes_a, slopes_b = self.gradients
         b = self.b.divided(factor)
         # Where activations are apart by a share of their size, about as many are on the other side of zero.
-        least = max(_RISE * self._grown, _FLIPPED * float(np.sqrt(self._seen)))
+        least = max(self._risen, _FLIPPED * float(np.sqrt(self._seen)))
         apart: dict[str, RowPair] = {}
         for (name, other), weights in self._parameters:
             one, theirs = slopes_a.get(name), slopes_b.get(other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from mindsummary_lightning import StepRecorder, compare_runs
 
 Rule = Callable[[int, torch.optim.Optimizer], object]
+Slopes = Callable[[Any], object]
 
 
 def _zero(step: int, optimizer: torch.optim.Optimizer) -> None:
@@ -123,3 +125,97 @@ def test_what_a_module_without_weights_does_otherwise_behind_a_bias_without_effe
     assert (first and (first.kind, first.step, first.module and first.module.a)) == (
         None if has_dropout else ("forward", 4, "2")
     )
+
+
+class _Spread(nn.Module):
+    """Moves two elements of its inputs, which leaves averages as they are."""
+
+    def __init__(self, far: float) -> None:
+        super().__init__()
+        self.far = far
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        change = torch.zeros_like(inputs)
+        change[0, 0], change[2, 2] = self.far, -self.far
+        return inputs + change
+
+
+def _loop(run: Path, network: nn.Module, steps: int, rate: float, scaled: float = 1.0, slopes: Slopes = id) -> Path:
+    """Train on batches that are ``scaled`` in the last step alone, inside the step."""
+    optimizer, recorder = torch.optim.SGD(network.parameters(), rate), StepRecorder(run, steps)
+    for step in range(1, steps + 1):
+        inputs = torch.randn(16, 8, generator=torch.Generator().manual_seed(step))
+        with recorder.step(network, optimizer, inputs) as loss_is:
+            loss = network(inputs * scaled if step == steps else inputs).square().mean()
+            loss_is(loss)
+            optimizer.zero_grad()
+            loss.backward()
+            slopes((step, network))
+            optimizer.step()
+    return run
+
+
+def _layers(rounded: float = 0.0) -> nn.Sequential:
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(1 + rounded * torch.randn_like(weight))
+    return network
+
+
+def test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are(tmp_path: Path) -> None:
+    runs = []
+    for name, far in (("a", 0.0), ("b", 3e-7)):
+        network = nn.Sequential(_layers(), nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 1))
+        torch.manual_seed(2)
+        with torch.no_grad():
+            network[1].weight.normal_(0, 0.01)
+            network[1].bias.fill_(-1.0 - far)
+            network[1].bias[0] = 0.01 + far  # the only one that is active
+            network[3].weight.fill_(0.1)
+        runs.append(_loop(tmp_path / name, network, 1, 0.0))
+
+    assert compare_runs(*runs).verdict == "same"
+
+
+def test_inputs_that_are_scaled_late_are_no_drift_of_weights(tmp_path: Path) -> None:
+    """Where gradients are apart by rounding, weights may have drifted, but not by more than outputs show."""
+    first = _loop(tmp_path / "a", _layers(), 40, 1.0)
+    found = compare_runs(first, _loop(tmp_path / "b", _layers(3e-7), 40, 1.0, 1.006)).first_difference
+
+    assert found is not None
+    assert (found.step, found.kind) == (40, "forward")
+
+
+def test_a_gradient_that_is_doubled_is_named_though_gradients_were_apart(tmp_path: Path) -> None:
+    def rounded(at: tuple[int, nn.Module]) -> None:
+        step, network = at
+        torch.manual_seed(step)
+        for name, weight in network.named_parameters():
+            assert weight.grad is not None
+            weight.grad *= 1 + {2: 5e-3, 3: 2e-2}.get(step, 0.0) * torch.randn_like(weight)
+            weight.grad *= 2.0 if (step, name) == (4, "0.weight") else 1.0
+
+    first = _loop(tmp_path / "a", _layers(), 4, 0.0)
+    found = compare_runs(first, _loop(tmp_path / "b", _layers(), 4, 0.0, slopes=rounded)).first_difference
+
+    assert found is not None
+    assert (found.step, found.kind, [tensor.b for tensor in found.tensors]) == (4, "backward", ["0.weight"])
+
+
+def test_a_loss_may_be_apart_by_what_single_elements_before_it_are(tmp_path: Path) -> None:
+    def train(name: str, far: float) -> Path:
+        network, recorder = nn.Sequential(nn.Linear(4, 4, bias=False), _Spread(far)), StepRecorder(tmp_path / name, 1)
+        nn.init.eye_(network[0].weight)
+        optimizer = torch.optim.SGD(network.parameters(), 0.0)
+        inputs = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0, 2.0]).unsqueeze(1).expand(6, 4).contiguous()
+        with recorder.step(network, optimizer, inputs) as loss_is:
+            output = network(inputs)
+            loss = (output[0, 0] + output[1, 1]) / 2
+            loss_is(loss)
+            loss.backward()
+            optimizer.step()
+        return tmp_path / name
+
+    assert compare_runs(train("a", 0.0), train("b", 4e-6)).verdict == "same"
