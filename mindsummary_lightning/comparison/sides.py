@@ -58,6 +58,13 @@ class Side:
         return max(sum(counts), len(self.table.parameters) if self.table else 0) if counts else None
 
     @property
+    def precision(self) -> str:
+        """What it states, or the type of a quarter of its modules' outputs, if that is a short one."""
+        types = [row.dtype for row in (self.modules.rows if self.modules else ()) if row.port == "output"]
+        short = [name for name in ("bfloat16", "float16") if 4 * types.count(name) >= max(len(types), 1)]
+        return " ".join([str(self.settings.get("precision", "")), *short])
+
+    @property
     def may_update_before_its_loss(self) -> bool:
         """Whether its module or LBFGS updates several times in a step, or several optimizers or groups of such may."""
         stated = str(self.settings.get("optimizer", ", " if "optimizer_groups/1/lr" in self.settings else ""))

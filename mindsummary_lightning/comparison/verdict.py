@@ -212,8 +212,8 @@ def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) 
 
 def _tolerance(asked: object, a: Side, b: Side) -> Tolerance:
     if asked is None:
-        stated = " ".join(str(side.settings.get("precision", "")) for side in (a, b))
-        return TOLERANCES["bfloat16" if "bf16" in stated else "float16" if "16" in stated else "float32"]
+        stated = f"{a.precision} {b.precision}"
+        return TOLERANCES["bfloat16" if "bf" in stated else "float16" if "16" in stated else "float32"]
     if isinstance(asked, str) and asked in TOLERANCES:
         return TOLERANCES[asked]
     if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not 0 < asked < 1:

@@ -219,3 +219,15 @@ def test_a_loss_may_be_apart_by_what_single_elements_before_it_are(tmp_path: Pat
         return tmp_path / name
 
     assert compare_runs(train("a", 0.0), train("b", 4e-6)).verdict == "same"
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(torch.bfloat16, "bfloat16"), (torch.float16, "float16")])
+def test_a_loop_whose_modules_compute_in_half_precision_is_compared_by_it(
+    dtype: torch.dtype, name: str, tmp_path: Path
+) -> None:
+    """A recorder of loops states no precision."""
+    with torch.autocast("cpu", dtype):
+        runs = [_loop(tmp_path / run, _layers(far), 2, 0.1) for run, far in (("a", 0.0), ("b", 1e-4))]
+    comparison = compare_runs(*runs)
+
+    assert (comparison.verdict, comparison.tolerance.name) == ("same", name)
