@@ -201,6 +201,10 @@ class _Parting:
         is_coarse = found.tolerance.name in ("bfloat16", "float16")  # whose rounding makes most updates differ
         if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
             return False
+        if column:
+            moves = (np.diff(alignment.tensors[:, :, column - 1 : column + 1], axis=2) != 0).any(axis=(2, 3))
+            if ((moves[0] != moves[1]) & (self._tensors > found.tensor_limits)[:, column]).any():
+                return False  # a tensor moves in one run alone
         middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
         if column is not None and not is_forward and middle[column] > 0 and not self._has_unmatched:
             apart = np.flatnonzero((self._tensors > found.tensor_limits)[:, column])

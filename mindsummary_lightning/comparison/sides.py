@@ -66,8 +66,8 @@ class Side:
 
     @property
     def may_update_before_its_loss(self) -> bool:
-        """Whether its module or LBFGS updates several times in a step, or several optimizers or groups of such may."""
-        stated = str(self.settings.get("optimizer", ", " if "optimizer_groups/1/lr" in self.settings else ""))
+        """Whether its module, LBFGS or several optimizers may update several times in a step."""
+        stated = str(self.settings.get("optimizer", ""))
         return ", " in stated or "LBFGS" in stated or "manual_optimization" in self.settings
 
     @property

@@ -362,10 +362,15 @@ def test_steps_of_a_script_that_counts_from_zero_are_in_none_alone(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("stated", "optimizer", "kind"),
-    [({}, "SGD", "forward"), ({"manual_optimization": True}, "SGD", None), ({}, "LBFGS", None)],
+    [
+        ({}, "SGD", "forward"),
+        ({"optimizer_groups/0/lr": 0.1, "optimizer_groups/1/lr": 0.2}, None, "forward"),  # groups are of one optimizer
+        ({"manual_optimization": True}, "SGD", None),
+        ({}, "LBFGS", None),
+    ],
 )
 def test_a_loss_may_be_computed_behind_an_update_where_a_step_may_hold_several(
-    stated: dict[str, Any], optimizer: str, kind: str | None, run: Path, tmp_path: Path
+    stated: dict[str, Any], optimizer: str | None, kind: str | None, run: Path, tmp_path: Path
 ) -> None:
     other = write_run(tmp_path / "b", lambda step, name, x: x * (1 + 1e-7), lambda step: 1.0 / step + 0.1 * (step == 1))
     for directory in (run, other):
@@ -540,6 +545,18 @@ def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warnin
 
     assert comparison.mode == "trend"
     assert comparison.trend["final_loss_b"] is None
+
+
+def test_a_tensor_that_stands_still_in_one_run_alone_is_no_rounding(tmp_path: Path) -> None:
+    def change(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        step = min(step, 7) if name == "fc.weight" else step
+        return _FIRST[name] * 0.9999**step * (1 + 1e-7 * np.random.default_rng(step).normal(size=tensor.size))
+
+    run = write_run(tmp_path / "a", lambda step, name, tensor: _FIRST[name] * 0.9999**step)
+    comparison = compare_runs(run, write_run(tmp_path / "b", change))
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (8, "update")
 
 
 def test_the_text_says_of_which_losses_a_mean_is(tmp_path: Path) -> None:
