@@ -170,15 +170,21 @@ def search_lineage(
     directories: Iterable[RunDirectory],
     condition: SearchCondition,
     added_info: Mapping[str, Mapping[str, JsonValue]] | None = None,
+    *,
+    is_for_browser: bool = False,
 ) -> dict[str, Any]:
     """The runs that meet a condition, as MindInsight 2.3.1 answers it; the order of the runs numbers their pipelines.
 
-    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. The answer is that of
+    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. For a browser, an int beyond 2**53
+    is the text that MindInsight shows, also to conditions. The answer is that of
     :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache: copy it before you
     change it.
     """
     scalars = ScalarStatistics(condition.fields)
-    runs = [run for run in _runs(directories, added_info or {}, scalars) if condition.matches(run.value)]
+    runs = _runs(directories, added_info or {}, scalars)
+    if is_for_browser:
+        runs = [run._replace(lineage=run.lineage.for_a_browser()) for run in runs]
+    runs = [run for run in runs if condition.matches(run.value)]
     if condition.ordering is not None:
         runs = condition.ordering.sort(runs, _Run.value)
     return _answer(runs, runs[condition.page], condition.lineage_types)
