@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,7 +21,8 @@ from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
-from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
+from mindsummary_lightning.values.text import listed, utf8_text
 
 SAMPLE_COLUMNS = {"elements": "count"} | {
     name: name for name in ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
@@ -35,6 +37,7 @@ Progress: TypeAlias = Callable[[int], object]
 _BLOCK_ROWS = 1 << 16
 _BUCKET_COLUMNS = (("left", "lefts", np.float64), ("width", "widths", np.float64), ("count", "counts", np.int64))
 _INT64 = range(-(2**63), 2**63)
+_LISTED = 5  # renamed columns, in a note
 
 
 def export_parquet(
@@ -61,7 +64,7 @@ def export_parquet_dataset(
     Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
     percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
     times in seconds and values float32. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a
-    column of several types is text.
+    column of several types is text. Of names that differ by case only, the second becomes ``name (2)``.
 
     Args:
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
@@ -109,9 +112,17 @@ def export_parquet_dataset(
             values = lineage_values(lineage)  # one called "run" is renamed: that column names the run
             rows.append({"run": name, **{"user_defined/run" if key == "run" else key: values[key] for key in values}})
         recorded = dict.fromkeys(column for row in rows for column in row)
-        columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
+        names_there = _distinct_names(recorded)
+        columns = {names_there[column]: _one_type([row.get(column) for row in rows]) for column in recorded}
         with out.file("lineage.parquet") as file:
-            pyarrow.parquet.write_table(pyarrow.table(columns), file)
+            table = pyarrow.table(columns).replace_schema_metadata(_for_pandas(columns))
+            pyarrow.parquet.write_table(table, file)
+        renamed = [f"{name} is {there}" for name, there in names_there.items() if there != name]
+        if renamed:
+            text = (
+                "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
+            )
+            exported.changed[f"{text}: {listed(renamed, _LISTED)}"] = len(renamed)
     exported[:] = out.files
     return exported
 
@@ -227,6 +238,34 @@ def _folder(name: str) -> str:
     """The folder of a run: its name percent-quoted, and so that Arrow and Spark, which skip ``.`` and ``_``, see it."""
     quoted = quoted_name(name)
     return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted[0] in "._" else quoted
+
+
+def _distinct_names(columns: Collection[str]) -> dict[str, str]:
+    """The columns' names in a file, no two of which differ by case only: the later one has a number after it."""
+    names: dict[str, str] = {}
+    taken = {column.casefold() for column in columns}
+    used: set[str] = set()
+    for column in columns:
+        name, number = column, 2
+        while name.casefold() in used or (name != column and name.casefold() in taken):
+            name, number = f"{column} ({number})", number + 1
+        names[column] = name
+        used.add(name.casefold())
+    return names
+
+
+def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
+    """Metadata that let pandas keep ints beyond 2**53 of a column with gaps, which it would make floats."""
+    exact = [
+        name
+        for name, cells in columns.items()
+        if None in cells and any(type(cell) is int and abs(cell) > EXACT_MAX for cell in cells)
+    ]
+    if not exact:
+        return None
+    kinds = {"pandas_type": "int64", "numpy_type": "Int64", "metadata": None}
+    described = [{"name": name, "field_name": name, **kinds} for name in exact]
+    return {"pandas": json.dumps({"index_columns": [], "column_indexes": [], "columns": described})}
 
 
 def _one_type(cells: list[Any]) -> list[Any]:
