@@ -182,9 +182,14 @@ def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) ->
         is_result, is_setting = name == result and (name in differing or len(records) == 1), name not in results
         differs = name in differing
         groups = (name == "summary_dir", name in asked, is_result, differs and is_setting, differs, True)
-        return groups.index(True), _COLUMNS.index(_prefix(name)) if _prefix(name) in _COLUMNS else len(_COLUMNS)
+        return groups.index(True), _place(name)
 
     return sorted(names, key=rank)
+
+
+def _place(name: str) -> int:
+    """Where a column is by its kind; those that are shown only because they were asked for come last."""
+    return _COLUMNS.index(_prefix(name)) if _prefix(name) in _COLUMNS else len(_COLUMNS)
 
 
 def _prefix(name: str) -> str:

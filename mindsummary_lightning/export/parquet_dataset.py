@@ -37,7 +37,8 @@ Progress: TypeAlias = Callable[[int], object]
 _BLOCK_ROWS = 1 << 16
 _BUCKET_COLUMNS = (("left", "lefts", np.float64), ("width", "widths", np.float64), ("count", "counts", np.int64))
 _INT64 = range(-(2**63), 2**63)
-_LISTED = 5  # renamed columns, in a note
+_RENAMED = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
+_LISTED = 5  # of them, in a note
 
 
 def export_parquet(
@@ -111,18 +112,9 @@ def export_parquet_dataset(
                 continue
             values = lineage_values(lineage)  # one called "run" is renamed: that column names the run
             rows.append({"run": name, **{"user_defined/run" if key == "run" else key: values[key] for key in values}})
-        recorded = dict.fromkeys(column for row in rows for column in row)
-        names_there = _distinct_names(recorded)
-        columns = {names_there[column]: _one_type([row.get(column) for row in rows]) for column in recorded}
-        with out.file("lineage.parquet") as file:
-            table = pyarrow.table(columns).replace_schema_metadata(_for_pandas(columns))
-            pyarrow.parquet.write_table(table, file)
-        renamed = [f"{name} is {there}" for name, there in names_there.items() if there != name]
-        if renamed:
-            text = (
-                "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
-            )
-            exported.changed[f"{text}: {listed(renamed, _LISTED)}"] = len(renamed)
+        renamed = _write_lineage(pyarrow, out, rows)
+    if renamed:
+        exported.changed[f"{_RENAMED}: {listed(renamed, _LISTED)}"] = len(renamed)
     exported[:] = out.files
     return exported
 
@@ -178,6 +170,17 @@ def _write(
                 writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
             writer.write_table(table)
             progress(sum(sizes) if name.startswith("scalars/") else len(texts))
+
+
+def _write_lineage(pyarrow: Any, out: OutputDirectory, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the table of lineage; which columns have another name there than the values that they hold."""
+    recorded = dict.fromkeys(column for row in rows for column in row)
+    names = _distinct_names(recorded)
+    columns = {names[column]: _one_type([row.get(column) for row in rows]) for column in recorded}
+    table = pyarrow.table(columns).replace_schema_metadata(_for_pandas(columns))
+    with out.file("lineage.parquet") as file:
+        pyarrow.parquet.write_table(table, file)
+    return [f"{column} is {name}" for column, name in names.items() if name != column]
 
 
 def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:

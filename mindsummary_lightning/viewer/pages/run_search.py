@@ -50,9 +50,9 @@ def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     runs the summary files could not be read in time: they are not found yet, or sorted last.
     """
     asked = _asked(request)
-    run_table(runs, ApiRequest())
+    answer = run_table(runs, ApiRequest())
     table = table_of(runs.base_dir)
-    known = _known_fields(table)
+    known = {*answer["columns"], *answer["same"], *_FIELDS, *_last_values(table)}
     try:
         query = parse_conditions(asked.query, known, aliases=asked.aliases, timezone=asked.timezone)
     except QueryError as error:
@@ -97,11 +97,9 @@ def _zone(name: object) -> datetime.tzinfo | None:
         return None
 
 
-def _known_fields(table: RunTable) -> set[str]:
-    """Names of the columns, and the last value of each scalar of the runs whose summary files were read."""
-    tags = {tag for known in list(table.facts.values()) for tag in known.facts["tags"]}
-    recorded = {name for _, _, cells in list(table.rows.values()) for name in cells}
-    return {*recorded, *_FIELDS, *(f"last:{tag}" for tag in tags)}
+def _last_values(table: RunTable) -> set[str]:
+    """The fields of the last values of scalars, of the runs whose summary files were read."""
+    return {f"last:{tag}" for known in list(table.facts.values()) for tag in known.facts["tags"]}
 
 
 def _found(rows: list[_RowValues], query: Conditions, table: RunTable) -> tuple[list[_RowValues], str | None]:
