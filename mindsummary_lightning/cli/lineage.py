@@ -13,13 +13,9 @@ from mindsummary_lightning.cli.output import Answer, UsageError, cut, say, short
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import closest, printable
 from mindsummary_lightning.lineage.conditions import PLAIN_FIELDS, SCALAR
-from mindsummary_lightning.lineage.query_language import (
-    Conditions,
-    QueryError,
-    complete_name,
-    field_of,
-    parse_conditions,
-)
+from mindsummary_lightning.lineage.field_names import QueryError, complete_name, field_of
+from mindsummary_lightning.lineage.query_conditions import Conditions
+from mindsummary_lightning.lineage.query_language import parse_conditions
 from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics, scalar_tags
 from mindsummary_lightning.lineage.search import CACHE, Query, query_lineage, recorded_fields
 from mindsummary_lightning.lineage.table import Cell, flat_records

@@ -19,10 +19,11 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_content
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.lineage.cell_values import in_order
 from mindsummary_lightning.lineage.conditions import SCALAR, SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
-from mindsummary_lightning.lineage.query_language import Conditions, in_order
+from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
 from mindsummary_lightning.warn_once import WarnOnce

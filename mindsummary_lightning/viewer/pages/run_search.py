@@ -13,15 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mindsummary_lightning.lineage.cell_values import in_order, searched_text
 from mindsummary_lightning.lineage.conditions import SCALAR
-from mindsummary_lightning.lineage.query_language import (
-    Conditions,
-    QueryError,
-    Word,
-    in_order,
-    parse_conditions,
-    searched_text,
-)
+from mindsummary_lightning.lineage.field_names import QueryError
+from mindsummary_lightning.lineage.query_conditions import Conditions, Word
+from mindsummary_lightning.lineage.query_language import parse_conditions
 from mindsummary_lightning.lineage.scalar_statistics import STATISTICS
 from mindsummary_lightning.reading.run_tree import ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
