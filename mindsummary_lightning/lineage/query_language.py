@@ -95,7 +95,7 @@ class _Parser:
         conditions = [self._checked(part.what) for part in parts if isinstance(part.what, Condition)]
         # Scalars last: their files are read only of runs that meet all other conditions.
         conditions.sort(key=lambda condition: SCALAR.fullmatch(condition.field) is not None)
-        words = [_word(part.what) for part in parts if isinstance(part.what, Word)]
+        words = [self._word(part.what) for part in parts if isinstance(part.what, Word)]
         return Alternative(tuple(conditions), tuple(words))
 
     def _parts(self, text: str) -> Iterator[_Part]:
@@ -145,6 +145,13 @@ class _Parser:
         if field == "summary_dir" and self.base_dir:
             text = relative_to_base(text, self.base_dir)
         return replace(condition, field=field, text=text)
+
+    def _word(self, written: Word) -> Word:
+        if written.is_quoted:
+            return replace(written, text=written.text.lower())
+        is_excluded = len(written.text) > 1 and written.text.startswith("-")
+        text = written.text[is_excluded:]
+        return Word(self.aliases.get(text, text).lower(), is_excluded)
 
     def _field(self, name: str) -> str:
         name = self.aliases.get(name, name)
@@ -202,13 +209,6 @@ def _value_at(text: str, at: int) -> tuple[str, bool, int]:
 def _word_at(text: str, at: int) -> _Part:
     shown, is_quoted, end = _value_at(text, at)
     return _Part(Word(shown, is_quoted=is_quoted), at, end)
-
-
-def _word(written: Word) -> Word:
-    if written.is_quoted:
-        return replace(written, text=written.text.lower())
-    is_excluded = len(written.text) > 1 and written.text.startswith("-")
-    return Word(written.text[is_excluded:].lower(), is_excluded)
 
 
 def _with_the_rest(text: str, parts: list[_Part]) -> list[_Part]:

@@ -196,7 +196,8 @@ def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:
 def test_names_and_texts_of_another_language_are_understood() -> None:
     aliases = {"学习率": "loss", "写入中": "growing"}
 
-    assert is_found("学习率=0.25 status=写入中", aliases=aliases)
+    assert is_found("学习率=0.25 status=写入中 写入中", aliases=aliases)
+    assert not is_found("-写入中", aliases=aliases)
 
 
 def test_a_query_says_its_fields_and_words() -> None:
