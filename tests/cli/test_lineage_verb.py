@@ -230,9 +230,11 @@ def test_summary_files_are_read_only_of_runs_that_meet_all_other_conditions(
         FollowedRun, "refresh", lambda self: (read.append(os.path.basename(self.run_dir)), refresh(self))
     )
 
-    run(str(_with_scalars(tmp_path)), "--sort", "last:train_loss", "--where", "min:train_loss<9 epoch<1")
+    base = str(_with_scalars(tmp_path))
+    run(base, "--sort", "last:train_loss", "--where", "min:train_loss<9 epoch<1")
+    run(base, "--where", "min:train_loss<9", "--where", "epoch<1")
 
-    assert read == ["a"]
+    assert read == ["a", "a"]
 
 
 def test_json_is_the_answer_of_the_query_and_strict(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
