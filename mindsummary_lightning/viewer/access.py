@@ -45,7 +45,8 @@ _WRONG_HOST = (
 )
 _PAGE_POLICY = (
     "default-src 'none'; "
-    f"script-src 'self' 'unsafe-eval' '{FIRST_SCRIPT_HASH}'; "  # its WebAssembly wrapper and its charts compile functions
+    # Its WebAssembly wrapper and its charts compile functions.
+    f"script-src 'self' 'unsafe-eval' '{FIRST_SCRIPT_HASH}'; "
     "style-src 'self' 'unsafe-inline'; "  # Vue components style their elements
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
