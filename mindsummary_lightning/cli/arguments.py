@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 from mindsummary_lightning import __version__
 from mindsummary_lightning.cli.verbs import GROUPS, MORE, VERBS, verb_module
 from mindsummary_lightning.errors import closest
+from mindsummary_lightning.fileio.addresses import without_local_scheme
 
 Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"  # what ArgumentParser.add_argument takes
 
@@ -86,7 +87,16 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     arguments, unknown = made.parse_known_args(rest[:-1], argparse.Namespace(verb=verb))
     if unknown:
         made.refuse(unknown)
+    for name, value in vars(arguments).items():
+        setattr(arguments, name, _without_local_schemes(value))
     return arguments
+
+
+def _without_local_schemes(value: Any) -> Any:
+    """The value of an argument in which ``file:///path`` is the path, also in a list."""
+    if isinstance(value, list):
+        return [_without_local_schemes(one) for one in value]
+    return without_local_scheme(value) if isinstance(value, str) else value
 
 
 def _wrapped(text: str, indent: str, first: str = "") -> str:

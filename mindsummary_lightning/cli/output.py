@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TextIO
 
 from mindsummary_lightning.errors import DamagedFileError, error_text, printable
+from mindsummary_lightning.fileio.addresses import is_remote
 
 _BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
@@ -187,6 +188,11 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
 def error_line(error: Exception) -> str:
     """An expected error as one line: what is wrong where, and what helps against damage."""
     if isinstance(error, FileNotFoundError) and error.strerror and error.filename is not None:
+        name = os.fsdecode(error.filename)
+        if is_remote(name):
+            from mindsummary_lightning.values.text import without_secrets  # here: it loads NumPy
+
+            return without_secrets(f"{name} must be a local path, got the address of a remote store", name)
         above = os.path.dirname(os.fsdecode(error.filename))
         if above and not os.path.exists(above):
             return f"{os.fsdecode(error.filename)}: there is no directory {above}"

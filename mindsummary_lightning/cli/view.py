@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, say
+from mindsummary_lightning.cli.runs import links_note
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.viewer.browser import opened_in_browser
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     from mindsummary_lightning.viewer import access
     from mindsummary_lightning.viewer.app import create_app
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-    from mindsummary_lightning.viewer.serve import listen, serve_until_signal
+    from mindsummary_lightning.viewer.serve import lacks_ipv4, listen, serve_until_signal
 
     gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
     token = None if arguments.no_token else access.new_token()
@@ -55,6 +56,8 @@ def run(arguments: argparse.Namespace) -> Answer:
         if not access.is_loopback(arguments.host):
             who = f"anyone who reaches port {port} of {arguments.host} {'and knows the token ' if token else ''}"
             _report(f"warning: {who}can read the runs; nothing is encrypted")
+        if lacks_ipv4(listener):
+            _report("warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0")
         frontend = frontend_wheel(_report, arguments.wheel)
         checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
@@ -64,7 +67,8 @@ def run(arguments: argparse.Namespace) -> Answer:
         def ready() -> None:
             number = len(runs.listing())
             if not number:
-                _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
+                links = links_note([arguments.directory])
+                _report(f"no run in {arguments.directory} yet; the pages show one when it begins{links}")
             pages = access.page_addresses(server, token, train_id)
             say(f"runs in {os.path.abspath(arguments.directory)}")
             for name, address in pages:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from mindsummary_lightning.fileio.addresses import without_local_scheme
 from mindsummary_lightning.fileio.regular import files_below, read_regular
 from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, temporary_name
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
@@ -38,7 +39,7 @@ class OutputDirectory:
     def __init__(self, path: str, mode: int = 0o600, *, force: bool = False) -> None:
         self.files: list[str] = []
         self.unfinished: str = ""
-        self._path = path
+        self._path = path = without_local_scheme(path)
         self._mode = mode
         self._force = force
         self._is_new = not os.path.exists(path)

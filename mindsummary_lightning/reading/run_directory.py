@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
+from mindsummary_lightning.fileio.addresses import is_remote, with_both_slashes, without_local_scheme
 
 _SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
 
 
 def local_path(name: str, path: Any) -> str:
-    """The text of a path that runs are read from.
+    """The text of a path that runs are read from, without ``file://``.
 
     Raises:
         TypeError: it is not a path.
@@ -20,10 +21,11 @@ def local_path(name: str, path: Any) -> str:
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
-    text = os.fspath(path)
-    if "://" in text:
+    text = without_local_scheme(os.fspath(path))
+    if is_remote(text):
         from mindsummary_lightning.values.text import without_secrets  # here: it loads NumPy
 
+        text = with_both_slashes(text)
         told = f"{text} is in a remote store; bring it here first: mindsummary sync {text} runs"
         raise NotADirectoryError(without_secrets(told, text))
     return text
@@ -50,7 +52,10 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 
     Summary files come first, in the reader's order, and what is listed in a file (``.json``, ``.txt``) before that.
     """
-    runs: dict[str, list[str]] = {run: [] for run, name in map(os.path.split, sizes) if timestamp_of(name) is not None}
+    files = (os.path.split(path) for path, size in sizes.items() if size >= 0)
+    folders = (folder for folder, name in files if timestamp_of(name) is not None)
+    # As in a list of runs, a hidden directory may be a run but contains none.
+    runs: dict[str, list[str]] = {folder: [] for folder in folders if "/" not in folder or folder[0] != "."}
     for path in sorted(sorted(sizes, reverse=True), key=_place):
         run, _, name = path.rpartition("/")
         is_wanted = sizes[path] <= _SMALL or timestamp_of(name) is not None

@@ -179,7 +179,7 @@ landscape runs/a --module json:loads | 1 | train the run with SummaryCollector a
 landscape runs/a --out x | 2 | are for landscapes that are computed: name a function with --module
 landscape runs/a --plot x.docx | 2 | --plot writes a file that ends in .png, .svg, .pdf, not x.docx
 landscape runs/c | 1 | runs/c has no loss landscape; to compute those of a collector, name a function: --module
-sync nowhere far | 1 | no run in nowhere: nothing was sent
+sync nowhere far | 1 | there is no directory nowhere: nothing was sent
 sync runs runs/far | 2 | runs/far is in runs: its copies would be copied
 sync runs far --every 0 | 2 | --every takes a number of seconds
 sync runs gs://bucket/runs | 1 | pip install gcsfs

@@ -18,6 +18,7 @@ from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.export.output_directory import OutputDirectory
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.value_codec import decode_value
+from mindsummary_lightning.fileio.addresses import without_local_scheme
 from mindsummary_lightning.fileformat.framing import frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
 from mindsummary_lightning.fileio.append import RecordFile
@@ -103,6 +104,7 @@ def import_tensorboard(
         RemotePathError: ``out_dir`` is not local.
     """
     refuse_remote("out_dir", out_dir)
+    tb_dir, out_dir = without_local_scheme(tb_dir), without_local_scheme(out_dir)
     tb = messages()
     sources = event_files(tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s"))
     if not sources:
