@@ -166,7 +166,6 @@ verify nowhere | 2 | nowhere: no such file or directory
 repair | 2 | the following arguments are required: DIR
 export runs/a --to csv | 2 | the following arguments are required: -o/--out/--output
 export runs/a --to xls --out o | 2 | invalid choice: 'xls' (choose from
-export runs --to csv --out o | 2 | runs contains 3 runs (a, b, c); give one of them
 export runs/a --to csv --out runs | 1 | runs is not empty
 export runs/a --to csv --out notes.txt | 1 | notes.txt is a file; give an --out that is a new or empty directory
 import empty --out o | 1 | no TensorBoard event file at or below empty
