@@ -11,7 +11,6 @@ from typing import Any, NoReturn, TypeAlias
 from mindsummary_lightning import __version__
 from mindsummary_lightning.cli.verbs import GROUPS, MORE, VERBS, verb_module
 from mindsummary_lightning.errors import closest
-from mindsummary_lightning.fileio.addresses import without_local_scheme
 
 Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"  # what ArgumentParser.add_argument takes
 
@@ -96,7 +95,11 @@ def _without_local_schemes(value: Any) -> Any:
     """The value of an argument in which ``file:///path`` is the path, also in a list."""
     if isinstance(value, list):
         return [_without_local_schemes(one) for one in value]
-    return without_local_scheme(value) if isinstance(value, str) else value
+    if not isinstance(value, str) or ":/" not in value:
+        return value
+    from mindsummary_lightning.values.addresses import without_local_scheme  # here: it loads NumPy
+
+    return without_local_scheme(value)
 
 
 def _wrapped(text: str, indent: str, first: str = "") -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RemotePathError
-from mindsummary_lightning.fileio.addresses import is_remote, with_both_slashes, without_local_scheme
+from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
 from mindsummary_lightning.values.text import utf8_text, without_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -43,8 +43,10 @@ def optional_positive_int(name: str, value: Any) -> int | None:
 
 
 def recorded_steps(steps: Any) -> frozenset[int]:
-    """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps."""
+    """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps, at least one."""
     if isinstance(steps, (tuple, list, range)):
+        if not steps:
+            raise ValueError(f"steps must name at least one step, not {steps!r}, which records none")
         return frozenset(positive_int("a step", step) for step in steps)
     return frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
 

@@ -9,7 +9,7 @@ from typing import Any
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
-from mindsummary_lightning.fileio.addresses import without_local_scheme
+from mindsummary_lightning.values.addresses import without_local_scheme
 
 
 def export_each(

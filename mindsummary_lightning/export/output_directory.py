@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from mindsummary_lightning.fileio.addresses import without_local_scheme
 from mindsummary_lightning.fileio.regular import files_below, read_regular
 from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, temporary_name
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
+from mindsummary_lightning.values.addresses import without_local_scheme
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 
 _LIST = ".mindsummary-export"

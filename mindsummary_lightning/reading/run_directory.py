@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
-from mindsummary_lightning.fileio.addresses import is_remote, with_both_slashes, without_local_scheme
 
 _SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
 
@@ -21,10 +20,17 @@ def local_path(name: str, path: Any) -> str:
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
-    text = without_local_scheme(os.fspath(path))
-    if is_remote(text):
-        from mindsummary_lightning.values.text import without_secrets  # here: it loads NumPy
+    text = os.fspath(path)
+    return _without_scheme(text) if ":/" in text else text
 
+
+def _without_scheme(address: str) -> str:
+    # Here: it loads NumPy, which a list of runs does not need.
+    from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
+    from mindsummary_lightning.values.text import without_secrets
+
+    text = without_local_scheme(address)
+    if is_remote(text):
         text = with_both_slashes(text)
         told = f"{text} is in a remote store; bring it here first: mindsummary sync {text} runs"
         raise NotADirectoryError(without_secrets(told, text))

@@ -78,8 +78,8 @@ class TensorBoardMethods:
             self._write_at(main, global_step, pairs)
             return
         by_step: dict[int, list[tuple[str, SummaryValue]]] = {}
-        for tag, number in pairs:
-            by_step.setdefault(self._next_step(tag, number), []).append((tag, number))
+        for tag, value in pairs:
+            by_step.setdefault(self._next_step(tag, value), []).append((tag, value))
         for step, numbers in by_step.items():
             self._recorder.write_values(step, numbers)
 

@@ -16,12 +16,12 @@ from io import FileIO
 
 from mindsummary_lightning.errors import ForeignFileError, RemotePathError, imported
 from mindsummary_lightning.fileformat.file_names import is_summary_name
-from mindsummary_lightning.fileio.addresses import is_remote, with_both_slashes, without_local_scheme
 from mindsummary_lightning.fileio.append import is_locked
 from mindsummary_lightning.fileio.regular import files_below, open_regular, path_of_open
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.fileio.salvage import copy_data
 from mindsummary_lightning.reading.run_directory import files_by_run
+from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
 from mindsummary_lightning.values.text import without_secrets
 
 _WARN = partial(logging.getLogger(__name__).warning, "skipped a directory that cannot be listed: %s")

@@ -80,9 +80,7 @@ def test_a_damaged_run_is_named_and_the_others_are_exported(
     assert _with_files(out, "csv") == {"a", "a/below"}
 
 
-def test_if_no_run_can_be_read_nothing_is_left(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_if_no_run_can_be_read_nothing_is_left(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in runs.rglob("*_MS"):
         path.write_bytes(b"\0" * 100)
 

@@ -18,7 +18,6 @@ from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.export.output_directory import OutputDirectory
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.value_codec import decode_value
-from mindsummary_lightning.fileio.addresses import without_local_scheme
 from mindsummary_lightning.fileformat.framing import frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
 from mindsummary_lightning.fileio.append import RecordFile
@@ -27,6 +26,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
 from mindsummary_lightning.values import Event, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values.addresses import without_local_scheme
 from mindsummary_lightning.values.limits import MAX_EVENT
 from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN
 
