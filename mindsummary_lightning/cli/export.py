@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from mindsummary_lightning.cli.arguments import FORCE, OUT, argument, json_of
 from mindsummary_lightning.cli.output import Answer, progress_bar, tally
@@ -38,17 +38,21 @@ def run(arguments: argparse.Namespace) -> Answer:
     if form != "parquet" and runs[0] == root:
         runs = [root]  # what is below a run belongs to it
     with progress_bar("exporting", sum(map(files_size, runs))) as advance:
-        if len(runs) == 1:
-            exported = _FORMATS[form](runs[0], arguments.out, advance, force=arguments.force)
-        elif form == "parquet":
-            exported = export_parquet_dataset(runs, root, arguments.out, advance, force=arguments.force)
-        else:
-            exported = export_each(_FORMATS[form], runs, root, arguments.out, advance, force=arguments.force)
+        exported = _exported(runs, arguments, advance)
     files, notes = list(exported), list(_notes(exported, form))
     more = [f"and {len(files) - _LISTED} more files in {arguments.out}"] if len(files) > _LISTED else []
     nothing = [] if files else [f"{root} contains nothing that {form} files can hold"]
     lines = [*files[:_LISTED], *more, *notes, *nothing]
     return Answer({"files": files, "notes": notes}, lines, int(bool(exported.damaged)))
+
+
+def _exported(runs: Sequence[str], arguments: argparse.Namespace, advance: Callable[[int], object]) -> ExportedFiles:
+    export, root, out = _FORMATS[arguments.to], arguments.run_dir, arguments.out
+    if len(runs) == 1:
+        return export(runs[0], out, advance, force=arguments.force)
+    if arguments.to == "parquet":
+        return export_parquet_dataset(runs, root, out, advance, force=arguments.force)
+    return export_each(export, runs, root, out, advance, force=arguments.force)
 
 
 def _notes(exported: ExportedFiles, form: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import socket
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -47,17 +48,14 @@ def run(arguments: argparse.Namespace) -> Answer:
     from mindsummary_lightning.viewer import access
     from mindsummary_lightning.viewer.app import create_app
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-    from mindsummary_lightning.viewer.serve import lacks_ipv4, listen, serve_until_signal
+    from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
     gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
     token = None if arguments.no_token else access.new_token()
     with listen(arguments.host, arguments.port) as listener, contextlib.ExitStack() as ending:
         port = listener.getsockname()[1]
         if not access.is_loopback(arguments.host):
-            who = f"anyone who reaches port {port} of {arguments.host} {'and knows the token ' if token else ''}"
-            _report(f"warning: {who}can read the runs; nothing is encrypted")
-        if lacks_ipv4(listener):
-            _report("warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0")
+            _warn_of_open_host(arguments.host, listener, token)
         frontend = frontend_wheel(_report, arguments.wheel)
         checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
@@ -83,6 +81,16 @@ def run(arguments: argparse.Namespace) -> Answer:
         serve_until_signal(create_app(runs, frontend, checked), listener, ready)
     _report("the viewer has ended")
     return Answer()
+
+
+def _warn_of_open_host(host: str, listener: socket.socket, token: str | None) -> None:
+    from mindsummary_lightning.viewer.serve import lacks_ipv4
+
+    port = listener.getsockname()[1]
+    who = f"anyone who reaches port {port} of {host} {'and knows the token ' if token else ''}"
+    _report(f"warning: {who}can read the runs; nothing is encrypted")
+    if lacks_ipv4(listener):
+        _report("warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0")
 
 
 def _read_lineage(runs: LoadedRuns) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
@@ -58,10 +58,7 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 
     Summary files come first, in the reader's order, and what is listed in a file (``.json``, ``.txt``) before that.
     """
-    files = (os.path.split(path) for path, size in sizes.items() if size >= 0)
-    folders = (folder for folder, name in files if timestamp_of(name) is not None)
-    # As in a list of runs, a hidden directory may be a run but contains none.
-    runs: dict[str, list[str]] = {folder: [] for folder in folders if "/" not in folder or folder[0] != "."}
+    runs: dict[str, list[str]] = {folder: [] for folder in _run_folders(sizes)}
     for path in sorted(sorted(sizes, reverse=True), key=_place):
         run, _, name = path.rpartition("/")
         is_wanted = sizes[path] <= _SMALL or timestamp_of(name) is not None
@@ -71,6 +68,15 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
         if run in runs and sizes[path] >= 0 and is_wanted:
             runs[run].append(path)
     return runs
+
+
+def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
+    """The folders with an event file. As in a list of runs, a hidden folder may be a run but contains none."""
+    for path, size in sizes.items():
+        folder, name = os.path.split(path)
+        is_in_hidden = folder.startswith(".") and "/" in folder
+        if size >= 0 and timestamp_of(name) is not None and not is_in_hidden:
+            yield folder
 
 
 def _place(path: str) -> tuple[int, int]:
