@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("fsspec")
+pytest.importorskip("jinja2")
+pytest.importorskip("tensorboard")
+
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.cli.verbs import VERBS
+from mindsummary_lightning.export.tensorboard import export_tensorboard
 from mindsummary_lightning.values import UserDefinedInfo
 from tests.cli.command import mindsummary
 
@@ -47,8 +52,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         record.add_value("scalar", "loss", 1.0)
         record.add_value("custom_lineage_data", "settings", UserDefinedInfo({"seed": 1}))
         record.record(1)
-    from mindsummary_lightning.export.tensorboard import export_tensorboard
-
     export_tensorboard(str(place / "runs" / "a"), str(place / "boards"))
     return place
 

@@ -57,6 +57,8 @@ _OUTS: list[Callable[[str, str], object]] = [export_csv, export_npy, export_tens
 def test_python_takes_a_local_address_wherever_it_takes_a_path(
     spelt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("tensorboard")
     monkeypatch.chdir(tmp_path)
     run = spelt.format(tmp_path / "runs" / "a")
     _record(run)
