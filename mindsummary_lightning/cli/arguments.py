@@ -86,7 +86,20 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     arguments, unknown = made.parse_known_args(rest[:-1], argparse.Namespace(verb=verb))
     if unknown:
         made.refuse(unknown)
+    for name, value in vars(arguments).items():
+        setattr(arguments, name, _without_local_schemes(value))
     return arguments
+
+
+def _without_local_schemes(value: Any) -> Any:
+    """The value of an argument in which ``file:///path`` is the path, also in a list."""
+    if isinstance(value, list):
+        return [_without_local_schemes(one) for one in value]
+    if not isinstance(value, str) or ":/" not in value:
+        return value
+    from mindsummary_lightning.values.addresses import without_local_scheme  # here: it loads NumPy
+
+    return without_local_scheme(value)
 
 
 def _wrapped(text: str, indent: str, first: str = "") -> str:

@@ -187,12 +187,25 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
 def error_line(error: Exception) -> str:
     """An expected error as one line: what is wrong where, and what helps against damage."""
     if isinstance(error, FileNotFoundError) and error.strerror and error.filename is not None:
-        above = os.path.dirname(os.fsdecode(error.filename))
+        name = os.fsdecode(error.filename)
+        remote = _remote_line(name) if ":/" in name else None
+        if remote is not None:
+            return remote
+        above = os.path.dirname(name)
         if above and not os.path.exists(above):
-            return f"{os.fsdecode(error.filename)}: there is no directory {above}"
+            return f"{name}: there is no directory {above}"
     text = error_text(error)
     is_silent = isinstance(error, DamagedFileError) and "mindsummary repair" not in text
     return f"{text}; run `mindsummary repair`" if is_silent else text
+
+
+def _remote_line(name: str) -> str | None:
+    """What is wrong with the address of a remote store in the place of a file; ``None`` for any other name."""
+    from mindsummary_lightning.values.addresses import is_remote  # here: it loads NumPy
+    from mindsummary_lightning.values.text import without_secrets
+
+    text = f"{name} must be a local path, got the address of a remote store"
+    return without_secrets(text, name) if is_remote(name) else None
 
 
 def tally(numbers: Mapping[str, int]) -> str:

@@ -9,13 +9,14 @@ from dataclasses import asdict
 from mindsummary_lightning.cli.arguments import RUNS_IN, argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, error_line, readable_size
 from mindsummary_lightning.cli.runs import found_in, runs_in
-from mindsummary_lightning.values.text import counted
+from mindsummary_lightning.values.text import counted, listed
 
 ARGUMENTS = (
     argument("directories", metavar="DIR", nargs="+", help=RUNS_IN),
     flag("--dry-run", "say what would be done and do nothing; exit 1 if it is any"),
     json_of("the rebuilt files"),
 )
+_NAMED = 5  # directories in a line
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -23,7 +24,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     from mindsummary_lightning.maintenance.repair import repair_run
 
     runs = runs_in(arguments.directories)
-    named = " ".join(arguments.directories)
+    named = listed(arguments.directories, _NAMED)
     damaged, errors = found_in("repairing", runs, functools.partial(repair_run, is_dry=arguments.dry_run))
     if errors and len(runs) == 1:
         raise errors[0]  # it is being recorded, or cannot be read
@@ -40,4 +41,4 @@ def run(arguments: argparse.Namespace) -> Answer:
         lines.append(f"{named}: nothing is damaged{' in its other runs' if errors else ''}")
     facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
     code = int(bool(unreadable or errors or (repaired and arguments.dry_run)))
-    return Answer({"run": runs[0] if len(runs) == 1 else named, **facts}, lines, code, map(error_line, errors))
+    return Answer({"runs": runs, **facts}, lines, code, map(error_line, errors))

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from mindsummary_lightning.cli.output import UsageError, progress_bar
 from mindsummary_lightning.reading.run_directory import files_size as files_size
 from mindsummary_lightning.reading.run_directory import local_path as local_path
-from mindsummary_lightning.reading.run_tree import find_run_directories
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.reading.run_tree import count_links, find_run_directories
+from mindsummary_lightning.values.text import counted, listed
 
 _T = TypeVar("_T")
 
@@ -32,8 +32,18 @@ def runs_in(directories: Sequence[str]) -> list[str]:
     runs = [run for directory in folders for run in find_run_directories(directory)]
     if not runs:
         lack = "neither it nor a directory below it contains a summary or lineage file"
-        raise FileNotFoundError(f"no run in {listed(directories, 5)}{'' if directories[1:] else f': {lack}'}")
+        named = f"no run in {listed(directories, 5)}{'' if directories[1:] else f': {lack}'}"
+        raise FileNotFoundError(named + links_note(folders))
     return list(dict.fromkeys(runs))
+
+
+def links_note(directories: Sequence[str]) -> str:
+    """What a line about directories without runs adds if links in them were not followed; else an empty text."""
+    number = sum(map(count_links, directories))
+    if not number:
+        return ""
+    example = os.path.join(directories[0], "*")
+    return f"; links are not followed, and it has {counted(number, 'link')}: name them, as in {example}"
 
 
 def found_in(

@@ -24,8 +24,7 @@ VERBS = {  # in the order of the help
     "repair": "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept "
     "in RUN/.damaged.",
     "doctor": "Check what `mindsummary view` needs, or how a device records; exit 1 if anything is missing or differs.",
-    "export": "Write a run's values to CSV, Parquet, NumPy or TensorBoard files, or many runs into one Parquet "
-    "data set.",
+    "export": "Write the values of runs to CSV, Parquet, NumPy or TensorBoard files.",
     "import": "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
     "landscape": "Compute a run's loss landscapes from its collector's checkpoints, or show those that it has.",
     "sync": "Copy runs to or from a remote store; exit 1 if anything is not there at the end.",

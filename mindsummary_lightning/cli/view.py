@@ -7,12 +7,14 @@ import contextlib
 import gc
 import importlib.util
 import os
+import socket
 import sys
 import threading
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, say
+from mindsummary_lightning.cli.runs import links_note
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.viewer.browser import opened_in_browser
@@ -53,8 +55,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     with listen(arguments.host, arguments.port) as listener, contextlib.ExitStack() as ending:
         port = listener.getsockname()[1]
         if not access.is_loopback(arguments.host):
-            who = f"anyone who reaches port {port} of {arguments.host} {'and knows the token ' if token else ''}"
-            _report(f"warning: {who}can read the runs; nothing is encrypted")
+            _warn_of_open_host(arguments.host, listener, token)
         frontend = frontend_wheel(_report, arguments.wheel)
         checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
@@ -64,7 +65,8 @@ def run(arguments: argparse.Namespace) -> Answer:
         def ready() -> None:
             number = len(runs.listing())
             if not number:
-                _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
+                links = links_note([arguments.directory])
+                _report(f"no run in {arguments.directory} yet; the pages show one when it begins{links}")
             pages = access.page_addresses(server, token, train_id)
             say(f"runs in {os.path.abspath(arguments.directory)}")
             for name, address in pages:
@@ -79,6 +81,16 @@ def run(arguments: argparse.Namespace) -> Answer:
         serve_until_signal(create_app(runs, frontend, checked), listener, ready)
     _report("the viewer has ended")
     return Answer()
+
+
+def _warn_of_open_host(host: str, listener: socket.socket, token: str | None) -> None:
+    from mindsummary_lightning.viewer.serve import lacks_ipv4
+
+    port = listener.getsockname()[1]
+    who = f"anyone who reaches port {port} of {host} {'and knows the token ' if token else ''}"
+    _report(f"warning: {who}can read the runs; nothing is encrypted")
+    if lacks_ipv4(listener):
+        _report("warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0")
 
 
 def _read_lineage(runs: LoadedRuns) -> None:

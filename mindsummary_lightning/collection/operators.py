@@ -33,7 +33,9 @@ def scalar_summary(name: str, value: Any) -> None:
 
 
 def tensor_summary(name: str, value: torch.Tensor) -> None:
-    """Record a tensor of at least one dimension, element by element; at most 20 steps of a run are kept.
+    """Record a tensor of at least one dimension, element by element.
+
+    A SummaryCollector takes it on at most 20 steps of a run, ``SummaryRecord.record()`` at every call.
 
     Args:
         name: as in :func:`scalar_summary`.

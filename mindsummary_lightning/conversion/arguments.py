@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RemotePathError
+from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
 from mindsummary_lightning.values.text import utf8_text, without_secrets
 
 _LOG = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., Any])
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for C:/ is a drive; pathlib makes // one
 _TWO_LINES = (
     '. Two lines do it while the program runs: {name}="runs" in the program, and beside it: '
     "mindsummary sync runs {path} --follow"
@@ -43,8 +43,10 @@ def optional_positive_int(name: str, value: Any) -> int | None:
 
 
 def recorded_steps(steps: Any) -> frozenset[int]:
-    """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps."""
+    """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps, at least one."""
     if isinstance(steps, (tuple, list, range)):
+        if not steps:
+            raise ValueError(f"steps must name at least one step, not {steps!r}, which records none")
         return frozenset(positive_int("a step", step) for step in steps)
     return frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
 
@@ -112,13 +114,13 @@ def checked_name(name: Any, what: str = "name") -> str:
 
 
 def checked_path(name: str, path: Any) -> str:
-    """A local path with ``~`` and environment variables expanded, ``"."`` for an empty one."""
+    """A local path without ``file://``, with ``~`` and environment variables expanded, ``"."`` for an empty one."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
     if not isinstance(text, str) or "\0" in text:
         raise ValueError(f"{name} must be a path of text, not {text!r}")
-    local = os.path.expanduser(os.path.expandvars(text)) or "."
+    local = os.path.expanduser(os.path.expandvars(without_local_scheme(text))) or "."
     refuse_remote(name, local, _TWO_LINES)
     return local
 
@@ -153,11 +155,11 @@ def refuse_remote(name: str, path: str, instead: str = "") -> None:
 
     The text ends with ``instead``, in which ``{path}`` is the address and ``{name}`` the argument.
     """
-    if _SCHEME.match(path):
+    if is_remote(path):
         text = (
             f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
             "support. Write to a local directory and copy it afterwards, or mount the store"
-            + instead.format(name=name, path=re.sub(":/+", "://", path, count=1))
+            + instead.format(name=name, path=with_both_slashes(path))
         )
         raise RemotePathError(without_secrets(text, path))
 

@@ -35,6 +35,7 @@ from mindsummary_lightning.dataset.stage_parameters import (
     public_fields,
     safe_getattr,
 )
+from mindsummary_lightning.values.limits import FLOAT32_MAX
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
 
 _LOG = logging.getLogger(__name__)
@@ -164,6 +165,7 @@ def _innermost(sampler: Any) -> Any:
 def _weights(sampler: Any) -> tuple[float, ...]:
     weights = safe_getattr(sampler, "weights")
     try:
-        return tuple(float(weight) for weight in weights) if 0 < len(weights) <= _MAX_WEIGHTS else ()
-    except (TypeError, ValueError):
+        numbers = tuple(float(weight) for weight in weights) if 0 < len(weights) <= _MAX_WEIGHTS else ()
+    except (TypeError, ValueError, OverflowError):
         return ()
+    return numbers if all(abs(number) <= FLOAT32_MAX for number in numbers) else ()

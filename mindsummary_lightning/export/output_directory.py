@@ -12,9 +12,12 @@ from typing import IO
 
 from mindsummary_lightning.fileio.regular import files_below, read_regular
 from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, temporary_name
+from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.series import RunLineage
-from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
+from mindsummary_lightning.values.addresses import without_local_scheme
+from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 
 _LIST = ".mindsummary-export"
 
@@ -38,7 +41,7 @@ class OutputDirectory:
     def __init__(self, path: str, mode: int = 0o600, *, force: bool = False) -> None:
         self.files: list[str] = []
         self.unfinished: str = ""
-        self._path = path
+        self._path = path = without_local_scheme(path)
         self._mode = mode
         self._force = force
         self._is_new = not os.path.exists(path)
@@ -127,8 +130,11 @@ class ExportedFiles(list[str]):
         self.damaged: dict[str, str] = {}
 
     def skip(self, reader: SummaryReader, *kinds: str) -> None:
-        """Count what a run has of some kinds."""
+        """Count what a run has of some kinds; a table of parameters does not count, as it is in ``parameters``."""
         numbers = {kind: len(tags) for kind, tags in reader.tags().items()}
+        has_table = "tensor" in kinds and STATISTICS_TAG in reader.tags()["tensor"]
+        if has_table and read_parameter_table(table_of(reader)) is not None:
+            numbers["tensor"] -= 1
         numbers["graph"] = int(reader.graph() is not None)
         numbers["lineage"] = int(reader.lineage() != RunLineage())
         self.skipped.update({kind: numbers[kind] for kind in kinds if numbers[kind]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
@@ -12,7 +12,7 @@ _SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the 
 
 
 def local_path(name: str, path: Any) -> str:
-    """The text of a path that runs are read from.
+    """The text of a path that runs are read from, without ``file://``.
 
     Raises:
         TypeError: it is not a path.
@@ -21,9 +21,17 @@ def local_path(name: str, path: Any) -> str:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
-    if "://" in text:
-        from mindsummary_lightning.values.text import without_secrets  # here: it loads NumPy
+    return _without_scheme(text) if ":/" in text else text
 
+
+def _without_scheme(address: str) -> str:
+    # Here: it loads NumPy, which a list of runs does not need.
+    from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
+    from mindsummary_lightning.values.text import without_secrets
+
+    text = without_local_scheme(address)
+    if is_remote(text):
+        text = with_both_slashes(text)
         told = f"{text} is in a remote store; bring it here first: mindsummary sync {text} runs"
         raise NotADirectoryError(without_secrets(told, text))
     return text
@@ -50,7 +58,7 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 
     Summary files come first, in the reader's order, and what is listed in a file (``.json``, ``.txt``) before that.
     """
-    runs: dict[str, list[str]] = {run: [] for run, name in map(os.path.split, sizes) if timestamp_of(name) is not None}
+    runs: dict[str, list[str]] = {folder: [] for folder in _run_folders(sizes)}
     for path in sorted(sorted(sizes, reverse=True), key=_place):
         run, _, name = path.rpartition("/")
         is_wanted = sizes[path] <= _SMALL or timestamp_of(name) is not None
@@ -60,6 +68,15 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
         if run in runs and sizes[path] >= 0 and is_wanted:
             runs[run].append(path)
     return runs
+
+
+def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
+    """The folders with an event file. As in a list of runs, a hidden folder may be a run but contains none."""
+    for path, size in sizes.items():
+        folder, name = os.path.split(path)
+        is_in_hidden = folder.startswith(".") and "/" in folder
+        if size >= 0 and timestamp_of(name) is not None and not is_in_hidden:
+            yield folder
 
 
 def _place(path: str) -> tuple[int, int]:

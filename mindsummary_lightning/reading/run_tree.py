@@ -210,6 +210,15 @@ def find_run_directories(root: str) -> list[str]:
     return sorted(tree.event_directories(), key=lambda path: path.split(os.sep))
 
 
+def count_links(root: str) -> int:
+    """Count the symbolic links below a directory that could lead to runs: those to directories and to event files."""
+    number = 0
+    for folder, folders, names in os.walk(root):
+        candidates = [*folders, *(name for name in names if timestamp_of(name) is not None)]
+        number += sum(os.path.islink(os.path.join(folder, name)) for name in candidates)
+    return number
+
+
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
     """The runs with lineage files under an absolute path, last updated first (to the second), then by name.
 

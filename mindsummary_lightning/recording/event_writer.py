@@ -142,6 +142,12 @@ class EventWriter:
         self._check_ours()
         self._lineage.write(*values)
 
+    @_in_turn
+    def replace_custom(self, replaced: frozenset[str], *values: LineageValue) -> None:
+        """Add values as :meth:`write_lineage`, in the place of the custom data that ``replaced`` names."""
+        self._check_ours()
+        self._lineage.write(*values, replaced=replaced)
+
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
         size = total_length(payload) + OVERHEAD
         if size >= _SMALL:

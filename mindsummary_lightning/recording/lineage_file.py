@@ -12,7 +12,7 @@ import bisect
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
@@ -69,9 +69,10 @@ class LineageFileWriter:
         if self._path is not None:
             self._newest = None
 
-    def write(self, *values: LineageValue) -> None:
+    def write(self, *values: LineageValue, replaced: Collection[str] = ()) -> None:
         """Add values, in one replacement of the file; what it says already is skipped.
 
+        Custom data named in ``replaced`` leave the file first.
         Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters) become a RunInfo.
         If the file was deleted or replaced by somebody else, the lineage files that are there now are read. After an
         OSError the file is as it was before.
@@ -82,9 +83,9 @@ class LineageFileWriter:
         if self._newest is None or (self._path is None and self._carries_over):
             paths = self._files.lineage_paths() if self._path is None else [self._path]
             self._newest = _newest_of_each_kind(self._events_of(paths))
-        newest = dict(self._newest)
+        newest = _without(self._newest, replaced)
         added = [self._add(newest, value) for value in values]
-        if any(added):
+        if any(added) or newest != self._newest:
             self._newest = self._replace(newest)
 
     def _add(self, newest: dict[type, LineageEvent], value: LineageValue) -> bool:
@@ -174,6 +175,20 @@ class LineageFileWriter:
                 self._warnings.warn(
                     path, "the lineage in %s is not carried over into this run's new file: %s", path, error
                 )
+
+
+def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent]:
+    """The events without some of the custom data, also where a field of the training says the same."""
+    left = dict(newest)
+    dropped = {UserDefinedInfo: {*names}, RunInfo: {*names} & _repeated(newest, _custom(newest, RunInfo)).keys()}
+    for kind, without in dropped.items():
+        custom = _custom(newest, kind)
+        kept = {name: entry for name, entry in custom.items() if name not in without}
+        if kept:
+            left[kind] = LineageEvent(newest[kind].wall_time, kind(kept))
+        else:
+            left.pop(kind, None)  # MindInsight fails on an empty one
+    return left
 
 
 def _is_same(old: CustomValue, new: CustomValue) -> bool:

@@ -86,6 +86,12 @@ class PendingValues:
             text = "%s %r was added twice before record(); the newest is recorded"
             self._policy.warnings.warn(("twice", key), text, *key)
 
+    def drop(self) -> list[str]:
+        """Remove the values that were added and not taken; return their names."""
+        names = [name for _, name in self._values]
+        self._values, self._originals = {}, {}
+        return names
+
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
     ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]], bool]:

@@ -124,15 +124,21 @@ class RunRecorder:
                 self.policy.write_failed("the graph", error)
         return self._has_graph
 
-    def write_lineage(self, *values: LineageValue) -> bool:
+    def write_lineage(self, *values: LineageValue, replaced: Collection[str] = ()) -> bool:
         """Write lineage immediately, all in one replacement of its file; nothing at all if there are no values.
+
+        ``replaced`` names custom data that leave the file, unless the values have them.
 
         Raises ValueError for what would break MindInsight.
         """
         for value in values:
             check_recordable(value)
-        values = (*self._take_deferred_lineage(), *values) if values else ()
-        return not values or self._attempt("lineage", self._acquire().write_lineage, *values)
+        if not values:
+            return True
+        values = (*self._take_deferred_lineage(), *values)
+        if replaced:
+            return self._attempt("lineage", self._acquire().replace_custom, frozenset(replaced), *values)
+        return self._attempt("lineage", self._acquire().write_lineage, *values)
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
         """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""

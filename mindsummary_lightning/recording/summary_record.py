@@ -28,6 +28,7 @@ from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, Pend
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
 from mindsummary_lightning.values import SummaryValue
+from mindsummary_lightning.values.text import listed
 
 
 class SummaryRecord(TensorBoardMethods):
@@ -220,10 +221,16 @@ class SummaryRecord(TensorBoardMethods):
     def close(self) -> None:
         """Close the files; a second call does nothing. The number of lost records, if any, is logged.
 
+        Values that wait for :meth:`record` are not recorded, with one warning.
+
         Raises:
             OSError: the file system reports only now that something is lost, and ``raise_exception`` is set.
         """
         self._pending.take_operators(False)
+        names = self._pending.drop()
+        if names:
+            text = "close() was called before record(): %s of %s is not recorded. Call record(step) after add_value()"
+            self._recorder.policy.warnings.warn("pending", text, listed(list(map(repr, names)), 3), self.directory)
         self._recorder.close()
 
     def __enter__(self) -> SummaryRecord:

@@ -21,7 +21,7 @@ from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.conversion.user_images import boxes_to_image, check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.run_recorder import RunRecorder
-from mindsummary_lightning.values import SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
     "%s records no graph: it needs an input. Give it one, or give the module an example_input_array; a "
@@ -37,13 +37,14 @@ _WITHOUT_PAGE = [
 class TensorBoardMethods:
     """TensorBoard-compatible methods, each of which writes one value immediately.
 
-    Every method takes ``global_step``; without one, values of a tag are counted from 0.
+    Every method takes ``global_step``; without one, the values of a tag are counted from 0, those of each kind alone.
     """
 
     def __init__(self, recorder: RunRecorder) -> None:
         self._recorder = recorder
-        self._counters: dict[str, int] = {}
-        self._params: dict[str, Any] = {}  # of the last `add_hparams`
+        self._counters: dict[tuple[type, str], int] = {}  # the next step by kind and tag
+        self._params: Mapping[str, Any] = {}  # of the last `add_hparams`
+        self._has_results = False  # likewise
 
     def add_scalar(
         self,
@@ -73,7 +74,14 @@ class TensorBoardMethods:
             number = self._recorder.policy.converted("scalar", tag, to_scalar, value)
             if number is not None:
                 pairs.append((tag, number))
-        self._write_at(main, global_step, pairs)
+        if global_step is not None:
+            self._write_at(main, global_step, pairs)
+            return
+        by_step: dict[int, list[tuple[str, SummaryValue]]] = {}
+        for tag, value in pairs:
+            by_step.setdefault(self._next_step(tag, value), []).append((tag, value))
+        for step, numbers in by_step.items():
+            self._recorder.write_values(step, numbers)
 
     def add_histogram(
         self,
@@ -188,19 +196,27 @@ class TensorBoardMethods:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Record hyper-parameters as custom lineage and metrics as evaluation lineage; a run has one set of them."""
+        """Record hyper-parameters as custom lineage and metrics as evaluation lineage; a run has one set of them.
+
+        Other hyper-parameters than those of an earlier call replace these, and its metrics.
+        """
         if not isinstance(hparam_dict, Mapping) or not isinstance(metric_dict, Mapping):
             found = f"{type(hparam_dict).__name__} and {type(metric_dict).__name__}"
             raise TypeError(f"hparam_dict and metric_dict must be dicts, not {found}")
-        params, results = flatten(hparam_dict), self._recorder.metric_lineage("add_hparams", metric_dict)
-        if any(self._params.get(key, value) != value for key, value in params.items()):
+        flat = flatten(hparam_dict)
+        params = UserDefinedInfo(flat).values if flat else self._params  # with the keys of the file
+        results = self._recorder.metric_lineage("add_hparams", metric_dict)
+        if any(params.get(key) != value for key, value in self._params.items()):
             text = (
                 "add_hparams replaces the values of an earlier trial in %s: a run has one row on MindInsight's page. "
                 "Give each trial a run of its own"
             )
             self._recorder.policy.warnings.warn("hparams", text, self._recorder.directory)
-        self._params = params
-        self._recorder.write_lineage(*([UserDefinedInfo(params)] if params else ()), *results)
+            if self._has_results and not results:
+                results = [EvaluationInfo()]
+        replaced, self._params, self._has_results = self._params.keys(), params, bool(results)
+        settings = [UserDefinedInfo(params)] if params else []
+        self._recorder.write_lineage(*settings, *results, replaced=replaced - params.keys())
 
     def get_logdir(self) -> str:
         """The run directory."""
@@ -224,12 +240,17 @@ class TensorBoardMethods:
         tag = checked_name(tag)
         value = self._recorder.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
-            self._write_at(tag, global_step, [(tag, value)])
+            step = self._next_step(tag, value) if global_step is None else global_step
+            self._write_at(tag, step, [(tag, value)])
 
-    def _write_at(self, tag: str, global_step: int | None, pairs: list[tuple[str, SummaryValue]]) -> None:
-        if global_step is None:
-            global_step = self._counters.get(tag, 0)
-            self._counters[tag] = global_step + 1
+    def _next_step(self, tag: str, value: SummaryValue) -> int:
+        """Count the values of a tag and kind from 0."""
+        counter = type(value), tag
+        step = self._counters.get(counter, 0)
+        self._counters[counter] = step + 1
+        return step
+
+    def _write_at(self, tag: str, global_step: int, pairs: list[tuple[str, SummaryValue]]) -> None:
         step = self._recorder.policy.step("global_step", tag, global_step)
         if step is not None:
             self._recorder.write_values(step, pairs)

@@ -21,6 +21,7 @@ from mindsummary_lightning.fileio.regular import files_below, open_regular, path
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.fileio.salvage import copy_data
 from mindsummary_lightning.reading.run_directory import files_by_run
+from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
 from mindsummary_lightning.values.text import without_secrets
 
 _WARN = partial(logging.getLogger(__name__).warning, "skipped a directory that cannot be listed: %s")
@@ -31,7 +32,8 @@ class Store:
     """One side of a copy, through fsspec; ``name`` is its address without passwords and tokens."""
 
     def __init__(self, address: str) -> None:
-        self.is_local: bool = "://" not in address
+        address = with_both_slashes(without_local_scheme(address))
+        self.is_local: bool = not is_remote(address)
         self.name: str = without_secrets(address, address)
         fsspec = imported("fsspec", "sync")
         try:
@@ -46,7 +48,10 @@ class Store:
             raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
 
     def list(self, on_error: Callable[[OSError], object] = _WARN) -> dict[str, tuple[int, int, str]]:
-        """Size (-1: no regular file), time of the last change in ns since 1970, and ETag of all that is not hidden."""
+        """Size (-1: no regular file), time of the last change in ns since 1970, and ETag of all that is not hidden.
+
+        A hidden run directly in the place counts, as in every list of runs.
+        """
         if self.is_local:
             listed = {name: (*facts, "") for name, facts in files_below(self.root, on_error).items()}
         else:
@@ -59,8 +64,7 @@ class Store:
                     ns = round((time.timestamp() if isinstance(time, datetime) else time) * 1e9)
                     size = info["size"] if info["type"] == "file" else -1
                     listed[path[len(self.root) + 1 :]] = size, ns, info.get("ETag", "").strip('"')
-        # ".." in an object's name would lead out of the other side.
-        return {name: facts for name, facts in listed.items() if not re.search(r"(^|/)(/|\.|$)", name)}
+        return {name: facts for name, facts in listed.items() if _is_visible(name)}
 
     def md5(self, name: str, size: int) -> str:
         """That of a file's first bytes, in hexadecimal digits: S3's ETag of an object that came in one request."""
@@ -92,6 +96,16 @@ class Store:
             else:
                 self.files.put_file(path_of_open(file), f"{self.root}/{name}")
             return os.fstat(file.fileno()).st_size
+
+
+def _is_visible(name: str) -> bool:
+    """Whether no part of a name is hidden or empty, apart from a directory in front: ``.run/file``.
+
+    ``..`` in an object's name would lead out of the other side.
+    """
+    first, _, rest = name.partition("/")
+    is_in_hidden = rest != "" and first.startswith(".") and first not in (".", "..")
+    return re.search(r"(^|/)(/|\.|$)", rest if is_in_hidden else name) is None
 
 
 class RunCopies:

@@ -65,7 +65,8 @@ class MindInsightLogger(LoggerBase):
         save_dir: local directory of all runs; ``~`` and environment variables are expanded.
         name: name of the experiment, a directory below it; ``""`` for none.
         version: number or name of this run; ``None`` takes the number after the highest ``version_<n>`` there.
-        prefix: text put before every metric's name, with a ``/`` between.
+        prefix: text put before the name of every value that a ``log_...`` method records, with a ``/`` between. The
+            tags of :attr:`experiment` and of collectors stay as they are.
         sub_dir: directory below the version directory for this logger's files; MindInsight then needs the version
             directory as its base.
         max_file_size: bytes after which a new summary file is started; ``None``: never.
@@ -106,7 +107,8 @@ class MindInsightLogger(LoggerBase):
         self._name = name or ""
         if not isinstance(prefix, str):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
-        self._scalars = MetricScalars(utf8_text(prefix))
+        self._prefix = f"{utf8_text(prefix)}/" if prefix else ""
+        self._scalars = MetricScalars(self._prefix)
         self._sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
         check_export_options(export_options)
         options = {
@@ -311,7 +313,7 @@ class MindInsightLogger(LoggerBase):
     def _write(
         self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
-        record = self._run.recorder()
+        record, tag = self._run.recorder(), self._prefix + tag
         value = record.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
             number = max(self._run.last_step, 0) if step is None else checked_step(step, 0, record)

@@ -16,7 +16,7 @@ _MAX_EXACT = 2**53  # ints below it are floats
 
 
 class MetricScalars:
-    """Converts metrics, ``prefix/`` before each name; what is not a number is skipped as the record's policy says."""
+    """Converts metrics, a prefix before each name; what is not a number is skipped as the record's policy says."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -39,7 +39,7 @@ class MetricScalars:
         if name == "":
             record.policy.warnings.warn("metric without a name", "a metric without a name is not recorded")
         for key, leaf in leaves({name: value}):
-            tag = f"{self._prefix}/{key}" if self._prefix else key
+            tag = f"{self._prefix}{key}"
             number = record.policy.converted("metric", tag, to_scalar, leaf, per_tag=True)
             if number is not None:
                 pairs.append((tag, number))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +20,7 @@ from mindsummary_lightning.dataset.loader_sizes import LoaderSizes
 from mindsummary_lightning.dataset.pipeline import dataset_path
 from mindsummary_lightning.trainer.trainer_state import real_optimizers, training_loader
 from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.values.limits import FLOAT32_MAX
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
 T = TypeVar("T")
@@ -178,7 +178,7 @@ def first_learning_rates(trainer: Any) -> list[float]:
 def _rates(trainer: Any, key: str) -> list[float]:
     groups = _known(lambda: [group for optimizer in trainer.optimizers for group in optimizer.param_groups]) or []
     rates = _known(lambda: [float(group.get(key, group["lr"])) for group in groups if "lr" in group]) or []
-    return [rate for rate in rates if math.isfinite(rate)]
+    return [rate for rate in rates if abs(rate) <= FLOAT32_MAX]
 
 
 def _known(find: Callable[..., T]) -> T | None:
@@ -186,7 +186,7 @@ def _known(find: Callable[..., T]) -> T | None:
 
 
 def _finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
+    return number if number is not None and abs(number) <= FLOAT32_MAX else None
 
 
 def _int32(number: int | None) -> int | None:

@@ -1,6 +1,8 @@
-"""Limits of MindInsight 2.3.1: it drops what exceeds them, so that is refused or warned of here."""
+"""Limits of MindInsight 2.3.1, which drops what exceeds them, and of the files: refused or warned of here."""
 
 from __future__ import annotations
+
+import sys
 
 MAX_TAGS = 300  # of all kinds, as values.events.tags_of counts them
 MAX_TENSOR_TAGS = 6
@@ -8,3 +10,5 @@ MAX_BUCKETS = 90  # of a histogram in the file
 MAX_ELEMENTS = 10_000_000  # of a tensor
 MAX_EVENT = 500_000_000  # bytes
 MAX_METRIC = 100  # levels of JSON; protobuf allows as many levels of messages, and Python's recursion limit is above it
+FLOAT32_MAX = (2 - 2**-23) * 2.0**127  # 3.4e38; a larger number is infinite in a field of 32 bits
+FLOAT64_MAX = sys.float_info.max  # 1.8e308; only an int can be larger

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mindsummary_lightning.values.limits import FLOAT32_MAX, FLOAT64_MAX
 from mindsummary_lightning.values.lineage_info import (
     INT32_MAX,
     INT32_MIN,
@@ -24,6 +25,8 @@ from mindsummary_lightning.values.lineage_info import (
     parsed_metric,
 )
 from mindsummary_lightning.values.summary_values import LossLandscape, check_landscape_shapes
+
+_LONGEST_SHOWN = 128  # bits of an int that a message shows
 
 
 def check_recordable(value: object) -> None:
@@ -44,16 +47,26 @@ def _integer(where: str, value: Any, smallest: int, largest: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{where} must be an int, not {value!r}")
     if not smallest <= value <= largest:
-        raise ValueError(f"{where} must be in {smallest}..{largest}, not {value}")
+        raise ValueError(f"{where} must be in {smallest}..{largest}, not {_shown(value)}")
 
 
-def _real(where: str, value: Any) -> None:
+def _real(where: str, value: Any, largest: float) -> None:
     if value is None:
         return
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise TypeError(f"{where} must be a float, not {value!r}")
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{where} must be finite, not {value}; omit it instead")
+    if abs(value) > largest:
+        text = f"{where} must be at most {largest:.1e} in magnitude, what the file can hold, not {_shown(value)}"
+        raise ValueError(f"{text}; omit it instead")
+
+
+def _shown(value: float) -> str:
+    """A number as text; of an int of hundreds of digits, which Python may refuse to print, its size."""
+    if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
+        return f"an int of {value.bit_length()} bits"
+    return str(value)
 
 
 def _text(where: str, value: Any) -> None:
@@ -66,7 +79,7 @@ def _check_train(value: TrainInfo) -> None:
         _integer(f"{name} of TrainInfo", getattr(value, name), 0, INT32_MAX)
     _integer("model_size of TrainInfo", value.model_size, 0, INT64_MAX)
     for name in ("learning_rate", "loss"):
-        _real(f"{name} of TrainInfo", getattr(value, name))
+        _real(f"{name} of TrainInfo", getattr(value, name), FLOAT32_MAX)
     for name in ("optimizer", "loss_function", "parallel_mode", "train_dataset_path", "network", "model_path"):
         _text(f"{name} of TrainInfo", getattr(value, name))
 
@@ -77,7 +90,16 @@ def _check_evaluation(value: EvaluationInfo) -> None:
     # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over all older runs.
     if not isinstance(value.metric, str):
         raise TypeError(f"metric of EvaluationInfo must be a str, not {value.metric!r}")
-    parsed_metric(value.metric, _refuse_constant)
+    _check_metric(parsed_metric(value.metric, _refuse_constant))
+
+
+def _check_metric(metric: Any) -> None:
+    elements = metric.values() if isinstance(metric, dict) else metric if isinstance(metric, list) else ()
+    for element in elements:
+        if isinstance(element, (int, float)) and not isinstance(element, bool):
+            _real("a number in the metric of EvaluationInfo", element, FLOAT64_MAX)
+        else:
+            _check_metric(element)
 
 
 def _refuse_constant(name: str) -> None:
@@ -91,7 +113,7 @@ def _check_entries(values: Mapping[str, Any]) -> None:
         if isinstance(entry, Mapping):
             _check_entries(entry)
         elif isinstance(entry, float):
-            _real(f"{key!r} of UserDefinedInfo", entry)
+            _real(f"{key!r} of UserDefinedInfo", entry, FLOAT64_MAX)
 
 
 def _check_dataset(value: DatasetGraph) -> None:
@@ -107,7 +129,7 @@ def _check_operation(operation: Operation) -> None:
     for size in operation.size:
         _integer("size of an operation", size, INT32_MIN, INT32_MAX)
     for weight in operation.weights:
-        _real("weights of an operation", weight)
+        _real("weights of an operation", weight, FLOAT32_MAX)
 
 
 def _check_parameters(values: Mapping[str, Any]) -> None:
@@ -115,7 +137,7 @@ def _check_parameters(values: Mapping[str, Any]) -> None:
         if isinstance(entry, int) and not isinstance(entry, bool):
             _integer(f"{key!r} of a dataset graph", entry, INT32_MIN, INT32_MAX)
         elif isinstance(entry, float):
-            _real(f"{key!r} of a dataset graph", entry)
+            _real(f"{key!r} of a dataset graph", entry, FLOAT64_MAX)
 
 
 def _check_landscape(value: LossLandscape) -> None:
@@ -124,8 +146,9 @@ def _check_landscape(value: LossLandscape) -> None:
         for axis in ("x", "y", "z") if points is not None else ():
             if not np.isfinite(getattr(points, axis)).all():
                 raise ValueError(f"{axis} of a landscape's {part} must be finite: a browser cannot parse NaN")
-    if value.convergence_point is not None and not np.isfinite(value.convergence_point).all():
-        raise ValueError(f"convergence_point must be finite, not {value.convergence_point}")
+    if value.convergence_point is not None:
+        for coordinate in np.asarray(value.convergence_point, np.float64).tolist():
+            _real("convergence_point", coordinate, FLOAT32_MAX)
     for number in value.intervals:
         _integer("intervals of a landscape", number, 0, INT32_MAX)
 

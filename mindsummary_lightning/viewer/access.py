@@ -18,7 +18,9 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-RUN_TABLE = "table of runs"
+from mindsummary_lightning.viewer.frontend import FIRST_SCRIPT_HASH
+
+RUN_TABLE, RUN_TABLE_PATH = "table of runs", "runs"
 _OF_ALL_RUNS = {"runs": "summary-manage", "model lineage": "model-traceback", "data lineage": "data-traceback"}
 _OF_ONE_RUN = {
     "dashboard": "training-dashboard?id",
@@ -36,10 +38,15 @@ _MISSING_TOKEN = (
     "403 Forbidden. Open the address that `mindsummary view` printed; its token changes with every start.\n"
     "403 禁止访问。请打开 `mindsummary view` 打印的地址。其中的令牌每次启动都不同。\n"
 )
-_WRONG_HOST = "this host name is not one of the viewer's; open the address that it printed"
+_WRONG_HOST = (
+    "403 Forbidden. The host name is not one of the viewer's. Open the address that `mindsummary view` printed. "
+    "A proxy must send the header `Host: 127.0.0.1`.\n"
+    "403 禁止访问。该主机名不属于此服务。请打开 `mindsummary view` 打印的地址。代理必须发送请求头 `Host: 127.0.0.1`。\n"
+)
 _PAGE_POLICY = (
     "default-src 'none'; "
-    "script-src 'self' 'unsafe-eval'; "  # its WebAssembly wrapper and its charts compile functions
+    # Its WebAssembly wrapper and its charts compile functions.
+    f"script-src 'self' 'unsafe-eval' '{FIRST_SCRIPT_HASH}'; "
     "style-src 'self' 'unsafe-inline'; "  # Vue components style their elements
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
@@ -61,7 +68,7 @@ class CheckedRequest(NamedTuple):
     """A request after the check."""
 
     path: str  # decoded, without the token
-    refusal: web.Response | None  # if it is not answered
+    answer: web.Response | None  # a refusal, or the way to the address with its last slash
     headers: Mapping[str, str]  # of whatever is answered; a more specific value of the answer itself wins
 
 
@@ -80,12 +87,16 @@ class Access:
 
     def check(self, request: web.Request) -> CheckedRequest:
         """Decide whether a request is answered."""
+        # A proxy whose prefix has no last slash (nginx: `location /runs`) leaves two in front.
+        asked = request.path.lstrip("/")
         if self._token is None:
             refusal = None if self._is_own_host(request.headers.get("Host", "")) else _refusal(_WRONG_HOST)
-            return CheckedRequest(request.path, refusal, {**_HEADERS, **_NOT_FRAMED})
-        token, slash, path = request.path.removeprefix("/").partition("/")
-        if not slash or not _is_same(token, self._token):
-            return CheckedRequest(request.path, _refusal(_MISSING_TOKEN), {**_HEADERS, **_NOT_FRAMED})
+            return CheckedRequest(f"/{asked}", refusal, {**_HEADERS, **_NOT_FRAMED})
+        token, slash, path = asked.partition("/")
+        if not _is_same(token, self._token):
+            return CheckedRequest(f"/{asked}", _refusal(_MISSING_TOKEN), {**_HEADERS, **_NOT_FRAMED})
+        if not slash:
+            return CheckedRequest("/", redirection(request, f"./{token}/"), _HEADERS)
         # Whoever knows the token may be any host, a proxy's for example, and may frame the page, as a notebook does.
         return CheckedRequest(f"/{path}", None, _HEADERS)
 
@@ -102,8 +113,15 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
+def redirection(request: web.Request, address: str) -> web.Response:
+    """Send a browser to an address relative to the one it asked for, which a proxy's prefix does not change."""
+    query = request.rel_url.raw_query_string
+    location = f"{address}?{query}" if query else address
+    return web.Response(status=HTTPStatus.FOUND, headers={"Location": location})
+
+
 def _refusal(reason: str) -> web.Response:
-    return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{reason}\n")
+    return web.Response(status=HTTPStatus.FORBIDDEN, text=reason)
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -139,7 +157,7 @@ def page_addresses(server: str, token: str | None, train_id: str | None = None) 
     root = f"{server}/{token}" if token else server
     start = f"{root}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
-    pages.append((RUN_TABLE, f"{root}/runs"))
+    pages.append((RUN_TABLE, f"{root}/{RUN_TABLE_PATH}"))
     if train_id is not None:
         run = quote(train_id, safe="")
         # The pages of a run show the path that the address names.

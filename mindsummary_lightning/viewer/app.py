@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from aiohttp import web
 
 from mindsummary_lightning.reading.kept_results import KeptResults
-from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.access import RUN_TABLE_PATH, Access, redirection
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, own_files, static_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -38,6 +38,11 @@ _MAX_FIELDS = 100_000
 _COMPRESS_FROM_BYTES = 4096
 _MAX_KEPT, _MAX_KEPT_BYTES = 200, 32 * 10**6  # encoded answers
 _SELECTION_PREFIX = "/only/"
+_NO_PAGE = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>404 Not Found</title>'
+    '<p>404 Not Found. This address has no page. Open the <a href="{0}">table of runs</a>.</p>'
+    '<p lang="zh-CN">404 未找到。此地址没有页面。请打开<a href="{0}">训练表</a>。</p></html>\n'
+)
 _JOINER = "\u2060"
 _MARKS = ("<", "&")
 
@@ -83,7 +88,7 @@ class _Site:
         """The answer to any request."""
         checked = self._access.check(request)
         # Compared with None: a response without entries of its own is false in older versions of aiohttp.
-        response = await self._respond(request, checked.path) if checked.refusal is None else checked.refusal
+        response = await self._respond(request, checked.path) if checked.answer is None else checked.answer
         for name, value in checked.headers.items():
             response.headers.setdefault(name, value)
         return response
@@ -96,9 +101,9 @@ class _Site:
             is_file = path in self._files or path.startswith("/static/")
             if request.method not in (_METHODS[:1] if is_file else _METHODS):
                 raise _WRONG_METHOD
-            if path not in self._files:
-                raise _NOT_FOUND
-            return _file_response(request, self._files[path])
+            if path in self._files:
+                return _file_response(request, self._files[path])
+            return self._misspelt(request, path)
         except ApiError as error:
             return _error_response(error)
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
@@ -107,6 +112,20 @@ class _Site:
             target = f"{path}?{request.rel_url.raw_query_string}".rstrip("?")  # without the token
             _LOG.exception("%s %s could not be answered: %r", request.method, target, error)
             return _error_response(_SYSTEM_ERROR)
+
+    def _misspelt(self, request: web.Request, path: str) -> web.Response:
+        """The way to a page whose address has a last slash too many or too few; to a browser, a page that says no."""
+        *_, last = path.rstrip("/").split("/")
+        if path.endswith("/") and path[:-1] in self._files:
+            return redirection(request, f"../{last}")
+        if without_selection(f"{path}/")[1] is not None:
+            return redirection(request, f"./{quote(last)}/")
+        is_page = "text/html" in request.headers.get("Accept", "") and not path.startswith(API_PREFIX)
+        if not is_page or request.method != "GET":
+            raise _NOT_FOUND
+        table = "../" * (path.count("/") - 1) + RUN_TABLE_PATH
+        body = _NO_PAGE.format(table).encode()
+        return web.Response(body=body, status=HTTPStatus.NOT_FOUND, content_type="text/html")
 
     async def _call(self, request: web.Request, endpoint: str, only: frozenset[str] | None) -> web.Response:
         handler = self._handlers.get(endpoint)

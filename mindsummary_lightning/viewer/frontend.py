@@ -6,6 +6,7 @@ and NOTICE in it; this package contains no copy.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib.resources
 import os
@@ -43,6 +44,11 @@ _TYPES = {
 _HASHED_NAME = re.compile(r"\.[0-9a-f]{8}\.\w+$")  # a new build has other names
 _FOREVER = "private, max-age=31536000, immutable"
 _REVALIDATED = "private, no-cache"
+# Behind a proxy that maps `/prefix` to `/`, no request shows that the last slash of the address is missing. The page
+# sees it, but only a script in the page itself: the addresses of all files are relative to the missing slash.
+_FIRST_SCRIPT = b'if (!location.pathname.endsWith("/")) location.pathname += "/";'
+FIRST_SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(_FIRST_SCRIPT).digest()).decode()}"
+"""The only inline script that the pages' policy allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,8 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
         if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
     }
     # The front end would ask for the browser's language after it has settled on English. It knows no table of runs.
-    ours = b'<head><script src="language.js"></script><script src="back.js"></script>'
+    scripts = b'<script src="language.js"></script><script src="back.js"></script>'
+    ours = b"<head><script>" + _FIRST_SCRIPT + b"</script>" + scripts
     index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", ours, 1)
     files["/"] = file_of("index.html", index)
     # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.

@@ -56,7 +56,15 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 def _listen(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    return socket.create_server(address[:2], family=family, backlog=_QUEUED)
+    is_dual = address[0] == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server(address[:2], family=family, backlog=_QUEUED, dualstack_ipv6=is_dual)
+
+
+def lacks_ipv4(listener: socket.socket) -> bool:
+    """Whether a socket listens on every address of IPv6, and on none of IPv4."""
+    if listener.family != socket.AF_INET6 or listener.getsockname()[0] != "::":
+        return False
+    return bool(listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
 
 
 async def serve_until(

@@ -116,6 +116,8 @@ def _step(**arguments: Any) -> Callable[[Path], object]:
     [
         (lambda path: StepRecorder(path, 0), ValueError, "steps"),
         (lambda path: StepRecorder(path, "3"), TypeError, "steps"),
+        (lambda path: StepRecorder(path, []), ValueError, "steps must name at least one step"),
+        (lambda path: StepRecorder(path, range(3, 3)), ValueError, "steps must name at least one step"),
         (lambda path: StepRecorder(path, (1, 0)), ValueError, "a step"),
         (_step(network=None), TypeError, "network must be a torch.nn.Module"),
         (_step(optimizer=[1]), TypeError, "optimizer must be a torch.optim.Optimizer"),

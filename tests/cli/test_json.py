@@ -80,8 +80,19 @@ def test_verify_and_repair_name_files_and_offsets(tmp_path: Path, capsys: pytest
     (finding,) = [finding for finding in found["findings"] if finding["is_damage"]]
     assert (finding["path"], finding["offset"]) == (str(path), whole)
     assert found["runs"] == [str(tmp_path / "a")]
+    assert repaired["runs"] == found["runs"]
     (file,) = repaired["repaired"]
     assert (file["path"], file["records"], file["dropped"]) == (str(path), 3, 4)  # with the version record
+
+
+def test_repair_names_each_run_of_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b c"):
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    directories = [str(tmp_path / "a"), str(tmp_path / "b c")]
+
+    assert _json(capsys, "repair", *directories)["runs"] == directories
+    told = mindsummary(capsys, "repair", *directories).out
+    assert told == f"{directories[0]}, {directories[1]}: nothing is damaged\n"
 
 
 def test_report_and_export_name_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,7 +70,9 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     [
         (("runs", "link/far", "--follow"), 2, "link/far is in runs: its copies would be copied"),
         (("link", "runs", "--follow"), 2, "runs is in link: its copies would be copied"),
-        (("nothing", "far"), 1, "no run in nothing: nothing was sent"),
+        (("nothing", "far"), 1, "there is no directory nothing: nothing was sent"),
+        (("file", "far"), 1, "file is a file; give its directory: nothing was sent"),
+        (("memory://nothing", "far"), 1, "no run in memory://nothing: nothing was sent"),
         (("runs", "far", "--verify", "--follow"), 2, "--verify reads once, without --follow"),
         (("runs", "far", "--follow", "--every", "nan"), 2, "--every takes a number of seconds"),
         (("runs", "http://me:pw@host/runs"), 1, "http://***@host/runs: its driver does not tell when a file was"),
@@ -82,6 +85,7 @@ def test_mistakes_are_one_line(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to("runs")
+    (tmp_path / "file").touch()
 
     answer = mindsummary(capsys, "sync", *words)
 
@@ -163,6 +167,47 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock, sleep=clock.sleep))
     return clock
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("presses", "code", "rounds"), [(1, 0, 2), (2, 130, 1)])
+def test_ctrl_c_ends_following_after_one_last_round_and_a_second_one_at_once(
+    presses: int, code: int, rounds: int, runs: Path, tmp_path: Path, clock: Clock,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    made = []
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        for _ in range(presses):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    monkeypatch.setattr(RunCopies, "send", _noted(RunCopies.send, made))
+    before = signal.getsignal(signal.SIGINT)
+
+    answer = mindsummary(capsys, "sync", runs, tmp_path / "far", "--follow")
+
+    assert (answer.code, len(made), signal.getsignal(signal.SIGINT)) == (code, rounds, before)
+
+
+def _noted(send: Callable[[RunCopies], bool], made: list[RunCopies]) -> Callable[[RunCopies], bool]:
+    def noted(copies: RunCopies) -> bool:
+        made.append(copies)
+        return send(copies)
+
+    return noted
+
+
+@pytest.mark.timeout(20)
+def test_ctrl_c_ends_one_round_at_once(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(RunCopies, "send", lambda copies: signal.raise_signal(signal.SIGINT))
+
+    answer = mindsummary(capsys, "sync", runs, tmp_path / "far")
+
+    assert (answer.code, "the same call goes on" in answer.err) == (130, True)
 
 
 @pytest.mark.timeout(20)

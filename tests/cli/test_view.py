@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import stat
 import sys
 import threading
@@ -81,6 +82,22 @@ def test_the_memory_of_loaded_runs_is_given_in_megabytes(
     answer = mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--memory", 64)
 
     assert (answer.code, given) == (130, [64_000_000])
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this system has no IPv6")
+def test_a_system_that_serves_ipv6_alone_says_so(
+    runs: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(directory: str, memory_bytes: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loaded_runs, "LoadedRuns", refused)
+    monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+
+    answers = [mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--host", host) for host in ("::", "::1")]
+
+    assert ["serves IPv6 only" in answer.err for answer in answers] == [True, False]
 
 
 def test_nothing_is_done_while_nobody_looks_and_nothing_grows(runs: Path, cache: Path) -> None:

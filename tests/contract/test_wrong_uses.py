@@ -166,7 +166,6 @@ verify nowhere | 2 | nowhere: no such file or directory
 repair | 2 | the following arguments are required: DIR
 export runs/a --to csv | 2 | the following arguments are required: -o/--out/--output
 export runs/a --to xls --out o | 2 | invalid choice: 'xls' (choose from
-export runs --to csv --out o | 2 | runs contains 3 runs (a, b, c); give one of them
 export runs/a --to csv --out runs | 1 | runs is not empty
 export runs/a --to csv --out notes.txt | 1 | notes.txt is a file; give an --out that is a new or empty directory
 import empty --out o | 1 | no TensorBoard event file at or below empty
@@ -179,7 +178,7 @@ landscape runs/a --module json:loads | 1 | train the run with SummaryCollector a
 landscape runs/a --out x | 2 | are for landscapes that are computed: name a function with --module
 landscape runs/a --plot x.docx | 2 | --plot writes a file that ends in .png, .svg, .pdf, not x.docx
 landscape runs/c | 1 | runs/c has no loss landscape; to compute those of a collector, name a function: --module
-sync nowhere far | 1 | no run in nowhere: nothing was sent
+sync nowhere far | 1 | there is no directory nowhere: nothing was sent
 sync runs runs/far | 2 | runs/far is in runs: its copies would be copied
 sync runs far --every 0 | 2 | --every takes a number of seconds
 sync runs gs://bucket/runs | 1 | pip install gcsfs

@@ -18,12 +18,13 @@ from torch.utils.data import (
     RandomSampler,
     SubsetRandomSampler,
     TensorDataset,
+    WeightedRandomSampler,
 )
 
 from mindsummary_lightning.dataset.pipeline import dataset_graph, dataset_path
 from mindsummary_lightning.dataset.stage_parameters import display_name, json_text, parameters_of
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
-from mindsummary_lightning.values import DatasetGraph, LineageEvent
+from mindsummary_lightning.values import DatasetGraph, LineageEvent, check_recordable
 from tests.dataset.pipelines import PIPELINES, Around, Pictures, Stream, Untouchable
 
 
@@ -112,6 +113,17 @@ def test_few_weights_of_a_sampler_are_kept() -> None:
     assert source.sampler.weights == pytest.approx((0.2, 0.3, 0.5))
     assert source.sampler.size == ()  # the server mixes the two up when both are there
     assert source.sampler.parameter["num_samples"] == 10
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("nan"), 1e39])
+def test_weights_that_the_file_cannot_hold_are_left_out(weight: float) -> None:
+    found = dataset_graph(DataLoader(Pictures(), sampler=WeightedRandomSampler([0.5, weight], 2)), None)
+    assert found is not None
+    source = list(stages(found))[-1]
+
+    assert source.sampler is not None
+    assert source.sampler.weights == ()
+    check_recordable(found)
 
 
 @pytest.mark.parametrize(

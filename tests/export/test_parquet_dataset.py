@@ -65,13 +65,6 @@ def test_the_command_takes_a_directory_of_runs(
     assert answer.out.splitlines()[-1] == str(tmp_path / "out" / "lineage.parquet")
 
 
-def test_other_formats_take_one_run(tmp_path: Path, runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    answer = mindsummary(capsys, "export", tmp_path / "runs", "--to", "csv", "--out", tmp_path / "out")
-
-    assert answer.code == 2
-    assert "contains 3 runs" in answer.err
-
-
 def test_one_run_has_the_layout_of_many(tmp_path: Path, runs: list[str]) -> None:
     (run, *_) = runs
     written = export_parquet(run, str(tmp_path / "out"))

@@ -145,3 +145,18 @@ def test_statistics_of_parameters_are_exported_with_their_names(
     assert (frame["run"].unique().tolist(), frame["parameter"][0]) == (["run"], "=first.weight")
     expected = SummaryReader(tmp_path / "run").parameter_statistics().to_pandas().reset_index()
     pandas.testing.assert_frame_equal(frame.drop(columns="run")[expected.columns], expected)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_statistics_of_parameters_that_are_written_are_not_called_skipped(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    write_parameter_run(tmp_path / "run", ("first.weight", "last.weight"))
+    alone = mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "alone")
+    write_summary(tmp_path / "other", [values_at(1, {"parameter_statistics": Tensor(np.zeros((2, 3), np.float32))})])
+    users_own = mindsummary(capsys, "export", tmp_path / "other", "--to", form, "--out", tmp_path / "other out")
+
+    assert "tensor" not in alone.out
+    assert "1 tensor" in users_own.out

@@ -258,3 +258,23 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
     assert find_run_directories(str(base / "linked")) == [str(base / "linked")]  # it was named
     with pytest.raises(FileNotFoundError):
         find_run_directories(str(base / "nothing"))
+
+
+@pytest.mark.parametrize("verb", ["list", "verify", "lineage", "sync"])
+def test_a_tree_of_links_to_runs_is_told_from_an_empty_one(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_summary(tmp_path / "outside", [])
+    tree = tmp_path / "tree"
+    for name in ("a", "deeper/b"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).symlink_to(tmp_path / "outside", target_is_directory=True)
+    (tree / path.name).symlink_to(path)
+    (tree / "notes.txt").symlink_to("nowhere")
+
+    answer = mindsummary(capsys, verb, tree, *(["far"] if verb == "sync" else []))
+
+    assert answer.code == 1
+    (line,) = answer.err.splitlines()
+    assert f"; links are not followed, and it has 3 links: name them, as in {tree}/*" in line
+    assert "outside" in mindsummary(capsys, "list", *tree.glob("a*"), tmp_path / "outside").out

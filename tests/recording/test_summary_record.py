@@ -654,3 +654,25 @@ def test_memory_that_is_short_is_raised_if_asked_for(run: Path) -> None:
         pytest.raises(MemoryError),
     ):
         record.add_value("histogram", "h", [1.0, 2.0])
+
+
+def test_values_that_close_finds_unrecorded_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with SummaryRecord(tmp_path / "run") as record:
+        for name in "abcde":
+            record.add_value("scalar", name, 1.0)
+    record.close()
+
+    (text,) = caplog.messages
+    assert "close() was called before record(): 'a', 'b', 'c' and 2 more" in text
+
+
+def test_values_that_were_recorded_or_refused_are_no_loss_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SummaryRecord(tmp_path / "run") as record:
+        record.add_value("scalar", "a", 1.0)
+        record.record(1)
+        record.add_value("scalar", "b", 1.0)
+        record.record(2, plugin_filter=lambda plugin: False)
+
+    assert caplog.messages == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import pytest
 from PIL import Image as PillowImage
 from torch.utils.tensorboard import summary as torch_summary
 
-from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.values import Histogram, Image, Tensor
+from mindsummary_lightning.values import Histogram, Image, Tensor, TrainInfo, UserDefinedInfo
 from tests.support import read_values
 
 
@@ -161,3 +162,91 @@ def test_scalars_that_are_not_a_mapping_are_skipped(
 
     assert not run.exists()
     assert caplog.messages[0].startswith("scalars 'a' is skipped: ")
+
+
+# ---- trials
+
+
+def _row(run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and metrics of the run's row."""
+    lineage = SummaryReader(run).lineage()
+    metric = lineage.evaluation.metric if lineage.evaluation is not None else None
+    return dict(lineage.custom.values) if lineage.custom else {}, json.loads(metric or "{}")
+
+
+def test_another_trial_replaces_the_whole_row(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    experiment.add_hparams({"model": "cnn", "dropout": 0.5}, {"accuracy": 0.5})
+    experiment.add_hparams({"model": "mlp", "width": 64}, {})
+
+    assert _row(run) == ({"model": "mlp", "width": 64}, {})
+    assert len(caplog.messages) == 1
+
+
+def test_settings_that_a_trial_lacks_are_a_change_that_is_said(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    experiment.add_hparams({"lr": 0.1, "dropout": 0.5}, {})
+    experiment.add_hparams({"lr": 0.1}, {})
+
+    assert _row(run)[0] == {"lr": 0.1}
+    assert "add_hparams replaces the values of an earlier trial" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("calls", "row"),
+    [
+        ([({"lr": 0.1}, {}), ({"lr": 0.1}, {"accuracy": 0.5})], ({"lr": 0.1}, {"accuracy": 0.5})),
+        ([({"lr": 0.1}, {"accuracy": 0.5}), ({}, {"loss": 1.0})], ({"lr": 0.1}, {"loss": 1.0})),
+        ([({"lr": 0.1}, {"accuracy": 0.5}), ({"lr": 0.1, "w": 1}, {})], ({"lr": 0.1, "w": 1}, {"accuracy": 0.5})),
+        ([({"a": {"b": 1}}, {}), ({"a": {"c": 2}}, {}), ({"a": {"c": 2}, "d": 3}, {})], ({"a/c": 2, "d": 3}, {})),
+    ],
+)
+def test_one_trial_in_several_calls_is_one_row(
+    calls: list[tuple[dict[str, Any], dict[str, Any]]], row: tuple[dict[str, Any], dict[str, Any]],
+    experiment: SummaryRecord, run: Path,
+) -> None:  # fmt: skip
+    for call in calls:
+        experiment.add_hparams(*call)
+
+    assert _row(run) == row
+
+
+def test_a_trial_leaves_what_others_recorded(experiment: SummaryRecord, run: Path) -> None:
+    experiment.add_value("custom_lineage_data", "c", UserDefinedInfo({"note": "mine"}))
+    experiment.add_value("train_lineage", "t", TrainInfo(batch_size=32, network="Net"))
+    experiment.record(1)
+    experiment.add_hparams({"batch_size": 32, "lr": 0.1}, {})  # the first one is in the training lineage
+    experiment.add_hparams({"depth": 3}, {})
+
+    assert _row(run)[0] == {"note": "mine", "depth": 3}
+    assert SummaryReader(run).lineage().train == TrainInfo(batch_size=32, network="Net")
+
+
+# ---- steps that are counted
+
+
+def test_each_tag_of_add_scalars_is_counted_from_0(experiment: SummaryRecord, run: Path) -> None:
+    for number in range(3):
+        experiment.add_scalars("loss", {"train": float(number)})
+        experiment.add_scalars("loss", {"val": float(number)})
+    experiment.add_scalars("loss", {"train": 3.0, "test": 3.0})
+    experiment.add_scalar("loss/train", 4.0)
+    experiment.add_scalar("loss", 5.0)
+
+    steps = {tag: series.steps.tolist() for tag, series in SummaryReader(run).all_scalars().items()}
+    assert steps == {"loss/train": [0, 1, 2, 3, 4], "loss/val": [0, 1, 2], "loss/test": [0], "loss": [0]}
+
+
+def test_each_kind_of_a_tag_is_counted_from_0(experiment: SummaryRecord, run: Path) -> None:
+    for _ in range(2):
+        experiment.add_scalar("x", 1.0)
+        experiment.add_histogram("x", [1.0, 2.0])
+        experiment.add_tensor("x", [1.0, 2.0])
+        experiment.add_image("x", np.zeros((3, 4, 4), np.uint8))
+
+    found: dict[type, list[int]] = {}
+    for step, _, value in read_values(run):
+        found.setdefault(type(value), []).append(step)
+    assert found == {float: [0, 1], Histogram: [0, 1], Tensor: [0, 1], Image: [0, 1]}

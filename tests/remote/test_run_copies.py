@@ -16,6 +16,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.errors import ForeignFileError, RemotePathError
+from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from mindsummary_lightning.values.text import without_secrets
@@ -54,12 +55,13 @@ def run(tmp_path: Path) -> Path:
     return run
 
 
-@pytest.fixture(params=["directory", "memory", "s3"])
+@pytest.fixture(params=["directory", "file", "local", "memory", "s3"])
 def far(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An address of each kind at which nothing is."""
     if request.param == "s3":
         return str(request.getfixturevalue("s3")())
-    return str(tmp_path / "far") if request.param == "directory" else f"memory:/{tmp_path}/far"
+    scheme = {"directory": "", "file": "file://", "local": "local://", "memory": "memory:/"}[request.param]
+    return f"{scheme}{tmp_path}/far"
 
 
 def test_runs_go_there_grow_and_come_back(run: Path, tmp_path: Path, far: str) -> None:
@@ -390,3 +392,17 @@ def test_what_a_driver_says_of_an_address_is_said_without_its_secrets(monkeypatc
 
     assert without_secrets("me:p@ss, p@ss, sig=a%2Fb of host/runs", *addresses) == "***, ***, *** of host/runs"
     assert without_secrets("a text.", "/runs", "s3://bucket/runs") == "a text."
+
+
+def test_the_runs_that_are_sent_are_those_that_a_list_shows(tmp_path: Path, far: str) -> None:
+    base = tmp_path / "tree"
+    for name in (".hidden", ".hidden/deeper", "a/.git", "a/b", "..odd", ".c/ckpt_dir", ".damaged/.d"):
+        _record(base / name)
+    (base / "link").symlink_to(base / "a")
+
+    assert not _sent(base, far).problems
+    assert not _sent(far, tmp_path / "back").problems
+
+    for place in (base, tmp_path / "back"):
+        listed = [os.path.relpath(run, place) for run in find_run_directories(str(place))]
+        assert listed == ["..odd", ".hidden", "a/b"]

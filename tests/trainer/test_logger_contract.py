@@ -122,6 +122,24 @@ def test_the_end_of_a_run_lets_go_of_its_file_and_a_requeue_does_not(
     assert any(path.startswith(os.path.realpath(tmp_path)) for path in held) == is_open
 
 
+def test_the_prefix_stands_before_every_value_of_the_logger_and_no_other(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, prefix="student")
+    logger.log_metrics({"loss": 1.0}, 1)
+    logger.log_histogram("weights", [1.0, 2.0], 1)
+    logger.log_tensor("weights", [1.0, 2.0], 1)
+    logger.log_image("sample", [torch.zeros(3, 8, 8)], 1)
+    logger.log_image("batch", [torch.zeros(3, 8, 8)] * 2, 1)
+    logger.experiment.add_scalar("raw", 1.0, 1)
+
+    tags = SummaryReader(logger.log_dir).tags()
+    assert {kind: names for kind, names in tags.items() if names} == {
+        "scalar": ["raw", "student/loss"],
+        "histogram": ["student/weights"],
+        "tensor": ["student/weights"],
+        "image": ["student/batch/0", "student/batch/1", "student/sample"],
+    }
+
+
 def test_the_prefix_stands_before_every_metric(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, prefix="tmp")
     logger.log_metrics({"test": 1.0, "outer": {"inner": 2.0}}, step=0)

@@ -82,7 +82,7 @@ def test_what_is_known_at_the_start_and_at_the_end() -> None:
     assert (end.epoch, end.loss) == (3, 0.25)
 
 
-@pytest.mark.parametrize("loss", [float("nan"), float("inf"), None])
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), 1e39, None])
 def test_a_loss_that_is_not_finite_is_left_out(loss: float | None) -> None:
     assert train_lineage(_Hollow(), Net(), loss).loss is None
 

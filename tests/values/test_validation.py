@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -23,7 +25,9 @@ GOOD = [
     TrainInfo(),
     TrainInfo(epoch=2**31 - 1, learning_rate=1, loss=0.5, model_size=2**63 - 1, network="Net"),
     EvaluationInfo('{"acc": 1.0, "nested": {"a": 1}}', "/data", 0),
-    UserDefinedInfo({"a": 1, "b": {"c": 2.0}}),
+    UserDefinedInfo({"a": 1, "b": {"c": 2.0}, "d": 1e39, "e": 1.7e308}),
+    TrainInfo(loss=3.4028234663852886e38, learning_rate=-3.4e38),
+    EvaluationInfo('{"acc": 1e300, "of many": [1, true, null, "x", 2.5]}'),
     DatasetGraph({"op_type": "BatchDataset", "n": 3}, (Operation({"p": 0.5}, (1,), (0.5,)),), Operation()),
 ]
 
@@ -144,3 +148,47 @@ def test_what_is_no_points_is_refused_where_a_landscape_is_made(surface: Any) ->
         LossLandscape(surface)
     with pytest.raises(TypeError, match="must be Points, not Points and str"):
         LossLandscape(_points(1, 1, 1, (1, 1)), (), "a path")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [1e39, -1e39, 3.41e38, 10**39, 10**400, -(10**5000)],
+    ids=["1e39", "-1e39", "3.41e38", "10**39", "10**400", "-(10**5000)"],
+)
+@pytest.mark.parametrize("name", ["learning_rate", "loss"])
+def test_a_number_of_training_lineage_fits_the_32_bits_of_its_field(name: str, number: float) -> None:
+    with pytest.raises(ValueError, match=rf"{name} of TrainInfo must be at most 3\.4e\+38 in magnitude"):
+        check_recordable(TrainInfo(**{name: number}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        DatasetGraph(operations=(Operation(weights=(0.5, 1e39)),)),
+        DatasetGraph(operations=(Operation(weights=(10**400,)),)),
+        LossLandscape(Points(*(np.ones(1),) * 2, np.ones((1, 1))), convergence_point=(0.0, 1e39, 0.0)),
+        EvaluationInfo('{"a": {"b": [1e400]}}'),
+        EvaluationInfo(f'{{"a": {10**400}}}'),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_number_that_the_file_cannot_hold_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"must be (at most .* in magnitude|finite)"):
+        check_recordable(value)
+
+
+def test_what_is_checked_is_what_a_reader_gets(tmp_path: Path) -> None:
+    train = TrainInfo(loss=3.4028234663852886e38, learning_rate=-3.4e38)
+    with SummaryRecord(tmp_path) as record:
+        record.add_value("train_lineage", "t", train)
+        record.record(1)
+
+    read = SummaryReader(tmp_path).lineage().train
+    assert read is not None
+    assert read.loss == train.loss
+    assert read.learning_rate == np.float32(-3.4e38)
+
+
+def test_a_count_of_hundreds_of_digits_is_refused_without_printing_it() -> None:
+    with pytest.raises(ValueError, match="not an int of 16610 bits"):
+        check_recordable(TrainInfo(epoch=10**5000))

@@ -10,6 +10,7 @@ import pytest
 
 from mindsummary_lightning.viewer.access import Access, host_names, new_token, page_addresses
 from mindsummary_lightning.viewer.app import API_PREFIX
+from mindsummary_lightning.viewer.frontend import FIRST_SCRIPT_HASH
 from tests.viewer.pages_client import Client, visit
 
 _TOKEN = "a-token"
@@ -29,12 +30,22 @@ def test_a_token_has_192_bits_and_is_another_one_each_time() -> None:
     assert len(tokens) == 100
 
 
-@pytest.mark.parametrize("path", [*_ADDRESSES, f"/{_TOKEN}", "/a-toke/", "/a-token2/", "/%ff/", "/ä/"])
+@pytest.mark.parametrize("path", [*_ADDRESSES, "/a-toke", "/a-toke/", "/a-token2/", "/%ff/", "/ä/"])
 def test_nothing_is_answered_without_the_token(tmp_path: Path, path: str) -> None:
     async def check(client: Client) -> None:
         async with client.get(path, headers={"Cookie": f"mindsummary-{client.port}={_TOKEN}"}) as answer:
             assert answer.status == 403
             assert "learning_rate" not in await answer.text()
+
+    visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
+
+
+def test_the_address_without_its_last_slash_leads_to_the_pages(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(f"/{_TOKEN}?x=1", allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, f"./{_TOKEN}/?x=1")
+            assert answer.headers["Cache-Control"] == "no-store"
+        assert await _status(client, f"/{_TOKEN}") == 200
 
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
 
@@ -105,6 +116,14 @@ def test_only_hosts_that_another_site_cannot_be_are_answered(tmp_path: Path, hos
     visit(tmp_path, check, access=Access(None, names=["login7"]))
 
 
+def test_a_host_that_is_refused_is_told_what_a_proxy_must_send(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get("/", headers={"Host": "hub.example"}) as answer:
+            assert "Host: 127.0.0.1" in await answer.text()
+
+    visit(tmp_path, check, access=Access(None))
+
+
 def test_the_machines_name_is_answered_only_where_others_reach_the_server() -> None:
     assert (host_names("127.0.0.1"), host_names("localhost")) == ([], [])
     assert {"0.0.0.0", socket.gethostname()} <= {*host_names("0.0.0.0")}
@@ -123,9 +142,10 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         policy = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
         assert policy.pop("default-src") == "'none'"
         assert policy.pop("frame-ancestors") == "'self'"
-        allowed = {"'self'", "'none'", "'unsafe-eval'", "'unsafe-inline'", "data:", "blob:"}
+        first_script = f"'{FIRST_SCRIPT_HASH}'"
+        allowed = {"'self'", "'none'", "'unsafe-eval'", "'unsafe-inline'", "data:", "blob:", first_script}
         assert {source for sources in policy.values() for source in sources.split()} == allowed
-        assert (policy["script-src"], policy["connect-src"]) == ("'self' 'unsafe-eval'", "'self'")
+        assert (policy["script-src"], policy["connect-src"]) == (f"'self' 'unsafe-eval' {first_script}", "'self'")
         assert "Access-Control-Allow-Origin" not in headers
 
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(token))

@@ -129,6 +129,41 @@ def test_errors_are_the_front_ends(tmp_path: Path, method: str, path: str, statu
     visit(tmp_path, check, handlers=_HANDLERS)
 
 
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("/runs/", "../runs"),
+        ("/runs.js/?x=1", "../runs.js?x=1"),
+        ("/only/WyIuL2EiXQ", "./WyIuL2EiXQ/"),
+        ("/only/WyIuL2EiXQ/runs/", "../runs"),
+    ],
+)
+def test_an_address_with_a_slash_too_many_or_too_few_leads_to_its_page(
+    tmp_path: Path, path: str, location: str
+) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(path, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, location)
+        async with client.get(path) as answer:
+            assert answer.status == 200
+
+    visit(tmp_path, check)
+
+
+@pytest.mark.parametrize(("path", "table"), [("/nothing", "runs"), ("/nothing/at/all", "../../runs")])
+def test_a_browser_gets_a_page_where_there_is_none(tmp_path: Path, path: str, table: str) -> None:
+    headers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+    async def check(client: Client) -> None:
+        async with client.get(path, headers=headers) as answer:
+            assert (answer.status, answer.content_type) == (404, "text/html")
+            assert f'<a href="{table}">' in await answer.text()
+        async with client.get(f"{API_PREFIX}nothing", headers=headers) as answer:
+            assert (answer.status, answer.content_type) == (404, "application/json")
+
+    visit(tmp_path, check)
+
+
 def test_a_mistake_of_ours_is_logged_and_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def check(client: Client) -> None:
         async with client.get(f"{API_PREFIX}fail") as answer:

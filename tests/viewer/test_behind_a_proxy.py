@@ -31,7 +31,9 @@ def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Applicatio
         target = URL(f"http://127.0.0.1:{port}{request.raw_path.removeprefix(prefix)}", encoded=True)
         async with (
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.get(target, headers={**request.headers, **headers}, auto_decompress=False) as answer,
+            session.get(
+                target, headers={**request.headers, **headers}, auto_decompress=False, allow_redirects=False
+            ) as answer,
         ):
             kept = {name: text for name, text in answer.headers.items() if name != "Content-Length"}
             return web.Response(status=answer.status, headers=kept, body=await answer.read())
@@ -42,9 +44,13 @@ def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Applicatio
 
 
 def _visit(
-    folder: Path, prefix: str, headers: Mapping[str, str], check: Callable[[TestClient], Awaitable[None]]
+    folder: Path,
+    prefix: str,
+    headers: Mapping[str, str],
+    check: Callable[[TestClient], Awaitable[None]],
+    token: str | None = _TOKEN,
 ) -> None:
-    app = create_app(LoadedRuns(str(folder)), SMALL_WHEEL, Access(_TOKEN), _HANDLERS)
+    app = create_app(LoadedRuns(str(folder)), SMALL_WHEEL, Access(token), _HANDLERS)
 
     async def run() -> None:
         async with TestServer(app) as server:
@@ -65,3 +71,21 @@ def test_the_pages_work_below_the_prefix_of_a_proxy(tmp_path: Path, prefix: str)
                 assert answer.status == 403, path
 
     _visit(tmp_path, prefix, {"X-Forwarded-Proto": "http"}, check)
+
+
+def test_an_address_without_its_last_slash_stays_below_the_prefix(tmp_path: Path) -> None:
+    async def check(client: TestClient) -> None:
+        for path, found in ((f"/{_TOKEN}", f"/{_TOKEN}/"), (f"/{_TOKEN}/runs/", f"/{_TOKEN}/runs")):
+            async with client.get(f"{_PREFIX}{path}", headers={"Host": "hub.example"}) as answer:
+                assert (answer.status, answer.url.path) == (200, f"{_PREFIX}{found}")
+
+    _visit(tmp_path, _PREFIX, {}, check)
+
+
+def test_a_prefix_without_a_last_slash_in_nginx_leaves_two_in_front(tmp_path: Path) -> None:
+    async def check(client: TestClient) -> None:
+        for path in ("/", "//", "//static/js/app.01234567.js", "//v1/mindinsight/secret", "//runs"):
+            async with client.get(f"{_PREFIX}{path}") as answer:
+                assert answer.status == 200, path
+
+    _visit(tmp_path, _PREFIX, {"Host": "127.0.0.1"}, check, token=None)

@@ -17,7 +17,7 @@ from mindsummary_lightning.viewer import serve
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.serve import listen
+from mindsummary_lightning.viewer.serve import lacks_ipv4, listen
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
 
@@ -139,3 +139,20 @@ def _seconds_until_the_end(command: list[str], number: signal.Signals, asked: li
         seconds = time.monotonic() - started
         assert process.stdout.read() == "ended\n"
         return seconds
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no IPv6, or keeps it apart from IPv4")
+def test_every_address_of_ipv6_is_every_address_of_ipv4_too() -> None:
+    with listen("::", 0) as listener:
+        port = listener.getsockname()[1]
+        for address in ("127.0.0.1", "::1"):
+            socket.create_connection((address, port), timeout=5).close()
+        assert not lacks_ipv4(listener)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this system has no IPv6")
+def test_a_system_that_keeps_ipv6_apart_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+
+    with listen("::", 0) as listener, listen("::1", 0) as loopback, listen("127.0.0.1", 0) as ipv4:
+        assert [lacks_ipv4(one) for one in (listener, loopback, ipv4)] == [True, False, False]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from pathlib import Path
 
@@ -64,6 +66,17 @@ def test_the_front_end_is_told_the_browsers_language_before_its_own_scripts(tmp_
     visit(tmp_path, check)
 
 
+def test_the_only_script_in_the_page_itself_is_the_one_that_the_policy_names(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get("/") as answer:
+            page, policy = await answer.text(), answer.headers["Content-Security-Policy"]
+        (script,) = [text for text in re.findall(r"<script[^>]*>(.*?)</script>", page) if text]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+    visit(tmp_path, check)
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -76,7 +89,7 @@ def test_the_front_end_is_told_the_browsers_language_before_its_own_scripts(tmp_
         "/static/js/app.01234567.js.gz",
         "/static/js/..%2f..%2f..%2fsecret.txt",
         "/static/js/app.01234567.js%00",
-        "//static/js/app.01234567.js",
+        "/static//js/app.01234567.js",
         "/etc/passwd",
     ],
 )

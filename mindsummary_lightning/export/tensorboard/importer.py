@@ -26,6 +26,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
 from mindsummary_lightning.values import Event, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values.addresses import without_local_scheme
 from mindsummary_lightning.values.limits import MAX_EVENT
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
@@ -103,6 +104,7 @@ def import_tensorboard(
         RemotePathError: ``out_dir`` is not local.
     """
     refuse_remote("out_dir", out_dir)
+    tb_dir, out_dir = without_local_scheme(tb_dir), without_local_scheme(out_dir)
     tb = messages()
     sources = event_files(tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s"))
     if not sources:

@@ -1,0 +1,69 @@
+"""Many runs exported one by one, each into a directory of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mindsummary_lightning.conversion.arguments import refuse_remote
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.values.addresses import without_local_scheme
+
+
+def export_each(
+    export: Callable[..., ExportedFiles],
+    run_dirs: Sequence[str],
+    root: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
+) -> ExportedFiles:
+    """Export each run into ``out_dir/<name>``, its path relative to ``root``; all appear together.
+
+    Args:
+        export: what exports one run, such as ``export_csv`` or ``export_tensorboard``.
+        run_dirs: the runs, those above others first. One that is damaged or cannot be read is skipped, unless all are.
+        root: the directory that their names are relative to.
+        out_dir: where the directories go: a directory that is new or empty.
+        progress: called with bytes of the runs' files.
+        force: replace what an earlier export left in ``out_dir``.
+
+    Returns:
+        Paths of the files, and the counts of all runs together.
+
+    Raises:
+        DamagedFileError: every run is damaged.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
+        ImportError: a package that ``export`` needs is missing.
+        OSError: a file cannot be written, or no run can be read.
+        RemotePathError: ``out_dir`` is not local.
+    """
+    refuse_remote("out_dir", out_dir)
+    out_dir = without_local_scheme(out_dir)
+    exported = ExportedFiles()
+    with OutputDirectory(out_dir, mode_of_runs(run_dirs), force=force) as out:
+        for run_dir in run_dirs:
+            name = os.path.relpath(run_dir, root)
+            try:
+                found = export(run_dir, os.path.join(out.unfinished, name), progress)
+            except (DamagedFileError, OSError) as error:
+                exported.damaged[name] = str(error)
+                if len(exported.damaged) == len(run_dirs):
+                    raise
+                continue
+            exported += [os.path.join(out_dir, os.path.relpath(path, out.unfinished)) for path in found]
+            _add_counts(exported, found)
+    return exported
+
+
+def _add_counts(total: ExportedFiles, one: ExportedFiles) -> None:
+    counters: list[tuple[Any, Any]] = [
+        (total.written, one.written),
+        (total.skipped, one.skipped),
+        (total.changed, one.changed),
+    ]
+    for all_runs, this_run in counters:
+        all_runs.update(this_run)

@@ -1,0 +1,24 @@
+"""Addresses of places: which are on this machine (``runs``, ``file:///runs``), and which in a remote store."""
+
+from __future__ import annotations
+
+import re
+
+_LOCAL = re.compile(r"(?:file|local):(?://|(?=/))")  # pathlib makes one slash of two
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for C:/ is a drive
+
+
+def without_local_scheme(place: str) -> str:
+    """The path of ``file:///path`` and ``local:///path``, as fsspec reads them; any other text as it is."""
+    return _LOCAL.sub("", place, count=1) if _LOCAL.match(place) else place
+
+
+def is_remote(place: str) -> bool:
+    """Whether a text is the address of a remote store, also where pathlib has made ``s3:/`` of ``s3://``."""
+    is_address = "://" in place or _SCHEME.match(place) is not None
+    return is_address and _LOCAL.match(place) is None
+
+
+def with_both_slashes(address: str) -> str:
+    """An address with the slash that pathlib has taken from it."""
+    return re.sub(r":/(?!/)", "://", address, count=1) if _SCHEME.match(address) else address
