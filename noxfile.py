@@ -49,7 +49,7 @@ PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
 # A file's tests share fixtures. In the order of names: the file whose one test takes longest would be last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of PyTorch, in each of the processes
-QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few")
+QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few", "--instafail")  # a failure is shown when it happens
 QUICK_FIRST = [f"tests/{room}" for room in ("collection", "docs", "fileformat", "graph", "trainer")]  # half of its time
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0"]  # and the newest, with which all tests run
@@ -219,20 +219,60 @@ def wheel(session: nox.Session) -> None:
     session.log(f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges")
 
 
+def changed_modules(session: nox.Session) -> list[str]:
+    """Modules of the package that differ from the branch point, staged and new ones too; all without git."""
+
+    def git(*words: str) -> list[str]:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+        return done.stdout.split() if not done.returncode else []
+
+    if shutil.which("git") is None or not git("rev-parse", "HEAD"):
+        session.log("types: there is no git checkout, so all modules are checked")
+        return [PACKAGE]
+    main = git("rev-parse", "--verify", "--quiet", "origin/main") or git("rev-parse", "--verify", "--quiet", "main")
+    (base,) = git("merge-base", "HEAD", *main) if main else git("rev-parse", "HEAD")
+    differing = git("diff", "--name-only", "--diff-filter=d", base, "--", f"{PACKAGE}/*.py")
+    new = git("ls-files", "--others", "--exclude-standard", f"{PACKAGE}/*.py")
+    return [name for name in (*differing, *new) if not name.startswith(PROTOS)]
+
+
+def run_halves(session: nox.Session, commands: Sequence[list[str]], is_ended_by_failure: bool) -> None:
+    """Run test processes side by side; each line is shown as it is printed, after the number of its process."""
+    env = {**os.environ, **ONE_THREAD, **active(commands[0][0]), "PYTHONUNBUFFERED": "1"}
+    running = [
+        subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for command in commands
+    ]
+
+    def show(number: int) -> int:
+        for line in running[number].stdout or ():
+            print(f"{number + 1}| {line}", end="", flush=True)  # noqa: T201
+        status = running[number].wait()
+        if status and is_ended_by_failure:
+            for other in running:
+                other.terminate()
+        return status
+
+    with ThreadPoolExecutor(len(commands)) as pool:
+        statuses = list(pool.map(show, range(len(commands))))
+    if any(statuses):
+        session.error("tests failed")
+
+
 @nox.session(venv_backend="none")
 def quick(session: nox.Session) -> None:
-    """The edit loop: lint, import contracts, types of changed files, and every test that is not slow."""
+    """The edit loop: lint, import contracts, types of changed files, tests that are not slow; ``-- PATH``: its alone."""
     lint(session)
     run_in_project(session, "lint-imports")
-    git = ["git", "ls-files", "--modified", "--others", "--exclude-standard", "--deduplicate", f"{PACKAGE}/*.py"]
-    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True).stdout.split()
-    if changed := [name for name in listed if (ROOT / name).exists() and not name.startswith(PROTOS)]:
+    if changed := changed_modules(session):
         run_in_project(session, "mypy", *changed)
     # Two processes, each with half of the time: pytest-xdist would take a third longer for thousands of short tests.
     command = [python_of(session, "project"), "-m", "pytest", *QUICK, *session.posargs]
+    if any(Path(argument.partition("::")[0]).exists() for argument in session.posargs):
+        session.run(*command, env={**ONE_THREAD, **active(command[0])})
+        return
     others = [f"--ignore={folder}" for folder in (*QUICK_FIRST, "tests/oracle")]
-    halves = {"one half": [*command, *QUICK_FIRST], "the other half": [*command, *others]}
-    run_two_at_a_time(session, halves, {**ONE_THREAD, **active(command[0])})
+    run_halves(session, [[*command, *QUICK_FIRST], [*command, *others]], "-x" in session.posargs)
 
 
 @nox.session
