@@ -24,10 +24,11 @@ from typing import Concatenate, ParamSpec
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
-from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.fileio.append import MissingRecords, RecordFile
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
+from mindsummary_lightning.recording.retries import PATH_CHECK_S, SLOW_S, Retries, UnsyncedError
 from mindsummary_lightning.recording.serialized_calls import SerializedCalls
 from mindsummary_lightning.values import Event, Graph, SummaryValue
 from mindsummary_lightning.values.events import LineageValue
@@ -36,7 +37,6 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
-_DELETION_CHECK_S = 5.0
 _SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
 _MAX_WITH_VALUES = 64  # writers used last, whose values stay in memory when they are closed
 _P = ParamSpec("_P")
@@ -86,6 +86,10 @@ class EventWriter:
         self._max_bytes = options.max_file_size or math.inf
         self._next_check = 0.0
         self._next_sync = math.inf
+        self._retries = Retries()
+        self._records_before = 0  # of the live file, when an attempt failed last
+        self._has_failed = False  # whether a caller was told of a failure
+        self._losses: list[MissingRecords] = []
 
     @property
     def summary_path(self) -> str:
@@ -100,7 +104,9 @@ class EventWriter:
         A value that is already in the file is skipped.
 
         Raises:
-            OSError: nothing of the failing event, nor of those after it, is in the file.
+            OSError: nothing of the failing event, nor of those after it, is in the file. While the place is out of
+                reach, the error of the last attempt, at once.
+            UnsyncedError: everything is in the file, and the system cannot promise that it is on the disk.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
         wall_time, now = self._clock(), self._timer()
@@ -119,10 +125,12 @@ class EventWriter:
                     too_large = error
             if too_large is not None:
                 raise too_large
-        except BaseException:
+        except BaseException as error:
             self._written.forget(new)  # also those that were written: at worst they are written twice
-            self._next_check = 0.0  # the file may be gone, or forgotten by the server of a network file system
+            self._note_failure(error, now)
             raise
+        if now >= self._next_sync:
+            self._sync_file(now)
 
     @_in_turn
     def write_graph(self, graph: Graph) -> None:
@@ -130,8 +138,14 @@ class EventWriter:
         wall_time, now = self._clock(), self._timer()
         if not self._is_open or now >= self._next_check:
             self._open_file(now)
-        self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+        try:
+            self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+        except BaseException as error:
+            self._note_failure(error, now)
+            raise
         self._written.count_graph()
+        if now >= self._next_sync:
+            self._sync_file(now)
 
     @_in_turn
     def write_lineage(self, *values: LineageValue) -> None:
@@ -151,32 +165,96 @@ class EventWriter:
         if file is None or file.size + size > self._max_bytes:
             file = self._new_file(now)
         if not file.size:
-            file.append(frame(encode_event(Event(wall_time, 0, VERSION))))
+            file.begin(frame(encode_event(Event(wall_time, 0, VERSION))))
         file.append(record)
-        if now >= self._next_sync:
-            file.sync()
-            self._next_sync = now + (self.options.fsync_secs or math.inf)
+
+    def _sync_file(self, now: float) -> None:
+        if self._file is None:
+            return
+        self._next_sync = now + (self.options.fsync_secs or math.inf)
+        try:
+            self._file.sync()
+        except OSError as error:
+            self._next_check = 0.0  # what the system had accepted may be gone
+            raise UnsyncedError(error.errno, error.strerror, self._file.path) from error
+
+    def _note_failure(self, error: BaseException, began: float) -> None:
+        """Let the next call look for the file: it may be gone, or its handle forgotten by a server or daemon."""
+        self._next_check = 0.0
+        records = 0 if self._file is None else self._file.records
+        if records != self._records_before:
+            self._records_before = records
+            self._retries.succeeded()  # since the last failure
+        if isinstance(error, OSError):
+            self._has_failed = True
+            self._retries.failed(error, began, self._timer())
 
     def _open_file(self, now: float) -> None:
-        """Make sure that there is an open file whose name still exists."""
+        """Make sure that there is an open file, and that its path leads to it."""
         self._check_ours()
-        file = self._file
-        if file is not None and not self._is_open:
-            self._is_open = file.reopen()
-            if not self._is_open:
-                self._files.check_again()
-        if file is not None and self._is_open and now >= self._next_check:
-            self._next_check = now + _DELETION_CHECK_S
-            if file.is_lost():
-                self._warnings.warn(
-                    "gone", "%s was deleted or truncated while it was being written; starting a new file", file.path
-                )
-                self._is_open = False
-                with contextlib.suppress(OSError):  # of a file that is gone
-                    file.close()
-        if not self._is_open:
+        self._retries.check(now)
+        try:
+            file = self._file
+            if file is None:
+                self._written.clear()
+                self._new_file(now)
+            elif not (self._is_open and self._is_in_order(file)):
+                self._continue_or_replace(file, now)
+        except OSError as error:
+            self._note_failure(error, now)
+            raise
+        self._next_check = now + PATH_CHECK_S
+
+    def _is_in_order(self, file: RecordFile) -> bool:
+        has_failed = self._retries.failures > 0 and file.records == self._records_before
+        return not has_failed and file.is_intact()
+
+    def _continue_or_replace(self, file: RecordFile, now: float) -> None:
+        """Go on in the file through a new handle, or where it is not as it was, in a new file."""
+        failures = self._retries.failures
+        is_same = False
+        if not failures or failures % 2:  # after a new handle has failed too, a new file
+            try:
+                is_same = file.reopen()
+            except OSError:
+                if self._timer() - now > SLOW_S:  # a time-out; another one in this call would stop the training twice
+                    raise
+        if not is_same:
+            self._replace_file(file, now, is_counted=self._is_open or failures > 0)
+        self._is_open = True
+
+    def _replace_file(self, file: RecordFile, now: float, is_counted: bool) -> None:
+        """Go on in a new file; where there can be none, the old one stays for the next attempt."""
+        missing = file.missing() if is_counted else MissingRecords()  # before another file can get its name
+        self._files.check_again()
+        self._files.begin_anew()
+        new = self._files.create()
+        try:
+            with contextlib.suppress(OSError):  # of a file that is gone
+                file.discard()
+            self._count_missing(file, missing)
+        finally:
             self._written.clear()
-            self._new_file(now)
+            self._take_file(new, now)
+
+    def _count_missing(self, file: RecordFile, missing: MissingRecords) -> None:
+        """Count what a file lacks that is left; the user is told once, unless a failed write has told of it before."""
+        if not missing.count:
+            return
+        self._losses.append(missing)
+        if self._has_failed:
+            return
+        if missing.is_removed:
+            text = "%s was removed or replaced while it was being written: %d records are lost; recording continues"
+            self._warnings.warn("gone", text, file.path, missing.count)
+        else:
+            text = "the file system took back %d records of %s that it had accepted; recording continues"
+            self._warnings.warn("gone", text, missing.count, file.path)
+
+    def take_losses(self) -> list[MissingRecords]:
+        """What files lacked that was recorded, summary and lineage, since the last call."""
+        losses, self._losses = self._losses + self._lineage.take_losses(), []
+        return losses
 
     @_in_turn
     def take_options(self, options: FileOptions) -> None:
@@ -202,13 +280,19 @@ class EventWriter:
         if file is not None:
             self._files.begin_anew()  # the reader never goes back to an older file
             if is_open:
-                file.discard()
+                try:
+                    file.discard()
+                finally:
+                    self._count_missing(file, file.missing())
 
     def _new_file(self, now: float) -> RecordFile:
         self._leave_file()
         self._is_open = True  # first: an interrupt right behind the creation finds an open file
-        file = self._file = self._files.create()
-        self._next_check = now + _DELETION_CHECK_S
+        return self._take_file(self._files.create(), now)
+
+    def _take_file(self, file: RecordFile, now: float) -> RecordFile:
+        self._file, self._records_before = file, 0
+        self._next_check = now + PATH_CHECK_S
         self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
         return file
 
@@ -240,9 +324,9 @@ class EventWriter:
 
     @_in_turn
     def sync(self) -> None:
-        """Fsync what is written; raises OSError."""
-        if self._file is not None and self._is_open:
-            self._file.sync()
+        """Fsync what is written; raises UnsyncedError."""
+        if self._is_open:
+            self._sync_file(self._timer())
 
     def release(self, user: object) -> None:
         """Remove a user; after the last one the file is closed. Writing again later opens it again.
@@ -263,7 +347,10 @@ class EventWriter:
             self.users.remove(gone)
         if not self.users and self._file is not None and self._is_open:
             self._is_open = False
-            self._file.discard()
+            try:
+                self._file.discard()
+            finally:
+                self._count_missing(self._file, self._file.missing())
 
     def forget_content(self) -> None:
         """Keep of a closed writer only what is needed to go on in its files; does nothing while it is used."""
