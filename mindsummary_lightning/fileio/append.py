@@ -59,10 +59,12 @@ class MissingRecords:
     Attributes:
         count: how many.
         is_removed: whether the whole file is gone, or another one has its name; otherwise it is shorter.
+        end: where the last of the complete records ends that are left; bytes of the file.
     """
 
     count: int = 0
     is_removed: bool = False
+    end: int = 0
 
 
 class RecordFile:
@@ -200,14 +202,15 @@ class RecordFile:
                 beginning = file.read(len(self._beginning))
                 if beginning != self._beginning and not (is_same and self._beginning.startswith(beginning)):
                     return MissingRecords(self.records, is_removed=True)
-                kept = 0
+                kept = end = 0
                 with contextlib.suppress(DamagedFileError):
-                    for _, payloads in blocks_of(file, self.path, 0):
+                    for end_of_block, payloads in blocks_of(file, self.path, 0):
                         kept += len(payloads)
+                        end = end_of_block
         except OSError as error:
             is_removed = isinstance(error, (FileNotFoundError, NotADirectoryError))
             return MissingRecords(self.records if is_removed else 0, is_removed)
-        return MissingRecords(max(0, self.records - max(0, kept - 1)))
+        return MissingRecords(max(0, self.records - max(0, kept - 1)), end=end)
 
     def sync(self) -> None:
         """Wait until everything appended is on the disk."""

@@ -179,7 +179,9 @@ class LandscapeCheckpointWriter:
 
     def _drop_removed(self, names: dict[int, str]) -> None:
         """Forget checkpoints that somebody has removed, and count those of this run as lost."""
-        found = set(os.listdir(self._directory)) if os.path.lexists(self._directory) else set()
+        found: set[str] = set()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            found.update(os.listdir(self._directory))
         removed = [number for number, name in names.items() if name not in found]
         for number in removed:
             del names[number]

@@ -25,6 +25,7 @@ from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
 from mindsummary_lightning.fileio.append import MissingRecords, RecordFile
+from mindsummary_lightning.fileio.torn_tail import cut_damaged_end
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
@@ -242,6 +243,9 @@ class EventWriter:
         if not missing.count:
             return
         self._losses.append(missing)
+        if not missing.is_removed:
+            with contextlib.suppress(OSError):  # `mindsummary repair` does it, too
+                cut_damaged_end(file.path, missing.end)
         if self._has_failed:
             return
         if missing.is_removed:
