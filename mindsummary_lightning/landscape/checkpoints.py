@@ -62,8 +62,8 @@ class LandscapeCheckpointWriter:
     the first checkpoint decides by its size which of the wanted numbers fit into ``max_bytes``; one line names the
     others. With ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory
     keeps the checkpoints before the number it starts with. MindInsight places epochs on the step axis with
-    ``step_per_epoch``. A checkpoint that cannot be written, or is gone later, is left out of the metadata and counted by
-    ``policy``, which by default raises.
+    ``step_per_epoch``. A checkpoint that cannot be written, or is gone later, is left out of the metadata, and
+    ``policy`` counts it; by default it raises.
     """
 
     def __init__(
@@ -152,7 +152,8 @@ class LandscapeCheckpointWriter:
         names = {} if self._names is None else self._names
         for number, tensors in waiting.items():
             name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            if self._policy.attempt(f"checkpoint {number}", self._write_checkpoint, name, tensors):
+            write = self._policy.call_in_reach, self._write_checkpoint, name, tensors
+            if self._policy.attempt(f"checkpoint {number}", *write):
                 names[number] = name
                 self._own.add(number)
                 self._unnamed.add(number)

@@ -24,17 +24,15 @@ from typing import Concatenate, ParamSpec
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
-from mindsummary_lightning.fileio.append import MissingRecords, RecordFile
-from mindsummary_lightning.fileio.torn_tail import cut_damaged_end
+from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
-from mindsummary_lightning.recording.retries import PATH_CHECK_S, SLOW_S, Retries, UnsyncedError
+from mindsummary_lightning.recording.live_file import LiveFile
 from mindsummary_lightning.recording.serialized_calls import SerializedCalls
 from mindsummary_lightning.values import Event, Graph, SummaryValue
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.limits import MAX_EVENT
-from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,22 +78,14 @@ class EventWriter:
         self._turns = SerializedCalls()
         self._files = EventFiles(directory, options, clock)
         self._lineage = LineageFileWriter(self._files, clock)
-        self._file: RecordFile | None = None
-        self._is_open = False
+        self._live = LiveFile(self._files, timer)
         self._written = DuplicateFilter(directory)
-        self._warnings = WarnOnce(_LOG)
         self._max_bytes = options.max_file_size or math.inf
-        self._next_check = 0.0
-        self._next_sync = math.inf
-        self._retries = Retries()
-        self._records_before = 0  # of the live file, when an attempt failed last
-        self._has_failed = False  # whether a caller was told of a failure
-        self._losses: list[MissingRecords] = []
 
     @property
     def summary_path(self) -> str:
         """Full path of the live summary file; the name it will get if there is none yet."""
-        file = self._file
+        file = self._live.file
         return self._files.expected_path() if file is None else file.path
 
     @_in_turn
@@ -111,8 +101,9 @@ class EventWriter:
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
         wall_time, now = self._clock(), self._timer()
-        if not self._is_open or now >= self._next_check:
-            self._open_file(now)
+        live = self._live
+        if not live.is_open or now >= live.next_check:
+            self._find_file(now)
         new = values
         too_large: RecordTooLargeError | None = None
         try:
@@ -128,25 +119,26 @@ class EventWriter:
                 raise too_large
         except BaseException as error:
             self._written.forget(new)  # also those that were written: at worst they are written twice
-            self._note_failure(error, now)
+            live.note_failure(error, now)
             raise
-        if now >= self._next_sync:
-            self._sync_file(now)
+        if now >= live.next_sync:
+            live.sync(now)
 
     @_in_turn
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own; raises as :meth:`write_values`."""
         wall_time, now = self._clock(), self._timer()
-        if not self._is_open or now >= self._next_check:
-            self._open_file(now)
+        live = self._live
+        if not live.is_open or now >= live.next_check:
+            self._find_file(now)
         try:
             self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
         except BaseException as error:
-            self._note_failure(error, now)
+            live.note_failure(error, now)
             raise
         self._written.count_graph()
-        if now >= self._next_sync:
-            self._sync_file(now)
+        if now >= live.next_sync:
+            live.sync(now)
 
     @_in_turn
     def write_lineage(self, *values: LineageValue) -> None:
@@ -162,110 +154,32 @@ class EventWriter:
         if size >= _SMALL:
             self._check_size(size)
         record = frame(payload)
-        file = self._file
+        file = self._live.file
         if file is None or file.size + size > self._max_bytes:
-            file = self._new_file(now)
+            file = self._live.begin(now)
         if not file.size:
             file.begin(frame(encode_event(Event(wall_time, 0, VERSION))))
         file.append(record)
 
-    def _sync_file(self, now: float) -> None:
-        if self._file is None:
-            return
-        self._next_sync = now + (self.options.fsync_secs or math.inf)
-        try:
-            self._file.sync()
-        except OSError as error:
-            self._next_check = 0.0  # what the system had accepted may be gone
-            raise UnsyncedError(error.errno, error.strerror, self._file.path) from error
-
-    def _note_failure(self, error: BaseException, began: float) -> None:
-        """Let the next call look for the file: it may be gone, or its handle forgotten by a server or daemon."""
-        self._next_check = 0.0
-        records = 0 if self._file is None else self._file.records
-        if records != self._records_before:
-            self._records_before = records
-            self._retries.succeeded()  # since the last failure
-        if isinstance(error, OSError):
-            self._has_failed = True
-            self._retries.failed(error, began, self._timer())
-
-    def _open_file(self, now: float) -> None:
-        """Make sure that there is an open file, and that its path leads to it."""
+    def _find_file(self, now: float) -> None:
         self._check_ours()
-        self._retries.check(now)
+        before = self._live.file
         try:
-            file = self._file
-            if file is None:
-                self._written.clear()
-                self._new_file(now)
-            elif not (self._is_open and self._is_in_order(file)):
-                self._continue_or_replace(file, now)
-        except OSError as error:
-            self._note_failure(error, now)
-            raise
-        self._next_check = now + PATH_CHECK_S
-
-    def _is_in_order(self, file: RecordFile) -> bool:
-        has_failed = self._retries.failures > 0 and file.records == self._records_before
-        return not has_failed and file.is_intact()
-
-    def _continue_or_replace(self, file: RecordFile, now: float) -> None:
-        """Go on in the file through a new handle, or where it is not as it was, in a new file."""
-        failures = self._retries.failures
-        is_same = False
-        if not failures or failures % 2:  # after a new handle has failed too, a new file
-            try:
-                is_same = file.reopen()
-            except OSError:
-                if self._timer() - now > SLOW_S:  # a time-out; another one in this call would stop the training twice
-                    raise
-        if not is_same:
-            self._replace_file(file, now, is_counted=self._is_open or failures > 0)
-        self._is_open = True
-
-    def _replace_file(self, file: RecordFile, now: float, is_counted: bool) -> None:
-        """Go on in a new file; where there can be none, the old one stays for the next attempt."""
-        missing = file.missing() if is_counted else MissingRecords()  # before another file can get its name
-        self._files.check_again()
-        self._files.begin_anew()
-        new = self._files.create()
-        try:
-            with contextlib.suppress(OSError):  # of a file that is gone
-                file.discard()
-            self._count_missing(file, missing)
+            self._live.find(now)
         finally:
-            self._written.clear()
-            self._take_file(new, now)
-
-    def _count_missing(self, file: RecordFile, missing: MissingRecords) -> None:
-        """Count what a file lacks that is left; the user is told once, unless a failed write has told of it before."""
-        if not missing.count:
-            return
-        self._losses.append(missing)
-        if not missing.is_removed:
-            with contextlib.suppress(OSError):  # `mindsummary repair` does it, too
-                cut_damaged_end(file.path, missing.end)
-        if self._has_failed:
-            return
-        if missing.is_removed:
-            text = "%s was removed or replaced while it was being written: %d records are lost; recording continues"
-            self._warnings.warn("gone", text, file.path, missing.count)
-        else:
-            text = "the file system took back %d records of %s that it had accepted; recording continues"
-            self._warnings.warn("gone", text, missing.count, file.path)
+            if self._live.file is not before or before is None:
+                self._written.clear()  # another file has none of it
 
     def take_losses(self) -> list[MissingRecords]:
         """What files lacked that was recorded, summary and lineage, since the last call."""
-        losses, self._losses = self._losses + self._lineage.take_losses(), []
-        return losses
+        return [*self._live.take_losses(), *self._lineage.take_losses()]
 
     @_in_turn
     def take_options(self, options: FileOptions) -> None:
         """Go on in a new file, with other options."""
         self.options = self._files.options = options
         self._max_bytes = options.max_file_size or math.inf
-        self._leave_file()
+        self._live.leave()
 
     @_in_turn
     def begin_file(self, is_new_run: bool = False) -> None:
@@ -276,29 +190,7 @@ class EventWriter:
         """
         if is_new_run:
             self._lineage.begin_anew()
-        self._leave_file()
-
-    def _leave_file(self) -> None:
-        file, is_open = self._file, self._is_open
-        self._file, self._is_open = None, False  # first, so that an error does not leave a closed file behind
-        if file is not None:
-            self._files.begin_anew()  # the reader never goes back to an older file
-            if is_open:
-                try:
-                    file.discard()
-                finally:
-                    self._count_missing(file, file.missing())
-
-    def _new_file(self, now: float) -> RecordFile:
-        self._leave_file()
-        self._is_open = True  # first: an interrupt right behind the creation finds an open file
-        return self._take_file(self._files.create(), now)
-
-    def _take_file(self, file: RecordFile, now: float) -> RecordFile:
-        self._file, self._records_before = file, 0
-        self._next_check = now + PATH_CHECK_S
-        self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
-        return file
+        self._live.leave()
 
     def _check_size(self, size: int) -> None:
         if size - OVERHEAD > MAX_EVENT:
@@ -329,8 +221,7 @@ class EventWriter:
     @_in_turn
     def sync(self) -> None:
         """Fsync what is written; raises UnsyncedError."""
-        if self._is_open:
-            self._sync_file(self._timer())
+        self._live.sync(self._timer())
 
     def release(self, user: object) -> None:
         """Remove a user; after the last one the file is closed. Writing again later opens it again.
@@ -349,12 +240,8 @@ class EventWriter:
     def _remove_user(self, user: object) -> None:
         for gone in [each for each in self.users if each() in (None, user)]:  # one whose coming was interrupted, too
             self.users.remove(gone)
-        if not self.users and self._file is not None and self._is_open:
-            self._is_open = False
-            try:
-                self._file.discard()
-            finally:
-                self._count_missing(self._file, self._file.missing())
+        if not self.users:
+            self._live.close()
 
     def forget_content(self) -> None:
         """Keep of a closed writer only what is needed to go on in its files; does nothing while it is used."""
@@ -368,12 +255,13 @@ class EventWriter:
     def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
         self._turns = SerializedCalls()  # it may be the turn of another thread, which is not in the child
-        if self._file is not None or self._lineage.has_file:
+        live = self._live
+        if live.file is not None or self._lineage.has_file:
             self.is_abandoned = True
-            self._is_open = False
-            if self._file is not None:
+            live.is_open = False
+            if live.file is not None:
                 with contextlib.suppress(OSError):
-                    self._file.close()
+                    live.file.close()
 
 
 _WRITERS: dict[str, EventWriter] = {}  # one for each directory that this process has recorded into
@@ -391,7 +279,7 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(weakref.ref(user))
-        writer._next_check = 0.0  # who begins anew may have deleted the directory before
+        writer._live.next_check = 0.0  # who begins anew may have deleted the directory before
         if writer.options != options and all(each() in (None, user) for each in writer.users):
             writer.take_options(options)
         elif writer.options != options:

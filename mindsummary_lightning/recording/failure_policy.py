@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RecordTooLargeError, error_text, named_error
 from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.fileio.outages import is_out_of_reach
-from mindsummary_lightning.recording.retries import UnsyncedError
+from mindsummary_lightning.recording.retries import Retries, UnsyncedError
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class FailurePolicy:
         """Writes that failed so far, and records that their files lacked later."""
         self._taken_back = self._removed = 0  # of them, by the file system, and with their files
         self._lost_when_logged = 0
+        self._timer: Callable[[], float] = time.monotonic
+        self._retries = Retries()
         self.warnings: WarnOnce = WarnOnce(_LOG)
         self._directory = directory
         self.raise_exception = raise_exception
@@ -44,6 +47,21 @@ class FailurePolicy:
         except WRITE_ERRORS as error:
             self.write_failed(what, error)
             return False
+
+    def call_in_reach(self, action: Callable[..., bool | None], *arguments: object) -> bool | None:
+        """Call something that writes a whole file; for some seconds after a time-out, raise the last error at once.
+
+        The writer of the summary file has a pause of its own.
+        """
+        began = self._timer()
+        self._retries.check(began)
+        try:
+            answer = action(*arguments)
+        except OSError as error:
+            self._retries.failed(error, began, self._timer())
+            raise
+        self._retries.succeeded()
+        return answer
 
     def write_failed(self, what: str, error: Exception) -> None:
         """Count a failed write and log the first one of its kind; raise the error if ``raise_exception`` is set."""

@@ -62,8 +62,10 @@ class TensorExport:
         ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32 values are saved.
         """
         arrays = {tag: (originals or {}).get(tag, value.data) for tag, value in values if isinstance(value, Tensor)}
+        policy = self._policy
         are_saved = [
-            self._policy.attempt(f"tensor {tag!r}", self.save, tag, step, array) for tag, array in arrays.items()
+            policy.attempt(f"tensor {tag!r}", policy.call_in_reach, self.save, tag, step, array)
+            for tag, array in arrays.items()
         ]
         return all(are_saved)
 

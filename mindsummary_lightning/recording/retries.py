@@ -18,7 +18,7 @@ docs/reliability.md promises that recording resumes.
 """
 
 FREE_TRIES = 8
-"""Failures in a row after which an attempt follows at once. A hiccup is over sooner: a stale handle takes one attempt."""
+"""Failures in a row after which an attempt follows at once; a handle that was forgotten takes one attempt."""
 
 PAUSE_S = 1.0
 """Seconds between two further attempts; one costs some 100 microseconds where the place says no at once."""

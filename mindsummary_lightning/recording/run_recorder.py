@@ -136,7 +136,9 @@ class RunRecorder:
         for value in values:
             check_recordable(value)
         values = (*self._take_deferred_lineage(), *values) if values else ()
-        return not values or self._attempt("lineage", self._acquire().write_lineage, *values)
+        if not values:
+            return True
+        return self._attempt("lineage", self.policy.call_in_reach, self._acquire().write_lineage, *values)
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
         """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""

@@ -18,8 +18,8 @@ def recorded_status(status: str, error: BaseException | None) -> str:
         error: the exception that is being handled, if there is one.
 
     Returns:
-        ``"interrupted"`` where a signal ended it, ``"pruned"`` where a study has pruned the trial, for it is done and its
-        values count; otherwise Lightning's word.
+        ``"interrupted"`` where a signal ended it. ``"pruned"`` where a study has pruned the trial, whose values count.
+        Otherwise Lightning's word.
     """
     kinds = [] if error is None else [kind.__name__ for kind in type(error).__mro__]
     if _PRUNED in kinds:

@@ -199,4 +199,3 @@ class _Raw(io.RawIOBase):
         if not self.closed:
             super().close()
             os.close(self._descriptor)
-

@@ -123,7 +123,7 @@ def test_a_record_that_is_dropped_raises_nothing_into_the_garbage_collector(
 def test_a_handle_that_other_code_takes_is_noticed_and_another_file_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure, lost: str
 ) -> None:
-    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.PATH_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.live_file.PATH_CHECK_S", 0.0)
     record = SummaryRecord(tmp_path / "run")
     assert recorder_of(record).write_values(1, [("a", 1.0)])
     (path,) = summary_paths(tmp_path / "run")
@@ -214,7 +214,7 @@ def test_a_directory_that_is_renamed_takes_its_file_along_and_the_rest_starts_an
 def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure
 ) -> None:
-    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.PATH_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.live_file.PATH_CHECK_S", 0.0)
     record = SummaryRecord(tmp_path / "runs" / "run")
     assert recorder_of(record).write_values(1, [("a", 1.0)])
     shutil.rmtree(tmp_path / "runs")

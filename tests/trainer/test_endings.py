@@ -94,12 +94,16 @@ def _end(directory: Path, how: str, said: int, by: signal.Signals | None = None)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("error", "raised"),
-    [(RuntimeError("mine"), RuntimeError), (KeyboardInterrupt(), SystemExit), (SystemExit(3), SystemExit)],
+    ("error", "raised", "status"),
+    [
+        (RuntimeError("mine"), RuntimeError, "failed"),
+        (KeyboardInterrupt(), SystemExit, "interrupted"),
+        (SystemExit(3), SystemExit, "failed"),
+    ],
     ids=["exception", "keyboard interrupt", "sys.exit"],
 )
 def test_a_training_that_breaks_off_leaves_all_it_recorded(
-    tmp_path: Path, error: BaseException, raised: type[BaseException]
+    tmp_path: Path, error: BaseException, raised: type[BaseException], status: str
 ) -> None:
     handler = signal.getsignal(signal.SIGINT)
     logger = MindInsightLogger(tmp_path / "logger")
@@ -114,7 +118,7 @@ def test_a_training_that_breaks_off_leaves_all_it_recorded(
     assert steps(tmp_path / "collector", "loss/auto") == [1, 2, 3]
     assert steps(logger.log_dir, "train/loss") == [0, 1]  # a step's metrics come after its callbacks
     for directory in (logger.log_dir, tmp_path / "collector"):
-        assert SummaryReader(directory).lineage().custom.values["status"] == "failed"
+        assert SummaryReader(directory).lineage().custom.values["status"] == status
     for directory in (tmp_path / "collector", tmp_path / "lineage"):
         assert SummaryReader(directory).lineage().train.loss is not None
 
