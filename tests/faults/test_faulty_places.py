@@ -1,4 +1,4 @@
-"""Row 41: places whose file system goes away and comes back, for each kind of file that a run has."""
+"""Row 48: places whose file system goes away and comes back, for each kind of file that a run has."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def test_what_is_logged_is_recorded_or_counted_and_recording_resumes(
     if not PLANS[plan].is_for_ever:
         first = ENDS + round(RESUMES_WITHIN_S / SECONDS_A_VALUE)
         assert outcome.recorded >= set(range(first, VALUES)), caplog.text
-    figure(41, f"{plan}, {kind}: {VALUES} logged, {len(outcome.recorded)} recorded, {outcome.lost} counted as lost, "
+    figure(48, f"{plan}, {kind}: {VALUES} logged, {len(outcome.recorded)} recorded, {outcome.lost} counted as lost, "
                f"{len(caplog.records)} lines")  # fmt: skip
