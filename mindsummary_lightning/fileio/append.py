@@ -178,7 +178,7 @@ class RecordFile:
         try:
             named = os.stat(self.path, follow_symlinks=False)
         except OSError as error:
-            return not is_not_there(error)
+            return not isinstance(error, (FileNotFoundError, NotADirectoryError))
         return found.st_nlink > 0 and found.st_size >= self.size and os.path.samestat(named, self._created)
 
     def _disown(self) -> None:

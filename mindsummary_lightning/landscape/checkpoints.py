@@ -152,8 +152,10 @@ class LandscapeCheckpointWriter:
         names = {} if self._names is None else self._names
         for number, tensors in waiting.items():
             name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            write = self._policy.call_in_reach, self._write_checkpoint, name, tensors
-            if self._policy.attempt(f"checkpoint {number}", *write):
+            is_written = self._policy.attempt(
+                f"checkpoint {number}", self._policy.call_in_reach, self._write_checkpoint, name, tensors
+            )
+            if is_written:
                 names[number] = name
                 self._own.add(number)
                 self._unnamed.add(number)

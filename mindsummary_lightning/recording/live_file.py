@@ -142,6 +142,8 @@ class LiveFile:
             with contextlib.suppress(OSError):  # of a file that is gone
                 file.discard()
             self._count_missing(file, missing)
+            if missing.count and not self._has_failed:  # of a write that failed the user has been told
+                self._warn_of_missing(file.path, missing)
         finally:
             self._take(new, now)
 
@@ -158,18 +160,17 @@ class LiveFile:
             self._count_missing(file, file.missing())
 
     def _count_missing(self, file: RecordFile, missing: MissingRecords) -> None:
-        """Count what a file lacks that is left; the user is told once, unless a failed write has told of it before."""
-        if not missing.count:
-            return
-        self._losses.append(missing)
-        if not missing.is_removed:
+        """Count what a file lacks that is left; the total at the end says so."""
+        if missing.count:
+            self._losses.append(missing)
+        if missing.count and not missing.is_removed:
             with contextlib.suppress(OSError):  # `mindsummary repair` does it, too
                 cut_damaged_end(file.path, missing.end)
-        if self._has_failed:
-            return
+
+    def _warn_of_missing(self, path: str, missing: MissingRecords) -> None:
         if missing.is_removed:
             text = "%s was removed or replaced while it was being written: %d records are lost; recording continues"
-            self._warnings.warn("gone", text, file.path, missing.count)
+            self._warnings.warn("gone", text, path, missing.count)
         else:
             text = "the file system took back %d records of %s that it had accepted; recording continues"
-            self._warnings.warn("gone", text, missing.count, file.path)
+            self._warnings.warn("gone", text, missing.count, path)

@@ -158,11 +158,13 @@ def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(
     assert file.missing() == append.MissingRecords(1, is_removed=True)
 
 
-def test_a_path_that_does_not_answer_leaves_a_handle_that_works(path: Path, file: RecordFile) -> None:
-    with mock.patch.object(append.os, "stat", side_effect=OSError(errno.ETIMEDOUT, "away")):
+@pytest.mark.parametrize("error", [errno.ETIMEDOUT, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
+def test_a_path_that_does_not_answer_leaves_a_handle_that_works(path: Path, file: RecordFile, error: int) -> None:
+    with mock.patch.object(append.os, "stat", side_effect=OSError(error, "no answer")):
         assert file.is_intact()
-        with pytest.raises(OSError, match="away"):
-            file.reopen()
+    away = mock.patch.object(append.os, "stat", side_effect=OSError(errno.ETIMEDOUT, "away"))
+    with away, pytest.raises(OSError, match="away"):
+        file.reopen()
     file.append(frame([b"one"]))
 
     assert path.read_bytes() == framed(b"one")
