@@ -12,8 +12,12 @@ import errno
 import os
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import Buffer, total_length
+from mindsummary_lightning.fileio.blocks import blocks_of
+from mindsummary_lightning.fileio.outages import is_not_there
 from mindsummary_lightning.fileio.regular import open_regular
 
 try:
@@ -48,12 +52,31 @@ def is_locked(path: str) -> bool | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class MissingRecords:
+    """Records that were appended and are not under the path of their file any more.
+
+    Attributes:
+        count: how many.
+        is_removed: whether the whole file is gone, or another one has its name; otherwise it is shorter.
+        end: where the last of the complete records ends that are left; bytes of the file.
+    """
+
+    count: int = 0
+    is_removed: bool = False
+    end: int = 0
+
+
 class RecordFile:
     """A file of records that only grows by complete records.
 
     Args:
         path: a file that does not exist yet.
         mode: permission bits; the umask does not widen or narrow them.
+
+    Attributes:
+        size: bytes of all records.
+        records: how many were appended after the first one, which says what the file is.
 
     Raises:
         FileExistsError: the file exists.
@@ -64,6 +87,8 @@ class RecordFile:
         self._opened: list[int] = []
         self.path = path
         self.size: int = 0
+        self.records: int = 0
+        self._beginning = b""  # the first record, by which the file is known under another inode
         self._is_torn = False
         self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
         try:
@@ -77,6 +102,12 @@ class RecordFile:
         except BaseException:
             self.discard()
             raise
+
+    def begin(self, record: Sequence[Buffer]) -> None:
+        """Write the first record; raises as :meth:`append`."""
+        self.append(record)
+        self.records = 0
+        self._beginning = b"".join(record)
 
     def append(self, record: Sequence[Buffer]) -> None:
         """Write one record; it is in the kernel, complete, when this returns.
@@ -97,6 +128,7 @@ class RecordFile:
                 self._write_all([memoryview(chunk).cast("B") for chunk in record])
             self._torn_size = 0
             self.size += size
+            self.records += 1
         except BaseException:  # a signal handler may raise between two parts of a record
             with contextlib.suppress(OSError):  # the first error is the one to raise
                 self._cut_back()
@@ -128,43 +160,99 @@ class RecordFile:
         self._is_torn = False
         self._torn_size = 0
 
-    def is_lost(self) -> bool:
-        """Whether nothing that is appended will ever be read.
+    def is_intact(self) -> bool:
+        """Whether the path leads to this file, and it holds all that was appended; cheap, two calls of ``stat``.
 
-        That is so when the file has no name any more, when somebody else has cut it, when the server of a network file
-        system has forgotten it (ESTALE), and when other code in the process closed the descriptor, whose number may
-        stand for another file now.
+        False also if the handle cannot be asked, or other code in the process closed the descriptor, whose number may
+        stand for another file now. True if the path cannot be asked while the handle answers.
         """
         try:
             found = os.fstat(self._descriptor)
         except OSError as error:
-            if error.errno not in (errno.ESTALE, errno.EBADF):
-                raise
-            return True
+            if error.errno == errno.EBADF:
+                self._disown()
+            return False
         if not os.path.samestat(found, self._created):
-            self._opened.clear()  # not ours to close
-            self._descriptor = -1
-            return True
-        return found.st_nlink == 0 or found.st_size < self.size
+            self._disown()
+            return False
+        try:
+            named = os.stat(self.path, follow_symlinks=False)
+        except OSError as error:
+            return not isinstance(error, (FileNotFoundError, NotADirectoryError))
+        return found.st_nlink > 0 and found.st_size >= self.size and os.path.samestat(named, self._created)
+
+    def _disown(self) -> None:
+        self._opened.clear()  # not ours to close
+        self._descriptor = -1
+
+    def missing(self) -> MissingRecords:
+        """What the file under the path lacks of what was appended; nothing where that cannot be known.
+
+        A file that is long enough is not read. One that is not ours by its inode is known by its first record: a file
+        system in user space may number its files anew when it is mounted again.
+        """
+        if not self.records:
+            return MissingRecords()
+        try:
+            with open_regular(self.path) as file:
+                found = os.fstat(file.fileno())
+                is_same = os.path.samestat(found, self._created)
+                if is_same and found.st_size >= self.size:
+                    return MissingRecords()
+                beginning = file.read(len(self._beginning))
+                if beginning != self._beginning and not (is_same and self._beginning.startswith(beginning)):
+                    return MissingRecords(self.records, is_removed=True)
+                kept = end = 0
+                with contextlib.suppress(DamagedFileError):
+                    for end_of_block, payloads in blocks_of(file, self.path, 0):
+                        kept += len(payloads)
+                        end = end_of_block
+        except OSError as error:
+            is_removed = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            return MissingRecords(self.records if is_removed else 0, is_removed)
+        return MissingRecords(max(0, self.records - max(0, kept - 1)), end=end)
 
     def sync(self) -> None:
         """Wait until everything appended is on the disk."""
         os.fsync(self._descriptor)
 
     def reopen(self) -> bool:
-        """Continue with the file after :meth:`close`.
+        """Continue with the file under the path through another handle, after :meth:`close` or where this one fails.
 
         Returns:
             False if the path leads to another file or none, the file is not as long as it was, or another process has
-            locked it; then it is left alone.
+            locked it; then it is left alone and closed.
+
+        Raises:
+            OSError: the place does not answer; the handle is kept.
         """
-        with contextlib.suppress(OSError), open_regular(self.path, "ab") as file:
+        try:
+            file = open_regular(self.path, "ab")
+        except OSError as error:
+            if not is_not_there(error):
+                raise
+            self._close_quietly()
+            return False
+        with file:
+            self._close_quietly()  # its lock would refuse ours; what a dead handle says was said before
             found = os.fstat(file.fileno())
-            is_same = os.path.samestat(found, self._created) and found.st_size == self.size
-            if is_same and try_lock(file.fileno()) is not False:
+            # Behind a record that failed stands what was written of it, which is cut off before the next one.
+            is_as_long = found.st_size == self.size or (self._is_torn and found.st_size > self.size)
+            is_same = os.path.samestat(found, self._created) or self._begins_alike()
+            if is_as_long and is_same and try_lock(file.fileno()) is not False:
                 self._opened.extend(map(os.dup, [file.fileno()]))  # the lock is that of both
-                self._descriptor = self._opened[0]
+                self._descriptor, self._created = self._opened[0], found
+                self._torn_size = found.st_size - self.size
         return bool(self._opened)
+
+    def _begins_alike(self) -> bool:
+        with contextlib.suppress(OSError), open_regular(self.path) as file:
+            return bool(self._beginning) and file.read(len(self._beginning)) == self._beginning
+        return False
+
+    def _close_quietly(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
 
     def close(self) -> None:
         """Release the file; a second call does nothing.

@@ -45,11 +45,34 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
             return 0
         if (tail := _torn_tail(file, path)) is None:
             return 0
-        kept = damaged_path(path, f"cut-at-{tail.start}")
-        with replacement(kept, root=os.path.dirname(os.path.dirname(kept))) as copy:
-            copy_data(file, tail.start, tail.end, copy)
-        os.ftruncate(descriptor, tail.start)
+        _move_end(file, path, tail.start, tail.end)
         return tail.end - tail.start
+
+
+def cut_damaged_end(path: str, at: int) -> None:
+    """Cut a file that this process wrote, and has closed, back to its last complete record.
+
+    A file system that took back the end of a record leaves what was appended later behind damage, where MindInsight
+    does not read it. What is cut is kept in ``.damaged`` beside the file.
+
+    Args:
+        path: the file.
+        at: where its last complete record ends.
+
+    Raises:
+        OSError: as :func:`cut_torn_tail`.
+    """
+    with open_regular(path, "r+b") as file:
+        status = os.fstat(file.fileno())
+        if status.st_size > at and status.st_nlink == 1 and try_lock(file.fileno()) is not False:
+            _move_end(file, path, at, status.st_size)
+
+
+def _move_end(file: FileIO, path: str, start: int, end: int) -> None:
+    kept = damaged_path(path, f"cut-at-{start}")
+    with replacement(kept, root=os.path.dirname(os.path.dirname(kept))) as copy:
+        copy_data(file, start, end, copy)
+    os.ftruncate(file.fileno(), start)
 
 
 def _torn_tail(file: FileIO, path: str) -> Piece | None:

@@ -25,9 +25,11 @@ from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.fileio.regular import open_regular, path_of_open, read_regular
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.landscape.plane import MappedTensors, memory_of, strided_parts
+from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values.landscape_settings import SHORTEST_INTERVAL, LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -60,7 +62,8 @@ class LandscapeCheckpointWriter:
     the first checkpoint decides by its size which of the wanted numbers fit into ``max_bytes``; one line names the
     others. With ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory
     keeps the checkpoints before the number it starts with. MindInsight places epochs on the step axis with
-    ``step_per_epoch``.
+    ``step_per_epoch``. A checkpoint that cannot be written, or is gone later, is left out of the metadata, and
+    ``policy`` counts it; by default it raises.
     """
 
     def __init__(
@@ -72,7 +75,12 @@ class LandscapeCheckpointWriter:
         step_per_epoch: int = 1,
         file_mode: int = 0o600,
         all_or_nothing: bool = False,
+        policy: FailurePolicy | None = None,
     ) -> None:
+        self._policy = FailurePolicy(os.fspath(summary_dir), raise_exception=True) if policy is None else policy
+        self._own: set[int] = set()  # numbers whose checkpoints this object wrote
+        self._unnamed: set[int] = set()  # of them, those that no metadata name yet
+        self._is_outdated = False  # whether the metadata are to be written again
         self._directory = checkpoint_dir(summary_dir)
         self._network_name = network_name
         self._settings = settings
@@ -107,7 +115,8 @@ class LandscapeCheckpointWriter:
         if steps != self._metadata["step_per_epoch"]:
             self._metadata["step_per_epoch"] = steps
             if self._names:
-                self._write_metadata(self._names)
+                self._is_outdated = True
+                self._update_metadata(self._names, is_last=False)
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
         """Take the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
@@ -135,19 +144,56 @@ class LandscapeCheckpointWriter:
         if self._fitting and len(self._fitting) == 1 and not self._names and not self._waiting:
             self._fitting = frozenset({number})
             self.save(number, state_dict)
-        self.write()
+        self.write(is_last=True)
 
-    def write(self) -> None:
-        """Write the checkpoints that wait, and then their names."""
+    def write(self, is_last: bool = False) -> None:
+        """Write the checkpoints that wait, and then the metadata; if these fail, the next call tries again."""
         waiting, self._waiting = self._waiting, {}
         names = {} if self._names is None else self._names
         for number, tensors in waiting.items():
             name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            with self._replacement(os.path.join(self._directory, name)) as file:
-                torch.save(tensors, file)
-            names[number] = name
-        if waiting:
-            self._write_metadata(names)
+            is_written = self._policy.attempt(
+                f"checkpoint {number}", self._policy.call_in_reach, self._write_checkpoint, name, tensors
+            )
+            if is_written:
+                names[number] = name
+                self._own.add(number)
+                self._unnamed.add(number)
+                self._is_outdated = True
+        if self._is_outdated or (is_last and self._own):
+            self._update_metadata(names, is_last)
+
+    def _write_checkpoint(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        with self._replacement(os.path.join(self._directory, name)) as file:
+            torch.save(tensors, file)
+
+    def _update_metadata(self, names: dict[int, str], is_last: bool) -> None:
+        try:
+            self._drop_removed(names)
+            if self._is_outdated:
+                self._write_metadata(names)
+            self._is_outdated = False
+            self._unnamed.clear()
+        except OSError as error:
+            if self._policy.raise_exception:
+                raise
+            for number in self._unnamed if is_last else ():
+                self._policy.write_failed(f"the name of checkpoint {number}", error)
+
+    def _drop_removed(self, names: dict[int, str]) -> None:
+        """Forget checkpoints that somebody has removed, and count those of this run as lost."""
+        found: set[str] = set()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            found.update(os.listdir(self._directory))
+        removed = [number for number, name in names.items() if name not in found]
+        for number in removed:
+            del names[number]
+        own = self._own.intersection(removed)
+        if own:
+            self._policy.records_missing([MissingRecords(len(own), is_removed=True)])
+        self._own -= own
+        self._unnamed -= own
+        self._is_outdated |= bool(removed and names)
 
     def _decide(self, size: int) -> None:
         wanted = sorted({number for interval in self._settings.intervals for number in interval})

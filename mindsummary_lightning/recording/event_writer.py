@@ -24,19 +24,18 @@ from typing import Concatenate, ParamSpec
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
-from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
+from mindsummary_lightning.recording.live_file import LiveFile
 from mindsummary_lightning.recording.serialized_calls import SerializedCalls
 from mindsummary_lightning.values import Event, Graph, SummaryValue
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.limits import MAX_EVENT
-from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
-_DELETION_CHECK_S = 5.0
 _SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
 _MAX_WITH_VALUES = 64  # writers used last, whose values stay in memory when they are closed
 _P = ParamSpec("_P")
@@ -79,18 +78,14 @@ class EventWriter:
         self._turns = SerializedCalls()
         self._files = EventFiles(directory, options, clock)
         self._lineage = LineageFileWriter(self._files, clock)
-        self._file: RecordFile | None = None
-        self._is_open = False
+        self._live = LiveFile(self._files, timer)
         self._written = DuplicateFilter(directory)
-        self._warnings = WarnOnce(_LOG)
         self._max_bytes = options.max_file_size or math.inf
-        self._next_check = 0.0
-        self._next_sync = math.inf
 
     @property
     def summary_path(self) -> str:
         """Full path of the live summary file; the name it will get if there is none yet."""
-        file = self._file
+        file = self._live.file
         return self._files.expected_path() if file is None else file.path
 
     @_in_turn
@@ -100,12 +95,15 @@ class EventWriter:
         A value that is already in the file is skipped.
 
         Raises:
-            OSError: nothing of the failing event, nor of those after it, is in the file.
+            OSError: nothing of the failing event, nor of those after it, is in the file. While the place is out of
+                reach, the error of the last attempt, at once.
+            UnsyncedError: everything is in the file, and the system cannot promise that it is on the disk.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
         wall_time, now = self._clock(), self._timer()
-        if not self._is_open or now >= self._next_check:
-            self._open_file(now)
+        live = self._live
+        if not live.is_open or now >= live.next_check:
+            self._find_file(now)
         new = values
         too_large: RecordTooLargeError | None = None
         try:
@@ -119,19 +117,28 @@ class EventWriter:
                     too_large = error
             if too_large is not None:
                 raise too_large
-        except BaseException:
+        except BaseException as error:
             self._written.forget(new)  # also those that were written: at worst they are written twice
-            self._next_check = 0.0  # the file may be gone, or forgotten by the server of a network file system
+            live.note_failure(error, now)
             raise
+        if now >= live.next_sync:
+            live.sync(now)
 
     @_in_turn
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own; raises as :meth:`write_values`."""
         wall_time, now = self._clock(), self._timer()
-        if not self._is_open or now >= self._next_check:
-            self._open_file(now)
-        self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+        live = self._live
+        if not live.is_open or now >= live.next_check:
+            self._find_file(now)
+        try:
+            self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+        except BaseException as error:
+            live.note_failure(error, now)
+            raise
         self._written.count_graph()
+        if now >= live.next_sync:
+            live.sync(now)
 
     @_in_turn
     def write_lineage(self, *values: LineageValue) -> None:
@@ -153,43 +160,32 @@ class EventWriter:
         if size >= _SMALL:
             self._check_size(size)
         record = frame(payload)
-        file = self._file
+        file = self._live.file
         if file is None or file.size + size > self._max_bytes:
-            file = self._new_file(now)
+            file = self._live.begin(now)
         if not file.size:
-            file.append(frame(encode_event(Event(wall_time, 0, VERSION))))
+            file.begin(frame(encode_event(Event(wall_time, 0, VERSION))))
         file.append(record)
-        if now >= self._next_sync:
-            file.sync()
-            self._next_sync = now + (self.options.fsync_secs or math.inf)
 
-    def _open_file(self, now: float) -> None:
-        """Make sure that there is an open file whose name still exists."""
+    def _find_file(self, now: float) -> None:
         self._check_ours()
-        file = self._file
-        if file is not None and not self._is_open:
-            self._is_open = file.reopen()
-            if not self._is_open:
-                self._files.check_again()
-        if file is not None and self._is_open and now >= self._next_check:
-            self._next_check = now + _DELETION_CHECK_S
-            if file.is_lost():
-                self._warnings.warn(
-                    "gone", "%s was deleted or truncated while it was being written; starting a new file", file.path
-                )
-                self._is_open = False
-                with contextlib.suppress(OSError):  # of a file that is gone
-                    file.close()
-        if not self._is_open:
-            self._written.clear()
-            self._new_file(now)
+        before = self._live.file
+        try:
+            self._live.find(now)
+        finally:
+            if self._live.file is not before or before is None:
+                self._written.clear()  # another file has none of it
+
+    def take_losses(self) -> list[MissingRecords]:
+        """What files lacked that was recorded, summary and lineage, since the last call."""
+        return [*self._live.take_losses(), *self._lineage.take_losses()]
 
     @_in_turn
     def take_options(self, options: FileOptions) -> None:
         """Go on in a new file, with other options."""
         self.options = self._files.options = options
         self._max_bytes = options.max_file_size or math.inf
-        self._leave_file()
+        self._live.leave()
 
     @_in_turn
     def begin_file(self, is_new_run: bool = False) -> None:
@@ -200,23 +196,7 @@ class EventWriter:
         """
         if is_new_run:
             self._lineage.begin_anew()
-        self._leave_file()
-
-    def _leave_file(self) -> None:
-        file, is_open = self._file, self._is_open
-        self._file, self._is_open = None, False  # first, so that an error does not leave a closed file behind
-        if file is not None:
-            self._files.begin_anew()  # the reader never goes back to an older file
-            if is_open:
-                file.discard()
-
-    def _new_file(self, now: float) -> RecordFile:
-        self._leave_file()
-        self._is_open = True  # first: an interrupt right behind the creation finds an open file
-        file = self._file = self._files.create()
-        self._next_check = now + _DELETION_CHECK_S
-        self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
-        return file
+        self._live.leave()
 
     def _check_size(self, size: int) -> None:
         if size - OVERHEAD > MAX_EVENT:
@@ -246,9 +226,8 @@ class EventWriter:
 
     @_in_turn
     def sync(self) -> None:
-        """Fsync what is written; raises OSError."""
-        if self._file is not None and self._is_open:
-            self._file.sync()
+        """Fsync what is written; raises UnsyncedError."""
+        self._live.sync(self._timer())
 
     def release(self, user: object) -> None:
         """Remove a user; after the last one the file is closed. Writing again later opens it again.
@@ -267,9 +246,8 @@ class EventWriter:
     def _remove_user(self, user: object) -> None:
         for gone in [each for each in self.users if each() in (None, user)]:  # one whose coming was interrupted, too
             self.users.remove(gone)
-        if not self.users and self._file is not None and self._is_open:
-            self._is_open = False
-            self._file.discard()
+        if not self.users:
+            self._live.close()
 
     def forget_content(self) -> None:
         """Keep of a closed writer only what is needed to go on in its files; does nothing while it is used."""
@@ -283,12 +261,13 @@ class EventWriter:
     def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
         self._turns = SerializedCalls()  # it may be the turn of another thread, which is not in the child
-        if self._file is not None or self._lineage.has_file:
+        live = self._live
+        if live.file is not None or self._lineage.has_file:
             self.is_abandoned = True
-            self._is_open = False
-            if self._file is not None:
+            live.is_open = False
+            if live.file is not None:
                 with contextlib.suppress(OSError):
-                    self._file.close()
+                    live.file.close()
 
 
 _WRITERS: dict[str, EventWriter] = {}  # one for each directory that this process has recorded into
@@ -306,7 +285,7 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(weakref.ref(user))
-        writer._next_check = 0.0  # who begins anew may have deleted the directory before
+        writer._live.next_check = 0.0  # who begins anew may have deleted the directory before
         if writer.options != options and all(each() in (None, user) for each in writer.users):
             writer.take_options(options)
         elif writer.options != options:

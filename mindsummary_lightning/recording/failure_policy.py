@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RecordTooLargeError, error_text, named_error
+from mindsummary_lightning.fileio.append import MissingRecords
+from mindsummary_lightning.fileio.outages import is_out_of_reach
+from mindsummary_lightning.recording.retries import Retries, UnsyncedError
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -24,8 +28,11 @@ class FailurePolicy:
 
     def __init__(self, directory: str, raise_exception: bool) -> None:
         self.lost: int = 0
-        """Writes that failed so far."""
+        """Writes that failed so far, and records that their files lacked later."""
+        self._taken_back = self._removed = 0  # of them, by the file system, and with their files
         self._lost_when_logged = 0
+        self._timer: Callable[[], float] = time.monotonic
+        self._retries = Retries()
         self.warnings: WarnOnce = WarnOnce(_LOG)
         self._directory = directory
         self.raise_exception = raise_exception
@@ -34,22 +41,67 @@ class FailurePolicy:
         """Call something that writes; whether it succeeded, which is False too if it is queued and returns False."""
         try:
             return action(*arguments) is not False
+        except UnsyncedError as error:
+            self.unconfirmed(error)
+            return True
         except WRITE_ERRORS as error:
             self.write_failed(what, error)
             return False
+
+    def call_in_reach(self, action: Callable[..., bool | None], *arguments: object) -> bool | None:
+        """Call something that writes a whole file; for some seconds after a time-out, raise the last error at once.
+
+        The writer of the summary file has a pause of its own.
+        """
+        began = self._timer()
+        self._retries.check(began)
+        try:
+            answer = action(*arguments)
+        except OSError as error:
+            self._retries.failed(error, began, self._timer())
+            raise
+        self._retries.succeeded()
+        return answer
 
     def write_failed(self, what: str, error: Exception) -> None:
         """Count a failed write and log the first one of its kind; raise the error if ``raise_exception`` is set."""
         if self.raise_exception:
             raise error
         self.lost += 1
+        key: tuple[object, ...] = ("write", type(error), getattr(error, "errno", None))
+        if isinstance(error, OSError) and is_out_of_reach(error):
+            key = ("write", "out of reach")  # a place that goes away gives several errors, one after the other
         self.warnings.warn(
-            ("write", type(error), getattr(error, "errno", None)),
+            key,
             "%s could not be recorded in %s: %s. Training continues; later failures of this kind are only counted, and "
             "the total is logged at the end",
             *(what, self._directory, error_text(error)),
             level=logging.ERROR,
         )
+
+    def unconfirmed(self, error: OSError) -> None:
+        """Log that the system could not promise that what was recorded is on the disk; raise with ``raise_exception``.
+
+        What is missing then is counted by :meth:`records_missing`, as soon as the file shows it.
+        """
+        if self.raise_exception:
+            raise error
+        if not self.lost:  # otherwise the user has been told, and the total follows
+            self.warnings.warn(
+                "unconfirmed",
+                "%s may lack its last records, for the file system could not keep them: %s. Training continues",
+                *(self._directory, error_text(error)),
+                level=logging.ERROR,
+            )
+
+    def records_missing(self, losses: Iterable[MissingRecords]) -> None:
+        """Count records that were in files, and are not any more; whoever found it has logged it."""
+        for loss in losses:
+            self.lost += loss.count
+            if loss.is_removed:
+                self._removed += loss.count
+            else:
+                self._taken_back += loss.count
 
     def converted(
         self, kind: str, tag: str, convert: Callable[..., _T], *arguments: object, per_tag: bool = False
@@ -102,7 +154,16 @@ class FailurePolicy:
         """Log how many records were lost, if any were since the last call."""
         if self.lost > self._lost_when_logged:
             self._lost_when_logged = self.lost
-            _LOG.error("%d records of %s could not be written in total", self.lost, self._directory)
+            failed = self.lost - self._taken_back - self._removed
+            if failed == self.lost:
+                _LOG.error("%d records of %s could not be written in total", self.lost, self._directory)
+                return
+            parts = [f"{failed} could not be written"] if failed else []
+            if self._taken_back:
+                parts.append(f"the file system took back {self._taken_back} that it had accepted")
+            if self._removed:
+                parts.append(f"{self._removed} were in files that were removed or replaced")
+            _LOG.error("%d records of %s are lost in total: %s", self.lost, self._directory, ", ".join(parts))
 
 
 def _whole_part(value: Any) -> tuple[int, str]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
+from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.recording.event_files import EventFiles
@@ -53,6 +54,8 @@ class LineageFileWriter:
         self._identity: tuple[int, int] | None = None
         self._size = 0
         self._carries_over = True
+        self._calls = 0  # whose values the file holds
+        self._losses: list[MissingRecords] = []
         self._warnings = WarnOnce(_LOG)
 
     @property
@@ -62,7 +65,7 @@ class LineageFileWriter:
 
     def begin_anew(self) -> None:
         """Start a file with the next event that says nothing of what is there now: that is another run's."""
-        self._path, self._newest, self._carries_over = None, {}, False
+        self._path, self._newest, self._carries_over, self._calls = None, {}, False, 0
 
     def forget_content(self) -> None:
         """Remember where the file is and not what it says."""
@@ -78,15 +81,32 @@ class LineageFileWriter:
         OSError the file is as it was before.
         """
         self._files.prepare()
+        before, calls = self._newest, self._calls
         if self._path is not None and self._is_gone(self._path):
             self._path = self._newest = None
+            self._calls = 0
         if self._newest is None or (self._path is None and self._carries_over):
             paths = self._files.lineage_paths() if self._path is None else [self._path]
             self._newest = _newest_of_each_kind(self._events_of(paths))
+            if calls and not self._calls and before is not None:
+                self._compare_with_before(before, calls)
         newest = _without(self._newest, replaced)
         added = [self._add(newest, value) for value in values]
         if any(added) or newest != self._newest:
             self._newest = self._replace(newest)
+        self._calls += 1
+
+    def _compare_with_before(self, before: _Newest, calls: int) -> None:
+        """Count what a file that is gone held, unless one with the same content has its place."""
+        if self._newest == before:  # a file system in user space may number its files anew
+            self._calls = calls
+        else:
+            self._losses.append(MissingRecords(calls, is_removed=True))
+
+    def take_losses(self) -> list[MissingRecords]:
+        """The calls whose values went with a file that somebody removed or replaced, since the last call."""
+        losses, self._losses = self._losses, []
+        return losses
 
     def _add(self, newest: dict[type, LineageEvent], value: LineageValue) -> bool:
         """Put a value in the place of the newest of its kind; False if that says it already."""

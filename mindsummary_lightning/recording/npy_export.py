@@ -12,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values import SummaryValue, Tensor
@@ -46,6 +47,9 @@ class TensorExport:
         self._replacement = partial(replacement, mode=mode, root=directory, is_synced=False)
         self._folder = ""
         self._shortened: dict[str, str] = {}
+        self._identity: tuple[int, int] | None = None  # device and inode of the folder
+        self._saved = 0  # files in the folder
+        self._losses: list[MissingRecords] = []
 
     def save_all(
         self,
@@ -58,8 +62,10 @@ class TensorExport:
         ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32 values are saved.
         """
         arrays = {tag: (originals or {}).get(tag, value.data) for tag, value in values if isinstance(value, Tensor)}
+        policy = self._policy
         are_saved = [
-            self._policy.attempt(f"tensor {tag!r}", self.save, tag, step, array) for tag, array in arrays.items()
+            policy.attempt(f"tensor {tag!r}", policy.call_in_reach, self.save, tag, step, array)
+            for tag, array in arrays.items()
         ]
         return all(are_saved)
 
@@ -67,12 +73,48 @@ class TensorExport:
         """Save one tensor; a file that is there already is replaced atomically. Raises OSError."""
         if not self._folder:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
+        self._compare_folder()
         name = quoted_name(tag)
-        with self._replacement(os.path.join(self._folder, f"{name}_{step}.npy")) as file:
-            np.save(file, array, allow_pickle=False)
         if "~" in name and name not in self._shortened:
             listed = {**self._shortened, name: tag}
             with self._replacement(os.path.join(self._folder, "shortened_names.txt")) as file:
                 lines = (f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n" for short, full in listed.items())
                 file.write("".join(lines).encode())
             self._shortened = listed
+        with self._replacement(os.path.join(self._folder, f"{name}_{step}.npy")) as file:
+            np.save(file, array, allow_pickle=False)
+        self._saved += 1
+        if self._identity is None:
+            self._identity = _identity(self._folder)
+
+    def take_losses(self) -> list[MissingRecords]:
+        """The tensors whose files went with the folder since the last call: somebody removed or replaced it."""
+        if self._saved:
+            self._compare_folder()
+        losses, self._losses = self._losses, []
+        return losses
+
+    def _compare_folder(self) -> None:
+        """Count what is gone, if the folder is another one than it was."""
+        try:
+            identity = _identity(self._folder)
+            if identity == self._identity:
+                return
+            # A file system in user space may number its files anew: then they are all there.
+            names = os.listdir(self._folder) if identity else []
+        except OSError:  # out of reach
+            return
+        kept = sum(name.endswith(".npy") for name in names)
+        if kept < self._saved:
+            self._losses.append(MissingRecords(self._saved - kept, is_removed=True))
+            self._shortened = {}
+        self._saved, self._identity = min(kept, self._saved), identity
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    """Device and inode of a folder; ``None`` if there is none. Raises OSError if the place does not answer."""
+    try:
+        status = os.stat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino

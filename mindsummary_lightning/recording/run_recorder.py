@@ -18,6 +18,7 @@ from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
 from mindsummary_lightning.recording.npy_export import TensorExport
+from mindsummary_lightning.recording.retries import UnsyncedError
 from mindsummary_lightning.values import EvaluationInfo, Graph, SummaryValue, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
@@ -93,6 +94,9 @@ class RunRecorder:
             self.write_deferred_lineage()
         try:  # not through _attempt: this is the hot path
             is_written = (self._writer or self._acquire()).write_values(step, values)
+        except UnsyncedError as error:
+            self.policy.unconfirmed(error)
+            is_written = True
         except WRITE_ERRORS as error:
             self.policy.write_failed("values", error)
             return False
@@ -137,8 +141,9 @@ class RunRecorder:
             return True
         values = (*self._take_deferred_lineage(), *values)
         if replaced:
-            return self._attempt("lineage", self._acquire().replace_custom, frozenset(replaced), *values)
-        return self._attempt("lineage", self._acquire().write_lineage, *values)
+            replace = self._acquire().replace_custom
+            return self._attempt("lineage", self.policy.call_in_reach, replace, frozenset(replaced), *values)
+        return self._attempt("lineage", self.policy.call_in_reach, self._acquire().write_lineage, *values)
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
         """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""
@@ -183,6 +188,8 @@ class RunRecorder:
     def release(self) -> None:
         """Close the files until the next value; the number of lost records is logged if it has grown."""
         self.policy.attempt("the end of the run", self._release)
+        if self._export is not None:
+            self.policy.records_missing(self._export.take_losses())
         self.policy.log_total()
 
     def close(self) -> None:
@@ -212,7 +219,12 @@ class RunRecorder:
         if writer is not None:
             if self._finalizer is not None:
                 self._finalizer.detach()
-            writer.release(self)
+            try:
+                writer.release(self)
+            except OSError as error:
+                raise UnsyncedError(error.errno, error.strerror, error.filename) from error
+            finally:
+                self.policy.records_missing(writer.take_losses())
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records.

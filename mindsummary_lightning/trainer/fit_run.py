@@ -22,6 +22,7 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
+from mindsummary_lightning.trainer.run_status import REQUEUED, recorded_status
 from mindsummary_lightning.trainer.trainer_state import ends_with_tuning
 from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
@@ -164,12 +165,9 @@ class FitRun:
         rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
 
     def end(self, status: str, records_status: bool = True) -> None:
-        """A call of the Trainer is over: say how, and close the files; where nothing was recorded, leave nothing.
-
-        For Lightning every exception is ``"failed"``; a trial that a study has pruned is done, and its values count.
-        """
-        if type(sys.exc_info()[1]).__name__ == "TrialPruned":
-            status = "pruned"
+        """A call of the Trainer is over: say how, and close the files; where nothing was recorded, leave nothing."""
+        is_over = status != REQUEUED
+        status = recorded_status(status, sys.exc_info()[1])
         is_of_fit = self._is_fitting or not run_identity.has_fit(self.directory)  # and of no evaluation after it
         if self.has_recorded and records_status and is_of_fit:
             self.recorder().write_lineage(RunInfo({"status": status}))
@@ -178,7 +176,7 @@ class FitRun:
             rank_zero_info(
                 f"MindInsight files of this run: {self._short_directory}\nto view them: {self._view_command()}"
             )
-        if status == "finished":  # a SLURM requeue: training continues until the job is killed
+        if not is_over:
             return
         self.is_in_trainer = self._is_fitting = False
         if self.has_recorded:

@@ -41,6 +41,7 @@ class LandscapeSaver:
             *(record.directory, type(module).__name__, settings, max_bytes, steps_in_first_epoch(trainer)),
             record.options.mode,
             all_or_nothing=not is_asked_for,
+            policy=record.policy,
         )
         with self._guard(_WHAT):
             self._writer.begin(module.state_dict())

@@ -230,7 +230,8 @@ class MindInsightLogger(LoggerBase):
         """Record how the run ended and close its files; logging again opens them again.
 
         Args:
-            status: Lightning's word: ``"success"``, ``"failed"`` or, before a SLURM requeue, ``"finished"``.
+            status: Lightning's word: ``"success"``, ``"failed"`` or, before a SLURM requeue, ``"finished"``. Where a
+                signal ended the fit, ``"interrupted"`` is recorded.
         """
         self._run.end(str(status))
 

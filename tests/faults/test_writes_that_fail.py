@@ -113,7 +113,7 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
 def test_what_is_deleted_is_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str, figure: Figure
 ) -> None:
-    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.live_file.PATH_CHECK_S", 0.0)
     run = tmp_path / "run"
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 1)

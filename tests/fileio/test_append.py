@@ -136,14 +136,79 @@ def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(
         with FaultyWrites(room), pytest.raises(OSError, match="No space"):
             file.append(frame([bytes(size)]))
         assert path.read_bytes() == whole[:left], room
-    assert file.is_lost()
+    assert not file.is_intact()
 
 
 def test_a_deleted_file_is_noticed(path: Path, file: RecordFile) -> None:
-    assert not file.is_lost()
+    assert file.is_intact()
     path.unlink()
 
-    assert file.is_lost()
+    assert not file.is_intact()
+
+
+def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(path: Path, file: RecordFile) -> None:
+    file.begin(frame([b"format"]))
+    file.append(frame([b"one"]))
+    path.rename(path.with_name("elsewhere"))
+    assert not file.is_intact()
+    path.write_bytes(b"somebody's")
+    assert not file.is_intact()
+
+    assert not file.reopen()
+    assert file.missing() == append.MissingRecords(1, is_removed=True)
+
+
+@pytest.mark.parametrize("error", [errno.ETIMEDOUT, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
+def test_a_path_that_does_not_answer_leaves_a_handle_that_works(path: Path, file: RecordFile, error: int) -> None:
+    with mock.patch.object(append.os, "stat", side_effect=OSError(error, "no answer")):
+        assert file.is_intact()
+    away = mock.patch.object(append.os, "stat", side_effect=OSError(errno.ETIMEDOUT, "away"))
+    with away, pytest.raises(OSError, match="away"):
+        file.reopen()
+    file.append(frame([b"one"]))
+
+    assert path.read_bytes() == framed(b"one")
+
+
+def test_a_copy_under_another_inode_goes_on_as_the_file(path: Path, file: RecordFile) -> None:
+    file.begin(frame([b"format"]))
+    file.append(frame([b"one"]))
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    assert not file.is_intact()
+    assert file.reopen()
+    file.append(frame([b"two"]))
+
+    assert path.read_bytes() == framed(b"format", b"one", b"two")
+
+
+def test_what_stands_behind_a_record_that_failed_is_cut_off_through_the_new_handle(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"first"]))
+    with (
+        mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "dead")),
+        FaultyWrites(room=4, error=errno.EIO, at_most=4),
+        pytest.raises(OSError),
+    ):
+        file.append(frame([b"second"]))
+    assert path.read_bytes() != framed(b"first")
+    assert file.reopen()
+    file.append(frame([b"third"]))
+
+    assert path.read_bytes() == framed(b"first", b"third")
+
+
+@pytest.mark.parametrize(("left", "missing"), [(0, 3), (22, 3), (41, 2), (60, 1), (79, 0)])
+def test_the_records_that_a_cut_file_lacks_are_counted(path: Path, file: RecordFile, left: int, missing: int) -> None:
+    file.begin(frame([b"format"]))  # 22 bytes
+    for _ in range(3):
+        file.append(frame([b"one"]))  # 19 bytes
+    os.truncate(path, left)
+
+    end = left if not missing else 22 + 19 * (3 - missing) if left else 0
+    assert file.missing() == append.MissingRecords(missing, end=end if missing else 0)
 
 
 def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> None:

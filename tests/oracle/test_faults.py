@@ -140,7 +140,7 @@ def test_a_resumed_run_is_shown_without_waiting(tmp_path: Path, tail: str) -> No
 def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.live_file.PATH_CHECK_S", 0.0)
     run = tmp_path / "run"
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 1)
@@ -255,7 +255,7 @@ LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
 def test_what_further_faults_leave_behind_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Rows 5, 16, 19 and 22 are of what recording costs, row 13 of a run too long to be shown whole; row 21 has a module
     # of its own.
-    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.live_file.PATH_CHECK_S", 0.0)
     runs = [tmp_path / f"row {row} {number}" for number, (row, _, _) in enumerate(LEFT_BEHIND)]
     for run, (_, leave, arguments) in zip(runs, LEFT_BEHIND, strict=True):
         leave(run, *arguments)

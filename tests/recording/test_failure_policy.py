@@ -6,7 +6,9 @@ import errno
 
 import pytest
 
+from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
+from tests.support import Clock
 
 
 def _fail(error: BaseException) -> None:
@@ -51,3 +53,44 @@ def test_values_that_cannot_be_converted_are_logged_once_per_kind_or_per_tag(cap
         "metric 'a' is skipped",
         "metric 'b' is skipped",
     ]
+
+
+def test_the_errors_of_one_outage_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    for code in (errno.ECONNABORTED, errno.ENOTCONN, errno.EIO, errno.ESTALE):
+        policy.attempt("values", _fail, OSError(code, "away"))
+
+    assert policy.lost == 4
+    assert len(caplog.messages) == 1
+
+
+def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    policy.attempt("values", _fail, OSError(errno.EIO, "no"))
+    policy.records_missing([MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(2)])
+    policy.log_total()
+
+    assert policy.lost == 11
+    assert caplog.messages[-1] == (
+        "11 records of run are lost in total: 1 could not be written, the file system took back 5 that it had "
+        "accepted, 5 were in files that were removed or replaced"
+    )
+
+
+def test_a_time_out_spares_the_training_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    clock = Clock(0.0)
+    monkeypatch.setattr(policy, "_timer", clock)
+    calls: list[float] = []
+
+    def time_out() -> None:
+        calls.append(clock.now)
+        clock.now += 12.0
+        raise OSError(errno.ETIMEDOUT, "timed out")
+
+    for _ in range(10):
+        policy.attempt("lineage", policy.call_in_reach, time_out)
+        clock.now += 1.0
+
+    assert calls == [0.0, 16.0, 32.0]
+    assert policy.lost == 10

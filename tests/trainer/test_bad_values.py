@@ -297,10 +297,9 @@ def test_a_record_that_cannot_be_written_does_not_stop_training(
     running.fit(Net(), loader())
 
     assert running.global_step == 6
-    values, landscape, lost = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert "Training continues" in values
-    assert "the parameters for a landscape" in landscape
-    assert "could not be written in total" in lost
+    first, lost = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert "Training continues" in first
+    assert "could not be written in total" in lost  # the checkpoints of a landscape among them
 
 
 def test_a_record_that_cannot_be_written_stops_training_if_asked_to(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import lightning as L
 import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.environments import SLURMEnvironment
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.fileio.scan import RecordScanner
@@ -94,12 +95,16 @@ def _end(directory: Path, how: str, said: int, by: signal.Signals | None = None)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("error", "raised"),
-    [(RuntimeError("mine"), RuntimeError), (KeyboardInterrupt(), SystemExit), (SystemExit(3), SystemExit)],
+    ("error", "raised", "status"),
+    [
+        (RuntimeError("mine"), RuntimeError, "failed"),
+        (KeyboardInterrupt(), SystemExit, "interrupted"),
+        (SystemExit(3), SystemExit, "failed"),
+    ],
     ids=["exception", "keyboard interrupt", "sys.exit"],
 )
 def test_a_training_that_breaks_off_leaves_all_it_recorded(
-    tmp_path: Path, error: BaseException, raised: type[BaseException]
+    tmp_path: Path, error: BaseException, raised: type[BaseException], status: str
 ) -> None:
     handler = signal.getsignal(signal.SIGINT)
     logger = MindInsightLogger(tmp_path / "logger")
@@ -114,7 +119,7 @@ def test_a_training_that_breaks_off_leaves_all_it_recorded(
     assert steps(tmp_path / "collector", "loss/auto") == [1, 2, 3]
     assert steps(logger.log_dir, "train/loss") == [0, 1]  # a step's metrics come after its callbacks
     for directory in (logger.log_dir, tmp_path / "collector"):
-        assert SummaryReader(directory).lineage().custom.values["status"] == "failed"
+        assert SummaryReader(directory).lineage().custom.values["status"] == status
     for directory in (tmp_path / "collector", tmp_path / "lineage"):
         assert SummaryReader(directory).lineage().train.loss is not None
 
@@ -178,7 +183,36 @@ def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
     last, _ = _end(tmp_path, "wait", 7, signal.SIGTERM)
 
     _check_whole(tmp_path / "run", last)
-    assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
+    custom = SummaryReader(tmp_path / "run").lineage().custom.values  # type: ignore[union-attr]
+    assert custom["status"] == "interrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="Slurm's signal does not exist here")
+def test_a_requeue_of_slurm_is_an_interruption_unless_the_job_goes_on_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\nexit 0\n")
+    scontrol.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for name, value in {"JOB_ID": "7", "NTASKS": "1", "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    logger = MindInsightLogger(tmp_path / "runs")
+    told: list[str] = []
+
+    class Requeue(L.Callback):
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            if trainer.global_step == 3:
+                os.kill(os.getpid(), signal.SIGUSR1)
+            if trainer.global_step == 4:
+                told.append(SummaryReader(logger.log_dir).lineage().custom.values["status"])
+
+    fit = trainer(logger=logger, callbacks=[Requeue()], plugins=[SLURMEnvironment()], default_root_dir=tmp_path)
+    fit.fit(Net(), loader())
+
+    assert told == ["interrupted"]
+    assert SummaryReader(logger.log_dir).lineage().custom.values["status"] == "success"
 
 
 @pytest.mark.slow

@@ -1,0 +1,38 @@
+"""What the errors of a file system say about its files: no room, no such file, or a place that is out of reach."""
+
+from __future__ import annotations
+
+import errno
+
+
+def _numbers(*names: str) -> frozenset[int]:
+    """The numbers of some errors, without those that this system does not have."""
+    return frozenset(getattr(errno, name) for name in names if hasattr(errno, name))
+
+
+# The handle is as good as before: there is no room for what was written, and there may be later.
+_NO_ROOM = _numbers("ENOSPC", "EDQUOT", "EFBIG")
+
+# The path leads to no file, to a file that is not regular, or to one that this user may not open.
+_NOT_THERE = _numbers("ENOENT", "ENOTDIR", "EISDIR", "EINVAL", "ELOOP", "EACCES", "EPERM")
+
+# A server or daemon is away, or has come back and does not know the handle any more.
+_OUT_OF_REACH = _numbers(
+    *("EIO", "ENOTCONN", "ECONNABORTED", "ECONNRESET", "ESTALE", "EBADF", "ENODEV", "EHOSTDOWN", "EHOSTUNREACH"),
+    *("ENETDOWN", "ENETUNREACH", "ETIMEDOUT", "EREMOTEIO", "ENXIO", "ESHUTDOWN"),
+)
+
+
+def is_no_room(error: OSError) -> bool:
+    """Whether only room is missing: the handle stays good."""
+    return error.errno in _NO_ROOM
+
+
+def is_not_there(error: OSError) -> bool:
+    """Whether the place answers, and has no file of ours under the path."""
+    return error.errno in _NOT_THERE
+
+
+def is_out_of_reach(error: OSError) -> bool:
+    """Whether the place, or what it knew of a handle, is away."""
+    return error.errno in _OUT_OF_REACH

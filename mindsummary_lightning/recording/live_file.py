@@ -1,0 +1,176 @@
+"""The summary file that a run's values go into, whatever becomes of the place where it is.
+
+A file system may be away for a second and come back without the handles it gave, or a server may remove the directory
+and tell nobody. So the path is compared with the file now and then, and tried again after each write that failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Callable
+
+from mindsummary_lightning.fileio.append import MissingRecords, RecordFile
+from mindsummary_lightning.fileio.torn_tail import cut_damaged_end
+from mindsummary_lightning.recording.event_files import EventFiles
+from mindsummary_lightning.recording.retries import PATH_CHECK_S, SLOW_S, Retries, UnsyncedError
+from mindsummary_lightning.warn_once import WarnOnce
+
+_LOG = logging.getLogger(__name__)
+
+
+class LiveFile:
+    """The newest summary file of a directory. Not thread-safe; its user holds a lock.
+
+    All times are seconds of the monotonic ``timer``.
+
+    Attributes:
+        file: what is written to; ``None`` before the first value, and after :meth:`leave`.
+        is_open: whether its handle is open.
+        next_check: from when on :meth:`find` is to be called before a value is written; 0 after a failure.
+        next_sync: when what is written is to be synced.
+    """
+
+    def __init__(self, files: EventFiles, timer: Callable[[], float]) -> None:
+        self.file: RecordFile | None = None
+        self.is_open: bool = False
+        self.next_check: float = 0.0
+        self.next_sync: float = math.inf
+        self._files = files
+        self._timer = timer
+        self._retries = Retries()
+        self._records_before = 0  # of the file, when an attempt failed last
+        self._has_failed = False  # whether a caller was told of a failure
+        self._losses: list[MissingRecords] = []
+        self._warnings = WarnOnce(_LOG)
+
+    def find(self, now: float) -> None:
+        """Make sure that the file is open, and that its path leads to it; otherwise begin another one.
+
+        Raises:
+            OSError: there can be no file; while the place is out of reach, the error of the last attempt, at once.
+        """
+        self._retries.check(now)
+        try:
+            if self.file is None:
+                self.begin(now)
+            elif not (self.is_open and self._is_in_order(self.file)):
+                self._continue_or_replace(self.file, now)
+        except OSError as error:
+            self.note_failure(error, now)
+            raise
+        self.next_check = now + PATH_CHECK_S
+
+    def begin(self, now: float) -> RecordFile:
+        """Go on in a new file; raises OSError."""
+        self.leave()
+        self.is_open = True  # first: an interrupt right behind the creation finds an open file
+        return self._take(self._files.create(), now)
+
+    def leave(self) -> None:
+        """Close the file, which is complete; raises as :meth:`close`."""
+        file, is_open = self.file, self.is_open
+        self.file, self.is_open = None, False  # first, so that an error does not leave a closed file behind
+        if file is not None:
+            self._files.begin_anew()  # the reader never goes back to an older file
+            if is_open:
+                self._close(file)
+
+    def close(self) -> None:
+        """Close the file until the next value.
+
+        Raises:
+            OSError: the file system reports only now that something is lost.
+        """
+        if self.file is not None and self.is_open:
+            self.is_open = False
+            self._close(self.file)
+
+    def sync(self, now: float) -> None:
+        """Fsync what is written; raises UnsyncedError."""
+        if self.file is None or not self.is_open:
+            return
+        self.next_sync = now + (self._files.options.fsync_secs or math.inf)
+        try:
+            self.file.sync()
+        except OSError as error:
+            self.next_check = 0.0  # what the system had accepted may be gone
+            raise UnsyncedError(error.errno, error.strerror, self.file.path) from error
+
+    def note_failure(self, error: BaseException, began: float) -> None:
+        """Let the next call look for the file: it may be gone, or its handle forgotten by a server or daemon."""
+        self.next_check = 0.0
+        records = 0 if self.file is None else self.file.records
+        if records != self._records_before:
+            self._records_before = records
+            self._retries.succeeded()  # since the last failure
+        if isinstance(error, OSError):
+            self._has_failed = True
+            self._retries.failed(error, began, self._timer())
+
+    def take_losses(self) -> list[MissingRecords]:
+        """What files lacked that was recorded, since the last call."""
+        losses, self._losses = self._losses, []
+        return losses
+
+    def _is_in_order(self, file: RecordFile) -> bool:
+        has_failed = self._retries.failures > 0 and file.records == self._records_before
+        return not has_failed and file.is_intact()
+
+    def _continue_or_replace(self, file: RecordFile, now: float) -> None:
+        """Go on in the file through a new handle, or where it is not as it was, in a new file."""
+        failures = self._retries.failures
+        is_same = False
+        if not failures or failures % 2:  # after a new handle has failed too, a new file
+            try:
+                is_same = file.reopen()
+            except OSError:
+                if self._timer() - now > SLOW_S:  # a time-out; another one in this call would stop the training twice
+                    raise
+        if not is_same:
+            self._replace(file, now, is_counted=self.is_open or failures > 0)
+        self.is_open = True
+
+    def _replace(self, file: RecordFile, now: float, is_counted: bool) -> None:
+        """Go on in a new file; where there can be none, the old one stays for the next attempt."""
+        missing = file.missing() if is_counted else MissingRecords()  # before another file can get its name
+        self._files.check_again()
+        self._files.begin_anew()
+        new = self._files.create()
+        try:
+            with contextlib.suppress(OSError):  # of a file that is gone
+                file.discard()
+            self._count_missing(file, missing)
+            if missing.count and not self._has_failed:  # of a write that failed the user has been told
+                self._warn_of_missing(file.path, missing)
+        finally:
+            self._take(new, now)
+
+    def _take(self, file: RecordFile, now: float) -> RecordFile:
+        self.file, self._records_before = file, 0
+        self.next_check = now + PATH_CHECK_S
+        self.next_sync = now + (self._files.options.fsync_secs or math.inf)
+        return file
+
+    def _close(self, file: RecordFile) -> None:
+        try:
+            file.discard()
+        finally:
+            self._count_missing(file, file.missing())
+
+    def _count_missing(self, file: RecordFile, missing: MissingRecords) -> None:
+        """Count what a file lacks that is left; the total at the end says so."""
+        if missing.count:
+            self._losses.append(missing)
+        if missing.count and not missing.is_removed:
+            with contextlib.suppress(OSError):  # `mindsummary repair` does it, too
+                cut_damaged_end(file.path, missing.end)
+
+    def _warn_of_missing(self, path: str, missing: MissingRecords) -> None:
+        if missing.is_removed:
+            text = "%s was removed or replaced while it was being written: %d records are lost; recording continues"
+            self._warnings.warn("gone", text, path, missing.count)
+        else:
+            text = "the file system took back %d records of %s that it had accepted; recording continues"
+            self._warnings.warn("gone", text, missing.count, path)

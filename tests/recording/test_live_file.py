@@ -1,0 +1,112 @@
+"""What becomes of the live summary file where its place goes away: see also tests/faults/test_faulty_places.py."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.event_writer import EventWriter
+from mindsummary_lightning.recording.retries import UnsyncedError
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import recorder_of
+from tests.faults.faulty_place import FaultyPlace
+from tests.fileio.faulty import FaultyWrites
+from tests.support import Clock, read_scalars, summary_paths
+
+APPEND = "mindsummary_lightning.fileio.append.os"
+
+
+def writer_of(run: Path, timer: Clock, fsync_secs: float | None = None) -> EventWriter:
+    return EventWriter(str(run), FileOptions(fsync_secs=fsync_secs), timer=timer)
+
+
+def test_after_a_failed_write_the_file_is_continued_through_a_new_handle(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, Clock(0.0))
+    writer.write_values(0, [("a", 0.0)])
+    with FaultyWrites(0, errno.EIO), pytest.raises(OSError, match=r"(?i)input/output"):
+        writer.write_values(1, [("a", 1.0)])
+    with mock.patch(f"{APPEND}.dup", wraps=os.dup) as dup:
+        writer.write_values(2, [("a", 2.0)])
+
+    assert dup.called
+    assert len(summary_paths(tmp_path)) == 1
+    assert read_scalars(tmp_path, "a") == [(0, 0.0), (2, 2.0)]
+
+
+def test_after_a_new_handle_has_failed_too_a_new_file_is_begun(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, Clock(0.0))
+    writer.write_values(0, [("a", 0.0)])
+    for step in (1, 2):
+        with FaultyWrites(0, errno.EIO), pytest.raises(OSError, match=r"(?i)input/output"):
+            writer.write_values(step, [("a", 1.0)])
+    writer.write_values(3, [("a", 3.0)])
+
+    assert len(summary_paths(tmp_path)) == 2
+    assert read_scalars(tmp_path, "a") == [(0, 0.0), (3, 3.0)]
+
+
+def test_a_place_that_is_away_is_asked_at_a_bounded_rate(tmp_path: Path) -> None:
+    timer = Clock(0.0)
+    writer = writer_of(tmp_path, timer)
+    with FaultyPlace(tmp_path, lambda seconds: None) as place:
+        writer.write_values(0, [("a", 0.0)])
+        place.down, place.calls = errno.ENOTCONN, 0
+        for step in range(1, 1001):
+            timer.now += 0.01
+            with pytest.raises(OSError, match="not connected"):
+                writer.write_values(step, [("a", 1.0)])
+        calls, place.down = place.calls, None
+        timer.now += 1.0
+        writer.write_values(1001, [("a", 2.0)])
+
+    assert calls < 200  # of 1,000 values in ten seconds
+    assert read_scalars(tmp_path, "a") == [(0, 0.0), (1001, 2.0)]
+
+
+def test_a_sync_that_fails_costs_no_value_and_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    timer = Clock(0.0)
+    writer = writer_of(tmp_path / "alone", timer, fsync_secs=1.0)
+    with mock.patch(f"{APPEND}.fsync", side_effect=OSError(errno.EIO, "not kept")):
+        writer.write_values(0, [("a", 0.0)])
+        timer.now += 2.0
+        with pytest.raises(UnsyncedError, match="not kept"):
+            writer.write_values(1, [("a", 1.0)])
+        record = SummaryRecord(tmp_path / "run")
+        for step in range(3):
+            assert recorder_of(record).write_values(step, [("a", 1.0)])
+            record.flush()
+    record.close()
+
+    assert [step for step, _ in read_scalars(tmp_path / "alone", "a")] == [0, 1]
+    assert recorder_of(record).policy.lost == 0
+    assert ["may lack its last records" in message for message in caplog.messages] == [True]
+
+
+def test_a_sync_that_fails_raises_if_the_user_wants_that(tmp_path: Path) -> None:
+    record = RunRecorder(str(tmp_path), raise_exception=True)
+    record.write_values(0, [("a", 0.0)])
+    failing = mock.patch(f"{APPEND}.fsync", side_effect=OSError(errno.EIO, "not kept"))
+    with failing, pytest.raises(OSError, match="not kept"):
+        record.sync()
+
+
+def test_what_stands_behind_a_tear_is_cut_off_and_kept(tmp_path: Path) -> None:
+    timer = Clock(0.0)
+    writer = writer_of(tmp_path, timer)
+    for step in range(5):
+        writer.write_values(step, [("a", float(step))])
+    [path] = summary_paths(tmp_path)
+    os.truncate(path, path.stat().st_size - 5)  # as a file system takes it back
+    for step in (5, 6, 7):
+        timer.now += 5.0 * (step == 6)
+        writer.write_values(step, [("a", float(step))])
+
+    assert [step for step, _ in read_scalars(tmp_path, "a")] == [0, 1, 2, 3, 6, 7]
+    assert [loss.count for loss in writer.take_losses()] == [2]
+    assert len(list((tmp_path / ".damaged").iterdir())) == 1
