@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,12 +23,12 @@ from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbac
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
     PLACES,
+    PLACES_IN_FIXED,
     Call,
     Holds,
     Place,
     begin_fit,
     contents,
-    event_files,
     kind_of_call,
     reports_status,
 )
@@ -45,18 +45,28 @@ from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Begun:
-    """A call of a Trainer that has begun, and where it is recorded."""
+    """A call of a Trainer that has begun."""
 
-    trainer: weakref.ref[Any] | None  # ``None`` in a copy that a Trainer launches with itself
+    trainer: Callable[[], Any]  # a weak reference
     call: Call
-    held: Holds
-    place: Place
-    process: int
+    held: Holds  # by the directory when it began
+    to_enter: list[Place]  # where it is recorded, until this process has gone there
 
     def is_of(self, trainer: Any, call: Call) -> bool:
-        return self.call is call and (self.trainer is None or self.trainer() is trainer)
+        return self.call is call and (self.trainer is _of_launched_copy or self.trainer() is trainer)
+
+
+def _of_launched_copy() -> None:
+    """Stands for the Trainer of a copy that a Trainer launches with itself."""
+
+
+def _of_no_trainer() -> None:
+    """Stands for no Trainer."""
+
+
+_NO_CALL = _Begun(_of_no_trainer, Call.TUNING, Holds.OTHERS, [])
 
 
 class CurrentRun:
@@ -84,7 +94,7 @@ class CurrentRun:
         self.last_step: int = -1
         self.earlier_directory = ""
         self.has_explained_resume = False
-        self._begun: _Begun | None = None
+        self._begun = _NO_CALL
         self._has_met_trainer = False
         self._announced = self._shown = ""  # directories
         self._view_dir = self._root_dir
@@ -92,7 +102,6 @@ class CurrentRun:
         self._options = dict(options)
         self._record: SummaryRecord | None = None
         self._waiting = WaitingHyperparameters()
-        self._handed: dict[str, int] | None = None  # the files when those were handed to the run, if they were
         self._checkpoints = CheckpointCallbacks()
 
     @classmethod
@@ -134,8 +143,7 @@ class CurrentRun:
             self._record.set_mode("eval")  # values of summary operators are the collector's
             self.open_recorder = recorder_of(self._record)
             self.open_recorder.is_reopened = True  # users of a SummaryWriter close it in hooks
-            if self._handed is not None:
-                self._waiting.hand_to(self.open_recorder)
+            self._waiting.hand_again(self.open_recorder)
         return self._record
 
     def recorder(self) -> RunRecorder:
@@ -184,79 +192,54 @@ class CurrentRun:
             return
         self._waiting.add(info)
         if not self._has_met_trainer:  # a loop of the user's own
-            self._hand_over()
+            self._waiting.hand_to(self.recorder())
             if self.has_recorded:
                 self.recorder().write_deferred_lineage()
-                self._waiting.forget()
-
-    def _hand_over(self) -> None:
-        if self._handed is None:
-            self._handed = event_files(self.directory)
-        recorder = self.recorder()
-        recorder.discard_deferred_lineage()
-        self._waiting.hand_to(recorder)
-
-    def _settle_hyperparameters(self) -> None:
-        """Forget those that are recorded, and a Trainer's for a call that recorded nothing."""
-        if self._handed is not None and self._handed != event_files(self.directory):
-            self._waiting.forget()
-        self._handed = None
-        if self.open_recorder is not None:
-            self.open_recorder.discard_deferred_lineage()
 
     # ---- a Trainer's call
 
     def begin(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
-            self._begin_at_rank_zero(trainer)
+            self.launch(trainer)
+            enter = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
+            enter[Place.INSTEAD] = self._begin_instead
+            for place in self._begun.to_enter:
+                enter.get(place, self.recorder)()
+            self._begun.to_enter = []
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
         self._checkpoints.place(trainer, self.version.value)
 
-    def _begin_at_rank_zero(self, trainer: Any) -> None:
-        begun = self._decided(trainer)
-        if begun is self._begun and begun.process == os.getpid():
-            return
-        self._begun = replace(begun, trainer=weakref.ref(trainer), process=os.getpid())
-        self._begin_call(trainer)
-        effects = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
-        effects[Place.INSTEAD] = self._begin_instead
-        effects.get(begun.place, lambda: None)()
-        if self._is_fitting:
-            self._hand_over()
-
-    def _decided(self, trainer: Any) -> _Begun:
-        """Which call begins and where it is recorded; the present one, if it is that."""
+    def launch(self, trainer: Any) -> None:
+        """Decide where a call is recorded, also for the processes that a Trainer starts, each with a copy of this."""
         path = resume_path(trainer)
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
-        if self._begun is not None and self._begun.is_of(trainer, call):
-            return self._begun
-        self._settle_hyperparameters()
-        held = contents(self.directory, self.version.is_given, self.has_recorded)
-        if held is Holds.NOTHING and self.has_recorded:  # what was recorded has been removed, the graph too
-            self._drop_record()
-        begun = _Begun(weakref.ref(trainer), call, held, PLACES[call][held.value], os.getpid())
-        if begun.place is Place.NEXT_VERSION:
+        if self._begun.is_of(trainer, call):
+            return
+        held = contents(self.directory, self.has_recorded)
+        self._leave(held)
+        places = PLACES_IN_FIXED if self.version.is_given else PLACES
+        place = places[call][held.value]
+        if place is Place.NEXT_VERSION:
             self._begin_next_version()
-        self._tell(begun, trainer, path)
-        return replace(begun)
-
-    def launch(self, trainer: Any) -> None:
-        """A Trainer is about to start processes, each with a copy of this run, which go where it says now."""
-        begun = self._decided(trainer)
-        if begun is not self._begun:
-            self._begun = begun
-            self._begin_call(trainer)
-            self._handed = event_files(self.directory)
-
-    def _begin_call(self, trainer: Any) -> None:
-        self._has_met_trainer, self.values_recorder = True, None
+        self._begun = _Begun(weakref.ref(trainer), call, held, [place])
         if self._is_fitting:
             begin_fit(trainer, self.directory)
+            self._waiting.hand_to(self.recorder())
+        self._explain(trainer, path)
+
+    def _leave(self, held: Holds) -> None:
+        """Leave the call before, of whose directory it is known now what it holds."""
+        self._has_met_trainer, self.values_recorder = True, None
+        self._waiting.settle(is_recorded=held is not Holds.NOTHING)
+        if self.open_recorder is not None:
+            self.open_recorder.discard_deferred_lineage()
+        if held is Holds.NOTHING:  # what was recorded has been removed, the graph too
+            self._drop_record()
 
     @property
     def _is_fitting(self) -> bool:
-        return self._begun is not None and self._begun.call not in (Call.EVALUATION, Call.TUNING)
+        return self._begun.call not in (Call.EVALUATION, Call.TUNING)
 
     def _begin_file(self) -> None:
         self.recorder().begin_file()
@@ -265,6 +248,12 @@ class CurrentRun:
         self.recorder().continue_file()
 
     def _begin_instead(self) -> None:
+        _LOG.warning(
+            "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
+            "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
+            "summary_dir of its own",
+            self._short_directory,
+        )
         self._drop_record()
         self.recorder().begin_file(is_new_run=True)
 
@@ -273,29 +262,21 @@ class CurrentRun:
         self._drop_record()
         self.version.claim_next()
         self.last_step = -1
+        rank_zero_info(
+            f"{_shortest(self.earlier_directory)} holds an earlier fit; this one is recorded in {self._short_directory}"
+        )
 
-    def _tell(self, begun: _Begun, trainer: Any, resumed: Any) -> None:
-        """Say where a call is recorded, if that may surprise."""
-        if begun.place is Place.NEXT_VERSION:
-            earlier = _shortest(self.earlier_directory)
-            rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self._short_directory}")
-        if begun.place is Place.INSTEAD:
-            _LOG.warning(
-                "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
-                "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
-                "summary_dir of its own",
-                self._short_directory,
-            )
-        if begun.call is Call.NEW_FIT:
+    def _explain(self, trainer: Any, resumed: Any) -> None:
+        """Say before a fit what may surprise in its checkpoints or its curve."""
+        if self._begun.call is Call.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
-        is_apart = begun.call is Call.RESUMED_FIT and begun.held is Holds.NOTHING
-        self.has_explained_resume = is_apart and not self.version.is_given
+        is_new_run = self._begun.held is Holds.NOTHING and not self.version.is_given
+        self.has_explained_resume = is_new_run and self._begun.call is Call.RESUMED_FIT
         if self.has_explained_resume:
-            run = os.path.dirname(os.path.dirname(str(resumed)))
             _LOG.warning(
                 "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight draws one curve only "
-                "for the files of one directory. To continue the curve, pass version=%s to the logger",
-                *(resumed, self._short_directory, repr(os.path.basename(run)) if event_files(run) else "..."),
+                "for the files of one directory. To continue the curve, pass version=... of that run to the logger",
+                *(resumed, self._short_directory),
             )
 
     def end(self, status: str, trainer: Any = None, records_status: bool = True) -> None:
@@ -306,18 +287,13 @@ class CurrentRun:
         """
         if type(sys.exc_info()[1]).__name__ == "TrialPruned":
             status = "pruned"
-        held = Holds.OTHERS if self._begun is None else self._begun.held
-        if self.has_recorded and records_status and reports_status(trainer, self.directory, held):
-            self.recorder().write_lineage(RunInfo({"status": status}))
-        if self.has_recorded and self._shown != self.directory:
-            self._shown = self.directory
-            rank_zero_info(
-                f"MindInsight files of this run: {self._short_directory}\nto view them: {self._view_command()}"
-            )
+        if self.has_recorded:
+            if records_status and reports_status(trainer, self.directory, self._begun.held):
+                self.recorder().write_lineage(RunInfo({"status": status}))
+            self._show()
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
-        self._settle_hyperparameters()
-        self._begun = self.values_recorder = None
+        self._begun, self.values_recorder = _NO_CALL, None
         if self.has_recorded:
             self.recorder().release()
             self._waiting.remember_run(self.recorder())
@@ -332,6 +308,13 @@ class CurrentRun:
         if self._announced != self.directory:
             self._announced = self.directory
             rank_zero_info(f"MindInsight files go to {self._short_directory}; while it trains: {self._view_command()}")
+
+    def _show(self) -> None:
+        if self._shown != self.directory:
+            self._shown = self.directory
+            rank_zero_info(
+                f"MindInsight files of this run: {self._short_directory}\nto view them: {self._view_command()}"
+            )
 
     def _view_command(self) -> str:
         """``mindsummary view``, as this environment has it."""
@@ -349,11 +332,11 @@ class CurrentRun:
 
     def __getstate__(self) -> dict[str, Any]:
         # A spawned process never hands its decision back, so the run is chosen before it starts.
-        trainer = launching_trainer()
+        trainer, begun = launching_trainer(), _NO_CALL
         if trainer is not None:
             self.launch(trainer)
+            begun = replace(self._begun, trainer=_of_launched_copy)
         self.version.claim()
-        begun = None if trainer is None or self._begun is None else replace(self._begun, trainer=None)
         return {**self.__dict__, "_begun": begun, "values_recorder": None}
 
 

@@ -48,7 +48,7 @@ class RunVersion:
     def tell(self) -> int | str:
         """The version, for a user: what is recorded next goes there, also if its directory gets other files before."""
         self._is_told |= not self._made
-        if not getattr(rank_zero_only, "rank", None):  # further ranks are told by rank zero
+        if not _is_further_rank():  # further ranks are told by rank zero
             self.claim()
         return self.value
 
@@ -98,8 +98,12 @@ def _next_number(root_dir: str) -> int:
     except OSError:  # not there yet, or out of reach
         names = []
     highest = max((int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1)
-    is_claimed = getattr(rank_zero_only, "rank", None) and not event_files(run_directory(root_dir, highest))
-    return highest if is_claimed and highest >= 0 else highest + 1
+    is_claimed = _is_further_rank() and not event_files(run_directory(root_dir, highest))
+    return max(0, highest + 1 - is_claimed)
+
+
+def _is_further_rank() -> bool:
+    return bool(getattr(rank_zero_only, "rank", 0))
 
 
 def _missing_parents(path: str) -> list[str]:

@@ -92,4 +92,3 @@ def resume_path(trainer: Any) -> Any | None:
         level=logging.ERROR,
     )
     return getattr(trainer, "ckpt_path", None)
-

@@ -1,4 +1,4 @@
-"""Which run a call belongs to: every row of the table, through a logger, a collector and both, in one process and more."""
+"""Which run a call belongs to: every row of the table, through a logger, a collector and both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mindsummary_lightning import SummaryReader
-from mindsummary_lightning.trainer.run_ownership import PLACES, Call, Holds
+from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Call, Holds
 from tests.trainer.ownership_flows import FLOWS, Expected, run_flow, run_in_process
 from tests.trainer.support import points
 from tests.warm_processes import run_two_ranks, run_warm
@@ -47,7 +47,8 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
         assert saved, run
         if kind == "B":
             path = json.loads(SummaryReader(run).lineage().train.model_path)["ckpt"]  # type: ignore[union-attr]
-            assert path == str(run / "checkpoints" / saved[0])
+            assert os.path.dirname(path) == str(run / "checkpoints")
+            assert os.path.basename(path) in saved
     elif (run / "checkpoints").exists():
         raise AssertionError(f"{run} has checkpoints of another fit")
 
@@ -61,9 +62,6 @@ def _check_all(directory: Path, kind: str, runs: dict[str, Expected]) -> None:
 def _check_processes(directory: Path, kind: str) -> None:
     found = json.loads((directory / "expected.json").read_text())
     _check_all(directory, kind, {name: Expected(**facts) for name, facts in found.items()})
-
-
-_UNEXPECTED = ("log_graph", "earlier fit", "draws one curve")
 
 
 @pytest.mark.slow
@@ -116,5 +114,6 @@ def test_launched_copies_record_where_the_process_that_launches_them_says(
 
 
 def test_the_table_has_a_place_for_every_call_and_state() -> None:
-    assert set(PLACES) == set(Call)
-    assert {len(row) for row in PLACES.values()} == {len(Holds)}
+    for table in (PLACES, PLACES_IN_FIXED):
+        assert set(table) == set(Call)
+        assert {len(row) for row in table.values()} == {len(Holds)}
