@@ -14,6 +14,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
@@ -22,14 +23,13 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
-    PLACES,
-    PLACES_IN_FIXED,
     Call,
     Holds,
     Place,
     begin_fit,
     contents,
     kind_of_call,
+    place_of,
     reports_status,
 )
 from mindsummary_lightning.trainer.run_version import RunVersion, run_directory
@@ -44,29 +44,36 @@ from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
 _LOG = logging.getLogger(__name__)
 
+_STATUS_OF_EXCEPTION = {"TrialPruned": "pruned"}  # of a study, whose values count
+
 
 @dataclass
 class _Begun:
     """A call of a Trainer that has begun."""
 
-    trainer: Callable[[], Any]  # a weak reference
+    is_trainer: Callable[[Any], bool]  # whether another Trainer is the one that called
     call: Call
     held: Holds  # by the directory when it began
     to_enter: list[Place]  # where it is recorded, until this process has gone there
 
     def is_of(self, trainer: Any, call: Call) -> bool:
-        return self.call is call and (self.trainer is _of_launched_copy or self.trainer() is trainer)
+        return self.call is call and self.is_trainer(trainer)
 
 
-def _of_launched_copy() -> None:
-    """Stands for the Trainer of a copy that a Trainer launches with itself."""
+def _is_referent(reference: weakref.ref[Any], trainer: Any) -> bool:
+    return reference() is trainer
 
 
-def _of_no_trainer() -> None:
-    """Stands for no Trainer."""
+def _is_of_launched_copy(_: Any) -> bool:
+    """Take the Trainer of a copy for the one that launched it: they came together."""
+    return True
 
 
-_NO_CALL = _Begun(_of_no_trainer, Call.TUNING, Holds.OTHERS, [])
+def _is_none(_: Any) -> bool:
+    return False
+
+
+_NO_CALL = _Begun(_is_none, Call.TUNING, Holds.OTHERS, [])
 
 
 class CurrentRun:
@@ -80,7 +87,6 @@ class CurrentRun:
         open_recorder: what records, once something has asked for it.
         values_recorder: the same while values come, so that each costs nothing more; ``None`` before the first one.
         last_step: the last step logged.
-        earlier_directory: where the run before was recorded; "" if there was none.
         has_explained_resume: whether the user was told that the present fit resumes in a run of its own.
     """
 
@@ -92,11 +98,11 @@ class CurrentRun:
         self.open_recorder: RunRecorder | None = None
         self.values_recorder: RunRecorder | None = None
         self.last_step: int = -1
-        self.earlier_directory = ""
+        self._earlier_directory = ""  # of the run before, its real path
         self.has_explained_resume = False
         self._begun = _NO_CALL
         self._has_met_trainer = False
-        self._announced = self._shown = ""  # directories
+        self._said: dict[str, str] = {}  # of which directory, when
         self._view_dir = self._root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
@@ -128,6 +134,10 @@ class CurrentRun:
     def _short_directory(self) -> str:
         return _shortest(self.directory)
 
+    def is_at(self, directory: str) -> bool:
+        """Whether a directory is that of the present run or of the one before it."""
+        return os.path.realpath(directory) in (os.path.realpath(self.directory), self._earlier_directory)
+
     @property
     def has_recorded(self) -> bool:
         """Whether anything has been recorded through the record that is open."""
@@ -148,7 +158,7 @@ class CurrentRun:
 
     def recorder(self) -> RunRecorder:
         """What :meth:`record` is built on."""
-        return self.open_recorder or recorder_of(self.record())
+        return recorder_of(self.record())
 
     def begin_values(self) -> RunRecorder:
         """What values are recorded with; the first ones of a fit announce where they go."""
@@ -165,7 +175,7 @@ class CurrentRun:
         """
         for name, value in options.items():
             own = self._options[name]
-            if value is None or value == own:
+            if value in (None, own):
                 continue
             if own is not None:
                 raise ValueError(
@@ -218,11 +228,10 @@ class CurrentRun:
             return
         held = contents(self.directory, self.has_recorded)
         self._leave(held)
-        places = PLACES_IN_FIXED if self.version.is_given else PLACES
-        place = places[call][held.value]
+        place = place_of(call, held, self.version.is_given)
         if place is Place.NEXT_VERSION:
             self._begin_next_version()
-        self._begun = _Begun(weakref.ref(trainer), call, held, [place])
+        self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place])
         if self._is_fitting:
             begin_fit(trainer, self.directory)
             self._waiting.hand_to(self.recorder())
@@ -232,8 +241,7 @@ class CurrentRun:
         """Leave the call before, of whose directory it is known now what it holds."""
         self._has_met_trainer, self.values_recorder = True, None
         self._waiting.settle(is_recorded=held is not Holds.NOTHING)
-        if self.open_recorder is not None:
-            self.open_recorder.discard_deferred_lineage()
+        self.recorder().discard_deferred_lineage()
         if held is Holds.NOTHING:  # what was recorded has been removed, the graph too
             self._drop_record()
 
@@ -258,20 +266,19 @@ class CurrentRun:
         self.recorder().begin_file(is_new_run=True)
 
     def _begin_next_version(self) -> None:
-        self.earlier_directory = self.directory
+        earlier = self.directory
+        self._earlier_directory = os.path.realpath(earlier)
         self._drop_record()
         self.version.claim_next()
         self.last_step = -1
-        rank_zero_info(
-            f"{_shortest(self.earlier_directory)} holds an earlier fit; this one is recorded in {self._short_directory}"
-        )
+        rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
         """Say before a fit what may surprise in its checkpoints or its curve."""
         if self._begun.call is Call.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
-        is_new_run = self._begun.held is Holds.NOTHING and not self.version.is_given
-        self.has_explained_resume = is_new_run and self._begun.call is Call.RESUMED_FIT
+        new_run = (Call.RESUMED_FIT, Holds.NOTHING, False)
+        self.has_explained_resume = (self._begun.call, self._begun.held, self.version.is_given) == new_run
         if self.has_explained_resume:
             _LOG.warning(
                 "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight draws one curve only "
@@ -285,12 +292,11 @@ class CurrentRun:
         For Lightning every exception is ``"failed"``; a trial that a study has pruned is done, and its values count.
         ``trainer`` is whose call it is, ``None`` for a user's.
         """
-        if type(sys.exc_info()[1]).__name__ == "TrialPruned":
-            status = "pruned"
+        status = _STATUS_OF_EXCEPTION.get(type(sys.exc_info()[1]).__name__, status)
         if self.has_recorded:
             if records_status and reports_status(trainer, self.directory, self._begun.held):
                 self.recorder().write_lineage(RunInfo({"status": status}))
-            self._show()
+            self._say_once("end", "MindInsight files of this run: {}\nto view them: {}")
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
         self._begun, self.values_recorder = _NO_CALL, None
@@ -305,16 +311,13 @@ class CurrentRun:
 
     def announce(self) -> None:
         """Say where the files of the run are going to be, and how to look at them meanwhile."""
-        if self._announced != self.directory:
-            self._announced = self.directory
-            rank_zero_info(f"MindInsight files go to {self._short_directory}; while it trains: {self._view_command()}")
+        self._say_once("begin", "MindInsight files go to {}; while it trains: {}")
 
-    def _show(self) -> None:
-        if self._shown != self.directory:
-            self._shown = self.directory
-            rank_zero_info(
-                f"MindInsight files of this run: {self._short_directory}\nto view them: {self._view_command()}"
-            )
+    def _say_once(self, when: str, text: str) -> None:
+        """Say something of the run's directory and of how to look at it, once."""
+        if self._said.get(when) != self.directory:
+            self._said[when] = self.directory
+            rank_zero_info(text.format(self._short_directory, self._view_command()))
 
     def _view_command(self) -> str:
         """``mindsummary view``, as this environment has it."""
@@ -322,7 +325,7 @@ class CurrentRun:
         default = shutil.which("mindsummary")
         if own is None:
             command = f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
-        elif default is not None and os.path.samefile(own, default):
+        elif os.path.realpath(own) == os.path.realpath(str(default)):
             command = "mindsummary"
         else:
             command = shlex.quote(_shortest(own))
@@ -335,7 +338,7 @@ class CurrentRun:
         trainer, begun = launching_trainer(), _NO_CALL
         if trainer is not None:
             self.launch(trainer)
-            begun = replace(self._begun, trainer=_of_launched_copy)
+            begun = replace(self._begun, is_trainer=_is_of_launched_copy)
         self.version.claim()
         return {**self.__dict__, "_begun": begun, "values_recorder": None}
 

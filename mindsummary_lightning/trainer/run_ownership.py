@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 from mindsummary_lightning.fileformat.file_names import is_summary_name, timestamp_of
+
+_T = TypeVar("_T")
 
 
 class Call(Enum):
@@ -59,6 +61,8 @@ PLACES: dict[Call, tuple[Place, ...]] = {
 
 # The same where the user fixed the directory: a version of a logger, or a collector's summary_dir.
 PLACES_IN_FIXED = {**PLACES, Call.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE)}
+
+_TABLES = {False: PLACES, True: PLACES_IN_FIXED}
 
 # An evaluation reports how it ended only in a run that holds no fit, and that this process began.
 HAS_STATUS_OF_EVALUATION = frozenset({Holds.NOTHING, Holds.VALUES})
@@ -112,16 +116,18 @@ def begin_fit(trainer: Any, directory: str) -> None:
 
 
 def contents(directory: str, has_own_values: bool) -> Holds:
-    """What a directory holds; ``has_own_values``: whoever asks has recorded there."""
-    if not _summaries(event_files(directory)):
-        return Holds.NOTHING
-    if _recorded_fit(directory) is not _NO_FIT:
-        return Holds.FIT
-    return Holds.VALUES if has_own_values else Holds.OTHERS
+    """Which column of the table a directory is; ``has_own_values``: whoever asks has recorded there."""
+    columns = (
+        (not _summaries(event_files(directory)), Holds.NOTHING),
+        (_recorded_fit(directory) is not _NO_FIT, Holds.FIT),
+        (has_own_values, Holds.VALUES),
+        (True, Holds.OTHERS),
+    )
+    return _first(columns)
 
 
 def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> Call:
-    """Which row of the table a Trainer's call is that begins: the first of these that applies."""
+    """Which row of the table a Trainer's call is that begins."""
     # A Trainer whose fit ran in other processes has done no step.
     goes_on = _recorded_fit(directory).trainer() is trainer and trainer.global_step > 0
     rows = (
@@ -131,7 +137,16 @@ def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -
         (goes_on, Call.CONTINUED_FIT),
         (True, Call.NEW_FIT),
     )
-    return next(call for applies, call in rows if applies)
+    return _first(rows)
+
+
+def _first(candidates: Iterable[tuple[bool, _T]]) -> _T:
+    return next(candidate for applies, candidate in candidates if applies)
+
+
+def place_of(call: Call, holds: Holds, is_fixed: bool) -> Place:
+    """Look a call up in the table; ``is_fixed``: the user fixed the directory."""
+    return _TABLES[is_fixed][call][holds.value]
 
 
 def reports_status(trainer: Any, directory: str, held: Holds) -> bool:
