@@ -89,6 +89,7 @@ class RecordFile:
         self.size: int = 0
         self.records: int = 0
         self._beginning = b""  # the first record, by which the file is known under another inode
+        self._counted_from = 0  # where in the file the records begin that are counted
         self._is_torn = False
         self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
         try:
@@ -108,6 +109,27 @@ class RecordFile:
         self.append(record)
         self.records = 0
         self._beginning = b"".join(record)
+        self._counted_from = self.size
+
+    @classmethod
+    def existing(cls, path: str, beginning: bytes) -> RecordFile:
+        """A file that is there, closed; :meth:`reopen` continues it as it is now.
+
+        Args:
+            path: the file.
+            beginning: its first bytes, by which it is known under another inode.
+
+        Raises:
+            OSError: it cannot be asked.
+        """
+        file = cls.__new__(cls)
+        file._opened, file._descriptor = [], -1
+        file.path, file._beginning = path, beginning
+        file._is_torn, file._torn_size = False, 0
+        file._created = os.lstat(path)
+        file.size = file._counted_from = file._created.st_size
+        file.records = 0
+        return file
 
     def append(self, record: Sequence[Buffer]) -> None:
         """Write one record; it is in the kernel, complete, when this returns.
@@ -202,15 +224,16 @@ class RecordFile:
                 beginning = file.read(len(self._beginning))
                 if beginning != self._beginning and not (is_same and self._beginning.startswith(beginning)):
                     return MissingRecords(self.records, is_removed=True)
-                kept = end = 0
+                is_cut_before = found.st_size < self._counted_from
+                kept, end = 0, 0 if is_cut_before else self._counted_from
                 with contextlib.suppress(DamagedFileError):
-                    for end_of_block, payloads in blocks_of(file, self.path, 0):
-                        kept += len(payloads)
+                    for end_of_block, payloads in blocks_of(file, self.path, end):
+                        kept += 0 if is_cut_before else len(payloads)
                         end = end_of_block
         except OSError as error:
             is_removed = isinstance(error, (FileNotFoundError, NotADirectoryError))
             return MissingRecords(self.records if is_removed else 0, is_removed)
-        return MissingRecords(max(0, self.records - max(0, kept - 1)), end=end)
+        return MissingRecords(max(0, self.records - kept), end=end)
 
     def sync(self) -> None:
         """Wait until everything appended is on the disk."""

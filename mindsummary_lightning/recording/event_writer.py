@@ -198,6 +198,17 @@ class EventWriter:
             self._lineage.begin_anew()
         self._live.leave()
 
+    @_in_turn
+    def continue_file(self) -> None:
+        """Append the next value to the newest summary file that is here, whoever wrote it; does nothing while one is.
+
+        For an evaluation, which may come from another process than the fit: in a file of its own its steps would
+        replace those of the fit.
+        """
+        self._check_ours()
+        if self._live.file is None:
+            self._live.file = self._files.newest_summary_file()
+
     def _check_size(self, size: int) -> None:
         if size - OVERHEAD > MAX_EVENT:
             raise RecordTooLargeError(

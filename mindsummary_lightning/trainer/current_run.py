@@ -1,0 +1,349 @@
+"""``CurrentRun``: the run behind a logger, or behind a collector with a directory of its own.
+
+It asks `run_ownership` where a call is recorded, and goes there. It is not known when a Trainer's call begins whether
+it records anything, so hyper-parameters, which come first, wait in the record until something else is recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from mindsummary_lightning.conversion.flattening import value_or_default
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
+from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
+from mindsummary_lightning.trainer.namespaces import rank_zero_info
+from mindsummary_lightning.trainer.run_ownership import (
+    Call,
+    Holds,
+    Place,
+    begin_fit,
+    contents,
+    kind_of_call,
+    place_of,
+    reports_status,
+)
+from mindsummary_lightning.trainer.run_status import REQUEUED, recorded_status
+from mindsummary_lightning.trainer.run_version import RunVersion, run_directory
+from mindsummary_lightning.trainer.trainer_frames import (
+    is_called_by_tuner,
+    is_within_trainer,
+    launching_trainer,
+    resume_path,
+)
+from mindsummary_lightning.trainer.waiting_hyperparameters import WaitingHyperparameters
+from mindsummary_lightning.values import RunInfo, UserDefinedInfo
+
+_LOG = logging.getLogger(__name__)
+
+
+
+@dataclass
+class _Begun:
+    """A call of a Trainer that has begun."""
+
+    is_trainer: Callable[[Any], bool]  # whether another Trainer is the one that called
+    call: Call
+    held: Holds  # by the directory when it began
+    to_enter: list[Place]  # where it is recorded, until this process has gone there
+
+    def is_of(self, trainer: Any, call: Call) -> bool:
+        return self.call is call and self.is_trainer(trainer)
+
+
+def _is_referent(reference: weakref.ref[Any], trainer: Any) -> bool:
+    return reference() is trainer
+
+
+def _is_of_launched_copy(_: Any) -> bool:
+    """Take the Trainer of a copy for the one that launched it: they came together."""
+    return True
+
+
+def _is_none(_: Any) -> bool:
+    return False
+
+
+_NO_CALL = _Begun(_is_none, Call.TUNING, Holds.OTHERS, [])
+
+
+class CurrentRun:
+    """Where a Trainer's calls are recorded: the version, its directory, and what records into it.
+
+    A relative ``root_dir`` lies below the present working directory, whatever that is when a fit begins. ``options``
+    are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for a new number for each run.
+
+    Attributes:
+        version: the version of the run.
+        open_recorder: what records, once something has asked for it.
+        values_recorder: the same while values come, so that each costs nothing more; ``None`` before the first one.
+        last_step: the last step logged.
+        has_explained_resume: whether the user was told that the present fit resumes in a run of its own.
+    """
+
+    def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
+        self._working_dir = os.getcwd()
+        self._directory: str | None = None  # where a subclass of the logger says
+        self._root_dir = os.path.abspath(root_dir)
+        self.version: RunVersion = RunVersion(self._root_dir, version)
+        self.open_recorder: RunRecorder | None = None
+        self.values_recorder: RunRecorder | None = None
+        self.last_step: int = -1
+        self._earlier_directory = ""  # of the run before, its real path
+        self.has_explained_resume = False
+        self._begun = _NO_CALL
+        self._has_met_trainer = False
+        self._said: dict[str, str] = {}  # of which directory, when
+        self._view_dir = self._root_dir
+        self._sub_dir = sub_dir
+        self._options = dict(options)
+        self._record: SummaryRecord | None = None
+        self._waiting = WaitingHyperparameters()
+        self._checkpoints = CheckpointCallbacks()
+
+    @classmethod
+    def in_directory(cls, directory: str, options: Mapping[str, Any]) -> CurrentRun:
+        """The runs of a collector with a directory of its own."""
+        run = cls(*os.path.split(directory), "", options)
+        run._view_dir = directory
+        return run
+
+    @property
+    def directory(self) -> str:
+        """The directory of the run's files, absolute."""
+        return self._directory or run_directory(self._root_dir, self.version.value, self._sub_dir)
+
+    def move(self, root_dir: str, directory: str | None = None) -> None:
+        """Record below another root directory from the next run on, and where given, in just this directory."""
+        self._root_dir = self._view_dir = self.version.root_dir = os.path.abspath(
+            os.path.join(self._working_dir, root_dir)
+        )
+        if directory is not None:
+            self._directory = os.path.abspath(os.path.join(self._working_dir, directory))
+
+    @property
+    def _short_directory(self) -> str:
+        return _shortest(self.directory)
+
+    def is_at(self, directory: str) -> bool:
+        """Whether a directory is that of the present run or of the one before it."""
+        return os.path.realpath(directory) in (os.path.realpath(self.directory), self._earlier_directory)
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether anything has been recorded through the record that is open."""
+        return self.open_recorder is not None and self.open_recorder.has_recorded
+
+    # ---- what records
+
+    def record(self) -> SummaryRecord:
+        """The run's record; made, and its version claimed, by the first call."""
+        if self._record is None:
+            self.version.claim()
+            self._record = SummaryRecord(self.directory, **self._options)
+            self._record.set_mode("eval")  # values of summary operators are the collector's
+            self.open_recorder = recorder_of(self._record)
+            self.open_recorder.is_reopened = True  # users of a SummaryWriter close it in hooks
+            self._waiting.hand_again(self.open_recorder)
+        return self._record
+
+    def recorder(self) -> RunRecorder:
+        """What :meth:`record` is built on."""
+        return recorder_of(self.record())
+
+    def begin_values(self) -> RunRecorder:
+        """What values are recorded with; the first ones of a fit announce where they go."""
+        if self._is_fitting:
+            self.announce()
+        self.values_recorder = self.recorder()
+        return self.values_recorder
+
+    def take_options(self, options: Mapping[str, Any]) -> None:
+        """Take a collector's options of the record that the logger was not given.
+
+        Raises:
+            ValueError: the logger was given another value.
+        """
+        for name, value in options.items():
+            own = self._options[name]
+            if value in (None, own):
+                continue
+            if own is not None:
+                raise ValueError(
+                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, which record into the "
+                    "same files: give it to one of them, or give the collector a summary_dir"
+                )
+            self._options[name] = value
+            self._drop_record()
+
+    def _drop_record(self) -> None:
+        if self.open_recorder is not None:
+            self.open_recorder.release()
+            self.values_recorder = self.open_recorder = self._record = None
+
+    # ---- hyper-parameters
+
+    def add_hyperparameters(self, info: UserDefinedInfo) -> None:
+        """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's."""
+        if is_within_trainer():
+            recorder = self.recorder()
+            recorder.defer_lineage(info)
+            if self._is_fitting and recorder.has_recorded:
+                recorder.write_deferred_lineage()
+            return
+        self._waiting.add(info)
+        if not self._has_met_trainer:  # a loop of the user's own
+            self._waiting.hand_to(self.recorder())
+            if self.has_recorded:
+                self.recorder().write_deferred_lineage()
+
+    # ---- a Trainer's call
+
+    def begin(self, trainer: Any) -> None:
+        """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
+        if trainer.is_global_zero:
+            self.launch(trainer)
+            enter = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
+            enter[Place.INSTEAD] = self._begin_instead
+            for place in self._begun.to_enter:
+                enter.get(place, self.recorder)()
+            self._begun.to_enter = []
+        self.version.adopt(trainer.strategy.broadcast(self.version.value))
+        self._checkpoints.place(trainer, self.version.value)
+
+    def launch(self, trainer: Any) -> None:
+        """Decide where a call is recorded, also for the processes that a Trainer starts, each with a copy of this."""
+        path = resume_path(trainer)
+        call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
+        if self._begun.is_of(trainer, call):
+            return
+        held = contents(self.directory, self.has_recorded)
+        self._leave(held)
+        place = place_of(call, held, self.version.is_given)
+        if place is Place.NEXT_VERSION:
+            self._begin_next_version()
+        self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place])
+        if self._is_fitting:
+            begin_fit(trainer, self.directory)
+            self._waiting.hand_to(self.recorder())
+        self._explain(trainer, path)
+
+    def _leave(self, held: Holds) -> None:
+        """Leave the call before, of whose directory it is known now what it holds."""
+        self._has_met_trainer, self.values_recorder = True, None
+        self._waiting.settle(is_recorded=held is not Holds.NOTHING)
+        self.recorder().discard_deferred_lineage()
+        if held is Holds.NOTHING:  # what was recorded has been removed, the graph too
+            self._drop_record()
+
+    @property
+    def _is_fitting(self) -> bool:
+        return self._begun.call not in (Call.EVALUATION, Call.TUNING)
+
+    def _begin_file(self) -> None:
+        self.recorder().begin_file()
+
+    def _continue_file(self) -> None:
+        self.recorder().continue_file()
+
+    def _begin_instead(self) -> None:
+        _LOG.warning(
+            "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
+            "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
+            "summary_dir of its own",
+            self._short_directory,
+        )
+        self._drop_record()
+        self.recorder().begin_file(is_new_run=True)
+
+    def _begin_next_version(self) -> None:
+        earlier = self.directory
+        self._earlier_directory = os.path.realpath(earlier)
+        self._drop_record()
+        self.version.claim_next()
+        self.last_step = -1
+        rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
+
+    def _explain(self, trainer: Any, resumed: Any) -> None:
+        """Say before a fit what may surprise in its checkpoints or its curve."""
+        if self._begun.call is Call.NEW_FIT:
+            self._checkpoints.warn_of_earlier_fit(trainer)
+        new_run = (Call.RESUMED_FIT, Holds.NOTHING, False)
+        self.has_explained_resume = (self._begun.call, self._begun.held, self.version.is_given) == new_run
+        if self.has_explained_resume:
+            _LOG.warning(
+                "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight draws one curve only "
+                "for the files of one directory. To continue the curve, pass version=... of that run to the logger",
+                *(resumed, self._short_directory),
+            )
+
+    def end(self, status: str, trainer: Any = None, records_status: bool = True) -> None:
+        """A call is over: say how, and close the files; where nothing was recorded, leave nothing.
+
+        ``trainer`` is whose call it is, ``None`` for a user's.
+        """
+        is_over = status != REQUEUED
+        status = recorded_status(status, sys.exc_info()[1])
+        if self.has_recorded:
+            if records_status and reports_status(trainer, self.directory, self._begun.held):
+                self.recorder().write_lineage(RunInfo({"status": status}))
+            self._say_once("end", "MindInsight files of this run: {}\nto view them: {}")
+        if not is_over:
+            return
+        self._begun, self.values_recorder = _NO_CALL, None
+        if self.has_recorded:
+            self.recorder().release()
+            self._waiting.remember_run(self.recorder())
+        else:
+            self._drop_record()
+            self.version.release_unused()
+
+    # ---- where the files are
+
+    def announce(self) -> None:
+        """Say where the files of the run are going to be, and how to look at them meanwhile."""
+        self._say_once("begin", "MindInsight files go to {}; while it trains: {}")
+
+    def _say_once(self, when: str, text: str) -> None:
+        """Say something of the run's directory and of how to look at it, once."""
+        if self._said.get(when) != self.directory:
+            self._said[when] = self.directory
+            rank_zero_info(text.format(self._short_directory, self._view_command()))
+
+    def _view_command(self) -> str:
+        """``mindsummary view``, as this environment has it."""
+        own = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
+        default = shutil.which("mindsummary")
+        if own is None:
+            command = f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
+        elif os.path.realpath(own) == os.path.realpath(str(default)):
+            command = "mindsummary"
+        else:
+            command = shlex.quote(_shortest(own))
+        return f"{command} view {shlex.quote(_shortest(self._view_dir))}"
+
+    # ---- copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A spawned process never hands its decision back, so the run is chosen before it starts.
+        trainer, begun = launching_trainer(), _NO_CALL
+        if trainer is not None:
+            self.launch(trainer)
+            begun = replace(self._begun, is_trainer=_is_of_launched_copy)
+        self.version.claim()
+        return {**self.__dict__, "_begun": begun, "values_recorder": None}
+
+
+def _shortest(path: str) -> str:
+    """The path from here, if it is below; there may be no way from here, or no here any more."""
+    relative = value_or_default(path, os.path.relpath, path)
+    return path if relative.startswith(os.pardir) else relative

@@ -1,0 +1,163 @@
+"""The table that says which run a Trainer's call belongs to, and what is known to look a row and a column up in it.
+
+Rows are calls that begin, columns what their directory holds then. What it holds is read from the directory and from
+the fits that this process has begun there, through whatever objects: a notebook's cell makes new ones each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, TypeVar
+
+from mindsummary_lightning.fileformat.file_names import is_summary_name, timestamp_of
+
+_T = TypeVar("_T")
+
+
+class Call(Enum):
+    """A call of a Trainer's method that begins."""
+
+    EVALUATION = auto()  # validate, test or predict
+    TUNING = auto()  # a fit of a Tuner, which ends before it trains
+    NEW_FIT = auto()
+    CONTINUED_FIT = auto()  # the Trainer of the newest fit of this directory fits again
+    RESUMED_FIT = auto()  # with a checkpoint
+
+
+class Holds(Enum):
+    """What the directory of the run holds when a call begins."""
+
+    NOTHING = 0
+    VALUES = 1  # of evaluations, or that the user logged, in this process
+    FIT = 2  # of this process
+    OTHERS = 3  # files of another process
+
+
+class Place(Enum):
+    """Where a call is recorded."""
+
+    HERE = auto()
+    NEWEST_FILE = auto()  # appended to the newest summary file that is here, which may be another process's
+    NEW_FILE = auto()  # here, in a later file, whose steps replace those after its first one
+    INSTEAD = auto()  # here, in new files that replace all there is
+    NEXT_VERSION = auto()
+
+
+_HERE, _NEWEST, _FILE, _INSTEAD, _NEXT = Place
+
+PLACES: dict[Call, tuple[Place, ...]] = {
+    # a call that begins   NOTHING  VALUES   FIT      OTHERS
+    Call.EVALUATION:      (_HERE,  _NEWEST, _NEWEST, _NEWEST),
+    Call.TUNING:          (_HERE,  _HERE,   _HERE,   _HERE),
+    Call.NEW_FIT:         (_HERE,  _HERE,   _NEXT,   _NEXT),
+    Call.CONTINUED_FIT:   (_HERE,  _HERE,   _HERE,   _HERE),
+    Call.RESUMED_FIT:     (_HERE,  _HERE,   _FILE,   _HERE),
+}  # fmt: skip
+
+# The same where the user fixed the directory: a version of a logger, or a collector's summary_dir.
+PLACES_IN_FIXED = {**PLACES, Call.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE)}
+
+_TABLES = {False: PLACES, True: PLACES_IN_FIXED}
+
+# An evaluation reports how it ended only in a run that holds no fit, and that this process began.
+HAS_STATUS_OF_EVALUATION = frozenset({Holds.NOTHING, Holds.VALUES})
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A fit that this process has begun in a directory."""
+
+    trainer: Callable[[], Any]  # a weak reference
+    files: Mapping[str, int]  # that the directory held when it began
+
+
+_NO_FIT = _Fit(lambda: None, {})
+
+# The newest fit of each directory by its real path, and before it the newest that has recorded a value.
+_FITS: dict[str, tuple[_Fit, _Fit]] = {}
+
+
+def event_files(directory: str) -> dict[str, int]:
+    """The names and sizes of a directory's summary and lineage files; empty if it is out of reach."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory):
+            if timestamp_of(entry.name) is not None:
+                found[entry.name] = entry.stat().st_size
+    return found
+
+
+def _summaries(files: Mapping[str, int]) -> dict[str, int]:
+    return dict(filter(lambda file: is_summary_name(file[0]), files.items()))
+
+
+def _fits(directory: str) -> tuple[_Fit, _Fit]:
+    return _FITS.get(os.path.realpath(directory), (_NO_FIT, _NO_FIT))
+
+
+def _recorded_fit(directory: str) -> _Fit:
+    """The newest fit that this process began in a directory and that has recorded a value there, or ``_NO_FIT``."""
+    newest, before = _fits(directory)
+    now = _summaries(event_files(directory))
+    if not now:  # removed
+        return _NO_FIT
+    return before if _summaries(newest.files) == now else newest
+
+
+def begin_fit(trainer: Any, directory: str) -> None:
+    """A Trainer begins a fit in a directory."""
+    newest = _Fit(weakref.ref(trainer), event_files(directory))
+    _FITS[os.path.realpath(directory)] = (newest, _recorded_fit(directory))
+
+
+def contents(directory: str, has_own_values: bool) -> Holds:
+    """Which column of the table a directory is; ``has_own_values``: whoever asks has recorded there."""
+    columns = (
+        (not _summaries(event_files(directory)), Holds.NOTHING),
+        (_recorded_fit(directory) is not _NO_FIT, Holds.FIT),
+        (has_own_values, Holds.VALUES),
+        (True, Holds.OTHERS),
+    )
+    return _first(columns)
+
+
+def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> Call:
+    """Which row of the table a Trainer's call is that begins."""
+    # A Trainer whose fit ran in other processes has done no step.
+    goes_on = _recorded_fit(directory).trainer() is trainer and trainer.global_step > 0
+    rows = (
+        (trainer.state.fn != "fit", Call.EVALUATION),
+        (is_tuning, Call.TUNING),
+        (resumes, Call.RESUMED_FIT),
+        (goes_on, Call.CONTINUED_FIT),
+        (True, Call.NEW_FIT),
+    )
+    return _first(rows)
+
+
+def _first(candidates: Iterable[tuple[bool, _T]]) -> _T:
+    return next(candidate for applies, candidate in candidates if applies)
+
+
+def place_of(call: Call, holds: Holds, is_fixed: bool) -> Place:
+    """Look a call up in the table; ``is_fixed``: the user fixed the directory."""
+    return _TABLES[is_fixed][call][holds.value]
+
+
+def reports_status(trainer: Any, directory: str, held: Holds) -> bool:
+    """Whether the end of a call says how the run of a directory ended; ``trainer`` is ``None`` for a user's call.
+
+    ``held`` is what the directory held when the Trainer's newest call began. A fit that recorded nothing leaves what
+    is said of the one before.
+    """
+    if trainer is None:
+        return _recorded_fit(directory) is _NO_FIT
+    if trainer.state.fn != "fit":
+        return held in HAS_STATUS_OF_EVALUATION
+    newest, _ = _fits(directory)
+    return newest.trainer() is trainer and newest.files != event_files(directory)
