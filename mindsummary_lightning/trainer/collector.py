@@ -266,9 +266,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        """Take the loss, if asked for, and learn from the first batch which function it comes from."""
+        """Take the loss, if asked for, and learn from the first one which function it comes from."""
         self._chain.before_backward(loss)
-        if self._lineage is not None and self._lineage.is_first_batch:
+        if self._lineage is not None and self._lineage.awaits_loss:
+            self._graph.confirm()
             self._lineage.loss_computed(loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
@@ -293,15 +294,20 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 read_loss = partial(mean_loss, read_loss())
         steps.end_batch(read_loss, has_stepped, batch)
         self._chain.end_batch()
-        if self._lineage is not None and self._lineage.is_first_batch:
-            with self._guard("the train lineage"):
-                self._lineage.end_first_batch(trainer, pl_module, self._specified.collect_dataset_graph)
+        if self._lineage is not None and self._lineage.awaits_loss:
+            self._end_early_batch(self._lineage, trainer, pl_module, outputs)
         if steps.has_in_flight:
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
             self._graph.write_when_observed()
         if has_stepped:
             self._landscape.end_step(steps.step, pl_module)
+
+    def _end_early_batch(self, lineage: LineageRecorder, trainer: Any, module: Any, outputs: Any) -> None:
+        with self._guard("the train lineage"):
+            lineage.end_early_batch(trainer, module, outputs, self._specified.collect_dataset_graph)
+        if not lineage.awaits_loss:
+            self._graph.confirm()
 
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:

@@ -126,8 +126,8 @@ class TrainLineage(_LineageCallback):
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Learn from the first batch which function the loss comes from."""
-        if self._lineage is not None and self._lineage.is_first_batch:
+        """Learn from the first loss which function it comes from."""
+        if self._lineage is not None and self._lineage.awaits_loss:
             self._lineage.loss_computed(loss, {})
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -136,8 +136,8 @@ class TrainLineage(_LineageCallback):
             return
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
         self._lineage.read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
-        if self._lineage.is_first_batch:
-            self._lineage.end_first_batch(trainer, pl_module)
+        if self._lineage.awaits_loss:
+            self._lineage.end_early_batch(trainer, pl_module, outputs)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Learn whether the loader had as many batches as it states."""

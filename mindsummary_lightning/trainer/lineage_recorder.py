@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mindsummary_lightning.collection.loss import loss_of
 from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.loader_sizes import UNKNOWN, CheckedSizes
@@ -42,6 +43,7 @@ from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
+_MOST_SILENT_BATCHES = 8  # of manual optimization; each is observed, which takes about as long as a second step
 _MAX_METRICS = 1000  # names of one kind of evaluation that are kept, the newest
 
 
@@ -53,7 +55,7 @@ class LineageRecorder:
         records_training: whether it writes the training's lineage, and not only that of evaluations.
         read_loss: gives the loss of the last step, if there is one; may wait for it.
         first_rates: the learning rates that each parameter group was made with.
-        is_first_batch: whether the first batch of a fit is not over.
+        awaits_loss: whether no batch of the fit has shown its loss, as one that ``training_step`` skips does not.
     """
 
     def __init__(
@@ -81,9 +83,11 @@ class LineageRecorder:
         self._waiting: tuple[str, Any, list[int | None]] | None = None
         self._sizes: CheckedSizes | None = None  # from the first batch on
         self._data_graph: DatasetGraph | None = None
-        self._watched: WatchedLosses | None = None  # in the first batch
-        self._losses: dict[str | None, None] = {}  # names of those of the first batch, as an ordered set
-        self.is_first_batch: bool = False
+        self._watched: WatchedLosses | None = None  # until a batch has shown its loss
+        self._losses: dict[str | None, None] = {}  # names of those of that batch, as an ordered set
+        self.awaits_loss: bool = False
+        self._batches_without_loss = 0  # since the fit began
+        self._steps_before = 0  # as the Trainer counted them when the fit began
         self._next_evaluation = -math.inf
 
     def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
@@ -104,16 +108,19 @@ class LineageRecorder:
         self._has_begun, self._checkpoints = True, trainer.checkpoint_callback
         self._best_path = getattr(self._checkpoints, "best_model_path", "")
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
-        self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
+        self._sizes, self._data_graph, self._losses = None, None, {}
+        self.awaits_loss, self._batches_without_loss = True, 0
+        self._steps_before = trainer.global_step
 
     def begin_batch(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
         """A batch begins: write a checkpoint saved since the last one, and check what its loader states of batches."""
         self.write_saved_checkpoint(trainer, module)
         self.flush_when_due()
-        if self.is_first_batch and self._sizes is None:
+        if self.awaits_loss and self._sizes is None:
             loader = training_loader(trainer)
             self._sizes = value_or_default(None, CheckedSizes, loader, batch, trainer.num_training_batches)
             self._data_graph = dataset_graph(loader, batch)
+            self._stop_watching()
             self._watched = WatchedLosses(trainer.lightning_module)
         if self._sizes is not None:
             self._sizes.see(batch_idx, batch)
@@ -126,19 +133,40 @@ class LineageRecorder:
             self._sizes.end_epoch()
 
     def loss_computed(self, loss: Any, observed: Mapping[int, str]) -> None:
-        """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
+        """Name a loss that is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
         watched = {} if self._watched is None else self._watched.names
         self._losses[value_or_default(None, loss_name, loss, {**watched, **observed})] = None
 
-    def end_first_batch(self, trainer: Any, module: Any, has_dataset: bool = True) -> None:
-        """Write what the first batch has shown, of the training job and of its data."""
-        self.is_first_batch = False
-        self._stop_watching()
-        if self.records_training:
+    def end_early_batch(self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True) -> None:
+        """Write what a batch has shown, of the training job and of its data; called while ``awaits_loss``.
+
+        ``outputs`` is what ``training_step`` returned. Of batches without a loss only the first is written.
+        """
+        if self._has_loss(trainer, module, outputs):
+            self.awaits_loss = False
+            self._stop_watching()
+        elif self._watched is not None:
+            self._watched.names.clear()
+        is_news = not self.awaits_loss or self._batches_without_loss == 1
+        if self.records_training and is_news:
             self.training(trainer, module)
         if has_dataset and self._data_graph is not None:
             self.record.write_lineage(self._data_graph)
         self._data_graph = None
+
+    def _has_loss(self, trainer: Any, module: Any, outputs: Any) -> bool:
+        """Whether a batch was trained on, as far as it can be told.
+
+        With manual optimization ``training_step`` need not return a loss, and may call ``backward`` on it and step
+        optimizers that Lightning does not know. So a few batches that show none are taken for such ones.
+        """
+        if self._losses or loss_of(outputs) is not None:
+            return True
+        self._batches_without_loss += 1
+        if module.automatic_optimization:
+            return False
+        has_stepped = trainer.global_step != self._steps_before
+        return has_stepped or self._batches_without_loss >= _MOST_SILENT_BATCHES
 
     def checkpoint_saved(self, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into it; its own path and size are written at the next batch."""
