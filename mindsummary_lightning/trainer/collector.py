@@ -42,6 +42,7 @@ from mindsummary_lightning.conversion.arguments import (
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
+from mindsummary_lightning.trainer.exception_checkpoints import ExceptionCheckpoints
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
@@ -167,6 +168,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape = LandscapeSaver(self._guard)
         self._global_step = 0
         self._graph = GraphRecorder()
+        self._exception_checkpoints = ExceptionCheckpoints()
         self._resumed: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -191,6 +193,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if is_on and self._own_run is not None:
             refuse_file_in_the_way(self._own_run.directory)
         with self._guard("in setup"):
+            self._exception_checkpoints.end()
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
             self._resumed = {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
@@ -378,6 +381,16 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 with self._guard("the train lineage"):
                     self._lineage.progress(trainer, pl_module)
         self._end("failed", trainer, pl_module)
+        if self._lineage is not None:
+            self._exception_checkpoints.follow(
+                trainer, partial(self._write_exception_checkpoint, self._lineage, trainer, pl_module)
+            )
+
+    def _write_exception_checkpoint(self, lineage: LineageRecorder, trainer: Any, module: Any, path: str) -> None:
+        with self._guard("the train lineage"):
+            lineage.exception_checkpoint_saved(trainer, module, path)
+        if self._own_run is not None:
+            lineage.record.release()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Record checkpoints saved at the very end, and close the files."""

@@ -14,6 +14,7 @@ from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory, refuse_file_in_the_way
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
+from mindsummary_lightning.trainer.exception_checkpoints import ExceptionCheckpoints
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
@@ -106,10 +107,12 @@ class TrainLineage(_LineageCallback):
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__(summary_record, raise_exception)
         self._saved_rates: list[float] = []
+        self._exception_checkpoints = ExceptionCheckpoints()
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         super().setup(trainer, pl_module, stage)
+        self._exception_checkpoints.end()
         self._saved_rates = []
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -163,6 +166,16 @@ class TrainLineage(_LineageCallback):
         with self._guard("the train lineage"):
             self.on_train_end(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
+        if self._lineage is not None:
+            self._exception_checkpoints.follow(
+                trainer, partial(self._write_exception_checkpoint, self._lineage, trainer, pl_module)
+            )
+
+    def _write_exception_checkpoint(self, lineage: LineageRecorder, trainer: Any, module: Any, path: str) -> None:
+        with self._guard("the train lineage"):
+            lineage.exception_checkpoint_saved(trainer, module, path)
+        if self._owns_recorder:
+            lineage.record.release()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the lineage with a checkpoint saved at the very end, and close the files."""

@@ -21,6 +21,7 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.run_identity import save_rates
 from mindsummary_lightning.trainer.trainer_info import (
+    absolute_path,
     arithmetic,
     environment,
     evaluation_dataset,
@@ -71,6 +72,7 @@ class LineageRecorder:
         self._has_begun = self._has_saved_checkpoint = False
         self._checkpoints: Any = None  # the Trainer's first checkpoint callback
         self._best_path = ""  # as it was written last
+        self._exception_checkpoint: str | None = None  # that was saved when an exception ended the fit
         self._custom = dict(custom or {})
         self._timer = timer
         self.first_rates: list[float] = []
@@ -102,6 +104,7 @@ class LineageRecorder:
     def call_begins(self) -> None:
         """The Trainer begins a call, which may be no fit."""
         self._has_begun = self._has_saved_checkpoint = False
+        self._exception_checkpoint = None
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
@@ -188,6 +191,13 @@ class LineageRecorder:
             self.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
         self.flush()
 
+    def exception_checkpoint_saved(self, trainer: Any, module: Any, path: str) -> None:
+        """Write the checkpoint that was saved because an exception ended the fit."""
+        self._exception_checkpoint = absolute_path(path)
+        self.progress(trainer, module)
+        if self.records_training and self._has_begun:
+            self.record.write_lineage(RunInfo({"exception_checkpoint": self._exception_checkpoint}))
+
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
         """Write what is known of the training job now, and the evaluation that waits, in one replacement of the file.
 
@@ -197,7 +207,8 @@ class LineageRecorder:
         names = [name for name in self._losses if name is not None]
         name = ", ".join(names) if len(names) == len(self._losses) else None
         sizes = UNKNOWN if self._sizes is None else self._sizes.sizes
-        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None)]
+        saved = self._exception_checkpoint
+        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None, saved)]
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         final = {"final_learning_rate": rates[0]} if self._has_scheduled and rates else {}

@@ -34,13 +34,15 @@ def train_lineage(
     learning_rate: float | None = None,
     sizes: LoaderSizes | None = None,
     loss_function: str | None = None,
+    exception_checkpoint: str | None = None,
 ) -> TrainInfo:
     """The fields of a training job that are known now.
 
     ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first group was made with.
+    ``exception_checkpoint`` is as for :func:`checkpoint_path`.
     """
     loader = _known(lambda: training_loader(trainer))
-    path = checkpoint_path(trainer)
+    path = checkpoint_path(trainer, exception_checkpoint)
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(one).__name__ for one in real_optimizers(trainer.optimizers))) or None,
         learning_rate=learning_rate,
@@ -71,17 +73,21 @@ def parallel_mode(trainer: Any) -> str:
     return type(trainer.strategy).__name__.removesuffix("Strategy").lower()
 
 
-def checkpoint_path(trainer: Any) -> str | None:
+def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> str | None:
     """Absolute path of the best checkpoint of the Trainer's first checkpoint callback, else of its last, else ``None``.
 
-    The address of a remote checkpoint (``s3://...``) stays as it is.
+    A callback without a ``monitor`` calls its newest one the best, which is ``exception_checkpoint`` if there is one.
     """
     callback = _known(lambda: trainer.checkpoint_callback)
-    for attribute in ("best_model_path", "last_model_path"):
-        path = getattr(callback, attribute, None)
-        if path:
-            return str(path) if "://" in str(path) else os.path.abspath(path)
-    return None
+    best, last = (getattr(callback, name, None) for name in ("best_model_path", "last_model_path"))
+    is_best_by_metric = best and getattr(callback, "monitor", None) is not None
+    path = best if is_best_by_metric else exception_checkpoint or best or last
+    return absolute_path(str(path)) if path else None
+
+
+def absolute_path(path: str) -> str:
+    """The absolute path of a checkpoint; the address of a remote one (``s3://...``) stays as it is."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 def size_of(path: str) -> int | None:
