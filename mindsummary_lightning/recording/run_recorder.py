@@ -96,13 +96,17 @@ class RunRecorder:
         except WRITE_ERRORS as error:
             self.policy.write_failed("values", error)
             return False
-        self.has_recorded = True
+        if not self.has_recorded:
+            self.has_recorded = True
+            self.write_deferred_lineage()  # of a signal handler that came before anything was recorded
         return is_done and is_written
 
     def write_graph(self, graph: Graph) -> bool:
         """Write a computational graph immediately."""
         self.write_deferred_lineage()
-        return self._attempt("the graph", self._acquire().write_graph, graph)
+        is_done = self._attempt("the graph", self._acquire().write_graph, graph)
+        self.write_deferred_lineage()  # of a signal handler
+        return is_done
 
     def capture_graph(
         self, network: Any, example: Any, prepare: Callable[[Any, Any], Any] = lambda network, example: example
@@ -132,7 +136,12 @@ class RunRecorder:
         for value in values:
             check_recordable(value)
         values = (*self._take_deferred_lineage(), *values) if values else ()
-        return not values or self._attempt("lineage", self._acquire().write_lineage, *values)
+        if not values:
+            return True
+        is_done = self._attempt("lineage", self._acquire().write_lineage, *values)
+        if self._deferred_lineage:  # of a signal handler
+            self.write_deferred_lineage()
+        return is_done
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
         """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""
