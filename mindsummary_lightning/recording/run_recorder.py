@@ -18,6 +18,7 @@ from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
 from mindsummary_lightning.recording.npy_export import TensorExport
+from mindsummary_lightning.recording.untraced import leave_calls_alone
 from mindsummary_lightning.values import EvaluationInfo, Graph, SummaryValue, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
@@ -46,6 +47,7 @@ class RunRecorder:
         raise_exception: bool = False,
         exports_tensors: bool = False,
     ) -> None:
+        leave_calls_alone()
         self.directory = directory
         self.options: FileOptions = options or FileOptions()
         self.policy: FailurePolicy = FailurePolicy(directory, raise_exception)
