@@ -292,8 +292,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
         read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
         if self._loss_name is not None:
-            read_loss = partial(self._logged_loss, weakref.ref(trainer))
-            if trainer.is_last_batch:  # a mean, or a validation's, may take its place
+            read_loss = partial(self._logged_loss, weakref.ref(trainer)) if has_stepped else lambda: None
+            if has_stepped and trainer.is_last_batch:  # a mean, or a validation's, may take its place
                 read_loss = partial(mean_loss, read_loss())
         steps.end_batch(read_loss, has_stepped, batch)
         self._chain.end_batch()

@@ -81,7 +81,9 @@ def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplo
     assert "none is saved. Set landscape_max_bytes=" in line.message
 
 
-@pytest.mark.parametrize(("allowed", "is_named"), [(1_000, False), (1_000, True), (9_000_000, False), (9_000_000, True)])
+@pytest.mark.parametrize(
+    ("allowed", "is_named"), [(1_000, False), (1_000, True), (9_000_000, False), (9_000_000, True)]
+)
 def test_a_landscape_whose_checkpoints_did_not_fit_says_how_many_bytes_they_need(
     tmp_path: Path, allowed: int, is_named: bool
 ) -> None:
