@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -290,7 +290,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         has_stepped = global_step != self._global_step  # once, however many optimizers stepped
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-        read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
+        read_loss: Callable[[], torch.Tensor | None] = partial(mean_loss, loss_alone(outputs), accumulated)
         if self._loss_name is not None:
             read_loss = partial(self._logged_loss, weakref.ref(trainer)) if has_stepped else lambda: None
             if has_stepped and trainer.is_last_batch:  # a mean, or a validation's, may take its place
