@@ -298,19 +298,15 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps.end_batch(read_loss, has_stepped, batch)
         self._chain.end_batch()
         if self._lineage is not None and self._lineage.awaits_loss:
-            self._end_early_batch(self._lineage, trainer, pl_module, outputs)
+            with self._guard("the train lineage"):
+                self._lineage.end_early_batch(trainer, pl_module, outputs, self._specified.collect_dataset_graph)
+            self._graph.confirm(not self._lineage.awaits_loss)
         if steps.has_in_flight:
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
             self._graph.write_when_observed()
         if has_stepped:
             self._landscape.end_step(steps.step, pl_module)
-
-    def _end_early_batch(self, lineage: LineageRecorder, trainer: Any, module: Any, outputs: Any) -> None:
-        with self._guard("the train lineage"):
-            lineage.end_early_batch(trainer, module, outputs, self._specified.collect_dataset_graph)
-        if not lineage.awaits_loss:
-            self._graph.confirm()
 
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
@@ -383,14 +379,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._end("failed", trainer, pl_module)
         if self._lineage is not None:
             self._exception_checkpoints.follow(
-                trainer, partial(self._write_exception_checkpoint, self._lineage, trainer, pl_module)
+                trainer, pl_module, self._lineage, self._guard, self._own_run is not None
             )
-
-    def _write_exception_checkpoint(self, lineage: LineageRecorder, trainer: Any, module: Any, path: str) -> None:
-        with self._guard("the train lineage"):
-            lineage.exception_checkpoint_saved(trainer, module, path)
-        if self._own_run is not None:
-            lineage.record.release()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Record checkpoints saved at the very end, and close the files."""

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
+from mindsummary_lightning.trainer.hook_guard import HookGuard
+from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 
 
 class ExceptionCheckpoints:
@@ -18,8 +20,15 @@ class ExceptionCheckpoints:
     def __init__(self) -> None:
         self._methods: list[ReplacedMethod] = []  # of callbacks whose hook has not been called yet
 
-    def follow(self, trainer: Any, told: Callable[[str], None]) -> None:
-        """Call ``told`` with the path of the first checkpoint that is saved, once its callback is done."""
+    def follow(self, trainer: Any, module: Any, lineage: LineageRecorder, guard: HookGuard, releases: bool) -> None:
+        """Write the first checkpoint that is saved into the lineage; ``releases`` its files then."""
+
+        def told(path: str) -> None:
+            with guard("the train lineage"):
+                lineage.exception_checkpoint_saved(trainer, module, path)
+            if releases:
+                lineage.record.release()
+
         self.end()
         for callback in trainer.checkpoint_callbacks:
             if callable(getattr(callback, "on_exception", None)):

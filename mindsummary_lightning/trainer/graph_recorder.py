@@ -53,9 +53,9 @@ class GraphRecorder:
         if self._observer is not None and not self._is_confirmed:
             self._observer.arm()
 
-    def confirm(self) -> None:
-        """Keep the graph of the present training step, because it has a loss."""
-        self._is_confirmed = True
+    def confirm(self, has_loss: bool = True) -> None:
+        """Keep the graph of the present training step if it has a loss."""
+        self._is_confirmed |= has_loss
 
     def write_when_observed(self) -> None:
         """Write the graph of a confirmed step after the step's values, or log why there is none.

@@ -167,15 +167,7 @@ class TrainLineage(_LineageCallback):
             self.on_train_end(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
         if self._lineage is not None:
-            self._exception_checkpoints.follow(
-                trainer, partial(self._write_exception_checkpoint, self._lineage, trainer, pl_module)
-            )
-
-    def _write_exception_checkpoint(self, lineage: LineageRecorder, trainer: Any, module: Any, path: str) -> None:
-        with self._guard("the train lineage"):
-            lineage.exception_checkpoint_saved(trainer, module, path)
-        if self._owns_recorder:
-            lineage.record.release()
+            self._exception_checkpoints.follow(trainer, pl_module, self._lineage, self._guard, self._owns_recorder)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the lineage with a checkpoint saved at the very end, and close the files."""
