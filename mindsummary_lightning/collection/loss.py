@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -33,6 +33,12 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
     loss = loss.detach().float()
     mean: torch.Tensor = loss.mean() if loss.dim() else loss
     return mean if accumulated_batches == 1 else mean * accumulated_batches
+
+
+def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torch.Tensor | None:
+    """The mean of the losses that were read, on their device; ``None`` if there is none. It waits for nothing."""
+    losses = [loss for loss in (read() for read in readers) if loss is not None]
+    return torch.stack(losses).mean() if losses else None
 
 
 def loss_alone(outputs: Any) -> Any:

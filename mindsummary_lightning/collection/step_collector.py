@@ -10,6 +10,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from torch.optim import Optimizer
 
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.gradients import GradientCollector
+from mindsummary_lightning.collection.loss import mean_of_losses
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import NamedParameter, select_parameters
 from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
@@ -98,6 +100,7 @@ class StepCollector:
         self._last_statistics = step  # the last one handed out
         self._last_state = step  # after which the state was collected, or nothing was done yet
         self._read_loss: Callable[[], torch.Tensor | None] = lambda: None
+        self._earlier_losses: list[Callable[[], torch.Tensor | None]] = []  # of the batches that a step accumulates
 
     @property
     def has_in_flight(self) -> bool:
@@ -141,13 +144,21 @@ class StepCollector:
             self._statistics.take_gradients(id(optimizer), parameters, self._selection().statistics, factor)
 
     def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
-        """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed."""
+        """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed.
+
+        The loss of a collected step is the mean of its batches.
+        """
         if self._values is not None:
             operator_buffer.close(self._operators)
         if not has_stepped:
+            if self._values is not None:
+                self._earlier_losses.append(read_loss)
             return
         self.step += 1
         self._read_loss = read_loss
+        if self._earlier_losses:
+            self._read_loss = partial(mean_of_losses, [*self._earlier_losses, read_loss])
+            self._earlier_losses = []
         values, self._values = self._values, None
         if values is None:
             return

@@ -17,7 +17,7 @@ from mindsummary_lightning.values.graph_nodes import Graph
 
 
 class StepObserver(ReplacedMethod):
-    """Observes the first training step after ``arm``. The call itself is the user's: nothing runs a second time.
+    """Observes the first training step after each ``arm``. The call itself is the user's: nothing runs a second time.
 
     Once the step has returned, there is a ``graph``, or the ``error`` says why there is none; ``losses`` are the names
     of the loss functions and modules that were called, for :func:`loss_name`.
@@ -31,6 +31,7 @@ class StepObserver(ReplacedMethod):
 
     def _observe(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         self.disarm()
+        self.losses.clear()
         output, self.graph, self.error = observed_call(self._owner, original, args, kwargs, self.losses)
         return output
 

@@ -37,6 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 _METADATA = "train_metadata.json"
 _SETTINGS = ("unit", "num_samples", "landscape_size", "create_landscape")
+_NEEDED, _ALLOWED = "needed_bytes", "landscape_max_bytes"  # in the metadata, if not all checkpoints fit
 _KEYS = ("epoch_group", "model_params_file_map", "step_per_epoch", *_SETTINGS)
 _MOST_WAITING = 2**22  # bytes
 
@@ -205,7 +206,11 @@ class LandscapeCheckpointWriter:
         kept = f"{self.unit} {sorted(self._fitting)} are saved, {skipped} are skipped"
         if len(self._fitting) < SHORTEST_INTERVAL:
             kept = "only the last one is saved" if self._fitting else "none is saved"
-        needed = (len(wanted) if len(fitting) >= SHORTEST_INTERVAL else SHORTEST_INTERVAL) * size
+        is_all_needed = self._all_or_nothing or len(fitting) >= SHORTEST_INTERVAL
+        needed = (len(wanted) if is_all_needed else SHORTEST_INTERVAL) * size
+        self._metadata |= {_NEEDED: needed, _ALLOWED: self._max_bytes}
+        if not self._fitting and not os.path.lexists(os.path.join(self._directory, _METADATA)):
+            self._write_metadata({})  # for who asks for the landscape
         _LOG.log(
             logging.INFO if self._all_or_nothing else logging.WARNING,
             "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d of SummaryCollector (an "
@@ -248,6 +253,17 @@ class LandscapeCheckpointWriter:
             file.write(json.dumps(self._metadata).encode())
 
 
+def _shortage(metadata: Mapping[str, Any]) -> str | None:
+    """What a run's metadata say of checkpoints that did not fit."""
+    if _NEEDED not in metadata:
+        return None
+    needed, allowed = int(metadata[_NEEDED]), int(metadata[_ALLOWED])
+    return (
+        f"they need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. Train with "
+        f"landscape_max_bytes={needed} or more"
+    )
+
+
 def _bytes(tensor: Tensor) -> int:
     return sum(part.nbytes for part in strided_parts(tensor))
 
@@ -277,6 +293,7 @@ class LandscapeCheckpoints:
     step_per_epoch: int
     files: Mapping[int, str]
     has_named_intervals: bool = False  # by the caller, not by the run
+    shortage: str | None = None  # why checkpoints are missing, if they did not fit
 
     @classmethod
     def open(cls, summary_dir: str | os.PathLike[str]) -> LandscapeCheckpoints:
@@ -291,8 +308,13 @@ class LandscapeCheckpoints:
             # MindSpore writes absolute paths, which are wrong once a run has been moved.
             names = {int(number): os.path.basename(name) for number, name in metadata["model_params_file_map"].items()}
             files = {number: os.path.join(directory, name) for number, name in names.items()}
-            return cls(directory, settings, int(metadata["step_per_epoch"]), files)
+            shortage = _shortage(metadata)
+            if not files and shortage is not None:
+                raise FileNotFoundError(f"{directory} holds no checkpoints for a landscape: {shortage}")
+            return cls(directory, settings, int(metadata["step_per_epoch"]), files, shortage=shortage)
         except FileNotFoundError:
+            if os.path.lexists(path):
+                raise
             raise FileNotFoundError(
                 f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
                 "with a landscape_max_bytes that holds the checkpoints"
@@ -318,7 +340,7 @@ class LandscapeCheckpoints:
             text = (
                 f"no interval has the 3 checkpoints a landscape needs: wanted {self.settings.unit} "
                 f"{[list(interval) for interval in wanted]}, found {sorted(self.files)} "
-                f"in {self.directory}; train longer or give intervals"
+                f"in {self.directory}; {self.shortage or 'train longer or give intervals'}"
             )
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ from mindsummary_lightning.recording.event_writer import EventWriter, shared_eve
 from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
 from mindsummary_lightning.recording.npy_export import TensorExport
 from mindsummary_lightning.recording.retries import UnsyncedError
+from mindsummary_lightning.recording.untraced import leave_calls_alone
 from mindsummary_lightning.values import EvaluationInfo, Graph, SummaryValue, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
@@ -47,6 +49,7 @@ class RunRecorder:
         raise_exception: bool = False,
         exports_tensors: bool = False,
     ) -> None:
+        leave_calls_alone()
         self.directory = directory
         self.options: FileOptions = options or FileOptions()
         self.policy: FailurePolicy = FailurePolicy(directory, raise_exception)
@@ -100,13 +103,17 @@ class RunRecorder:
         except WRITE_ERRORS as error:
             self.policy.write_failed("values", error)
             return False
-        self.has_recorded = True
+        if not self.has_recorded:
+            self.has_recorded = True
+            self.write_deferred_lineage()  # of a signal handler that came before anything was recorded
         return is_done and is_written
 
     def write_graph(self, graph: Graph) -> bool:
         """Write a computational graph immediately."""
         self.write_deferred_lineage()
-        return self._attempt("the graph", self._acquire().write_graph, graph)
+        is_done = self._attempt("the graph", self._acquire().write_graph, graph)
+        self.write_deferred_lineage()  # of a signal handler
+        return is_done
 
     def capture_graph(
         self, network: Any, example: Any, prepare: Callable[[Any, Any], Any] = lambda network, example: example
@@ -140,10 +147,13 @@ class RunRecorder:
         if not values:
             return True
         values = (*self._take_deferred_lineage(), *values)
+        write: Callable[..., bool] = self._acquire().write_lineage
         if replaced:
-            replace = self._acquire().replace_custom
-            return self._attempt("lineage", self.policy.call_in_reach, replace, frozenset(replaced), *values)
-        return self._attempt("lineage", self.policy.call_in_reach, self._acquire().write_lineage, *values)
+            write = functools.partial(self._acquire().replace_custom, frozenset(replaced))
+        is_done = self._attempt("lineage", self.policy.call_in_reach, write, *values)
+        if self._deferred_lineage:  # of a signal handler
+            self.write_deferred_lineage()
+        return is_done
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
         """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""

@@ -45,7 +45,7 @@ class SerializedCalls:
                 action(*arguments)
             finally:
                 self._busy = None
-                if self._queue:
+                while self._queue:  # and what a handler queues while the last of them ends
                     self._make_queued_calls()
         finally:
             self._lock.release()

@@ -27,6 +27,7 @@ from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, PendingValues, Plugin
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
+from mindsummary_lightning.recording.untraced import untraced
 from mindsummary_lightning.values import SummaryValue
 from mindsummary_lightning.values.text import listed
 
@@ -134,6 +135,7 @@ class SummaryRecord(TensorBoardMethods):
         """``"train"`` or ``"eval"``, as last set."""
         return self._mode
 
+    @untraced
     def set_mode(self, mode: Literal["train", "eval"]) -> None:
         """Set the phase of the network; in ``"eval"`` the values of summary operators are not taken.
 
@@ -148,6 +150,7 @@ class SummaryRecord(TensorBoardMethods):
         self._mode = mode
         self._pending.take_operators(mode == "train" and not self._recorder.is_closed)
 
+    @untraced
     def add_value(self, plugin: Plugin, name: str, value: Any) -> None:
         """Keep a value for the next :meth:`record`.
 
@@ -170,6 +173,7 @@ class SummaryRecord(TensorBoardMethods):
         """
         self._pending.add(plugin, name, value)
 
+    @untraced
     def record(self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None) -> bool:
         """Write every value that was added, at ``step``, and in mode ``"train"`` those of summary operators.
 
@@ -210,6 +214,7 @@ class SummaryRecord(TensorBoardMethods):
                 pairs.append((tag, value))
         return self._recorder.write_values(step, pairs, originals) and is_done
 
+    @untraced
     def flush(self) -> None:
         """Fsync everything recorded.
 
@@ -218,6 +223,7 @@ class SummaryRecord(TensorBoardMethods):
         """
         self._recorder.sync()
 
+    @untraced
     def close(self) -> None:
         """Close the files; a second call does nothing. The number of lost records, if any, is logged.
 

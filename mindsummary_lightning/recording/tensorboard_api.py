@@ -21,6 +21,7 @@ from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.conversion.user_images import boxes_to_image, check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.untraced import untraced
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
@@ -46,6 +47,7 @@ class TensorBoardMethods:
         self._params: Mapping[str, Any] = {}  # of the last `add_hparams`
         self._has_results = False  # likewise
 
+    @untraced
     def add_scalar(
         self,
         tag: str,
@@ -58,6 +60,7 @@ class TensorBoardMethods:
         """Record one number; a tensor or array must have one element."""
         self._write("scalar", tag, global_step, to_scalar, scalar_value)
 
+    @untraced
     def add_scalars(
         self,
         main_tag: str,
@@ -83,6 +86,7 @@ class TensorBoardMethods:
         for step, numbers in by_step.items():
             self._recorder.write_values(step, numbers)
 
+    @untraced
     def add_histogram(
         self,
         tag: str,
@@ -95,6 +99,7 @@ class TensorBoardMethods:
         """Record the distribution of a number, tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
         self._write("histogram", tag, global_step, lambda values: to_histogram(at_least_1d(values)), values)
 
+    @untraced
     def add_histogram_raw(
         self,
         tag: str,
@@ -119,6 +124,7 @@ class TensorBoardMethods:
 
         self._write("histogram", tag, global_step, convert, bucket_limits)
 
+    @untraced
     def add_image(
         self,
         tag: str,
@@ -131,6 +137,7 @@ class TensorBoardMethods:
         check_dataformats(dataformats)
         self._write("image", tag, global_step, to_image, img_tensor, dataformats)
 
+    @untraced
     def add_images(
         self,
         tag: str,
@@ -142,6 +149,7 @@ class TensorBoardMethods:
         """Record a batch of images as one image, up to eight per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
+    @untraced
     def add_image_with_boxes(
         self,
         tag: str,
@@ -157,6 +165,7 @@ class TensorBoardMethods:
         check_dataformats(dataformats)
         self._write("image", tag, global_step, boxes_to_image, img_tensor, box_tensor, dataformats, rescale, labels)
 
+    @untraced
     def add_figure(
         self,
         tag: str,
@@ -173,10 +182,12 @@ class TensorBoardMethods:
 
                 matplotlib.pyplot.close(one)
 
+    @untraced
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """Record a number, tensor or array element by element."""
         self._write("tensor", tag, global_step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor)
 
+    @untraced
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
@@ -188,6 +199,7 @@ class TensorBoardMethods:
         else:
             self._recorder.policy.warnings.warn("no example", NO_EXAMPLE, "add_graph")
 
+    @untraced
     def add_hparams(
         self,
         hparam_dict: Mapping[str, Any],
@@ -218,6 +230,7 @@ class TensorBoardMethods:
         settings = [UserDefinedInfo(params)] if params else []
         self._recorder.write_lineage(*settings, *results, replaced=replaced - params.keys())
 
+    @untraced
     def get_logdir(self) -> str:
         """The run directory."""
         return self._recorder.directory

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -49,6 +49,7 @@ from mindsummary_lightning.trainer.checkpoint_state import (
     steps_before_fit,
 )
 from mindsummary_lightning.trainer.current_run import CurrentRun
+from mindsummary_lightning.trainer.exception_checkpoints import ExceptionCheckpoints
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver
@@ -166,6 +167,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape = LandscapeSaver(self._guard)
         self._global_step = 0
         self._graph = GraphRecorder()
+        self._exception_checkpoints = ExceptionCheckpoints()
         self._resumed: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -192,6 +194,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if is_on and self._own_run is not None:
             refuse_file_in_the_way(self._own_run.directory)
         with self._guard("in setup"):
+            self._exception_checkpoints.end()
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
             self._resumed = {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
@@ -265,9 +268,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        """Take the loss, if asked for, and learn from the first batch which function it comes from."""
+        """Take the loss, if asked for, and learn from the first one which function it comes from."""
         self._chain.before_backward(loss)
-        if self._lineage is not None and self._lineage.is_first_batch:
+        if self._lineage is not None and self._lineage.awaits_loss:
+            self._graph.confirm()
             self._lineage.loss_computed(loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
@@ -285,16 +289,17 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         has_stepped = global_step != self._global_step  # once, however many optimizers stepped
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-        read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
+        read_loss: Callable[[], torch.Tensor | None] = partial(mean_loss, loss_alone(outputs), accumulated)
         if self._loss_name is not None:
-            read_loss = partial(self._logged_loss, weakref.ref(trainer))
-            if trainer.is_last_batch:  # a mean, or a validation's, may take its place
+            read_loss = partial(self._logged_loss, weakref.ref(trainer)) if has_stepped else lambda: None
+            if has_stepped and trainer.is_last_batch:  # a mean, or a validation's, may take its place
                 read_loss = partial(mean_loss, read_loss())
         steps.end_batch(read_loss, has_stepped, batch)
         self._chain.end_batch()
-        if self._lineage is not None and self._lineage.is_first_batch:
+        if self._lineage is not None and self._lineage.awaits_loss:
             with self._guard("the train lineage"):
-                self._lineage.end_first_batch(trainer, pl_module, self._specified.collect_dataset_graph)
+                self._lineage.end_early_batch(trainer, pl_module, outputs, self._specified.collect_dataset_graph)
+            self._graph.confirm(not self._lineage.awaits_loss)
         if steps.has_in_flight:
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
@@ -371,6 +376,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 with self._guard("the train lineage"):
                     self._lineage.progress(trainer, pl_module)
         self._end("failed", trainer, pl_module)
+        if self._lineage is not None:
+            self._exception_checkpoints.follow(
+                trainer, pl_module, self._lineage, self._guard, self._own_run is not None
+            )
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Record checkpoints saved at the very end, and close the files."""

@@ -46,7 +46,6 @@ from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 _LOG = logging.getLogger(__name__)
 
 
-
 @dataclass
 class _Begun:
     """A call of a Trainer that has begun."""

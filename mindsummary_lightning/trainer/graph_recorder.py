@@ -1,4 +1,4 @@
-"""``GraphRecorder``: records the graph of a run's first training step, once per run."""
+"""``GraphRecorder``: records the graph of a run's first training step with a loss, once per run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class GraphRecorder:
         self.recorded: str | None = None  # fingerprint of the modules whose graph is recorded
         self._observer: StepObserver | None = None  # until the graph is written
         self._record: RunRecorder | None = None
-        self._has_begun = False
+        self._is_confirmed = False  # whether the step that is observed has a loss
+        self._keeps_unconfirmed = False
         self._modules = ""  # fingerprint of those that are observed
 
     def forget(self) -> None:
@@ -31,7 +32,7 @@ class GraphRecorder:
         self._observer = self.recorded = None
 
     def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
-        """Observe the first training step, unless the graph of these modules is in the run already.
+        """Observe the first training step with a loss, unless the graph of these modules is in the run already.
 
         ``resumed`` holds the values of :func:`saved_state`; it is empty if the run starts from no checkpoint.
         """
@@ -39,26 +40,30 @@ class GraphRecorder:
             self.recorded = resumed["graph"]
         self._modules = _fingerprint(module)
         if self._modules != self.recorded:
-            self._observer, self._record, self._has_begun = StepObserver(module), record, False
+            self._observer, self._record, self._is_confirmed = StepObserver(module), record, False
+            self._keeps_unconfirmed = not module.automatic_optimization
 
     @property
     def losses(self) -> Mapping[int, str]:
-        """Names of the losses that were observed in the first training step, for :func:`loss_name`."""
+        """Names of the losses in the training step that was observed last, for :func:`loss_name`."""
         return {} if self._observer is None else self._observer.losses
 
     def begin_batch(self) -> None:
-        """A training batch begins: observe its training step, if it is the first."""
-        if self._observer is not None and not self._has_begun:
-            self._has_begun = True
+        """A training batch begins: observe its training step, unless one that has a loss was."""
+        if self._observer is not None and not self._is_confirmed:
             self._observer.arm()
 
+    def confirm(self, has_loss: bool = True) -> None:
+        """Keep the graph of the present training step if it has a loss."""
+        self._is_confirmed |= has_loss
+
     def write_when_observed(self) -> None:
-        """Write the graph behind the values of the first step, or log why there is none.
+        """Write the graph of a confirmed step after the step's values, or log why there is none.
 
         MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
         """
         observer = self._observer
-        if observer is None:
+        if observer is None or not self._is_confirmed:
             return
         if observer.error is not None:
             _LOG.warning("the computational graph is not recorded: %s", one_line(observer.error))
@@ -68,9 +73,13 @@ class GraphRecorder:
             self._observer, self.recorded = None, self._modules
 
     def end(self) -> None:
-        """The fit ends: write what was observed, and give the module its own method back."""
+        """The fit ends: write what was observed, and give the module its own method back.
+
+        With manual optimization a step may have a loss without showing it.
+        """
         if self._observer is not None:
             self._observer.disarm()
+            self._is_confirmed |= self._keeps_unconfirmed
             self.write_when_observed()
             self._observer = None
 

@@ -15,6 +15,7 @@ from mindsummary_lightning.conversion.arguments import checked_bool, checked_dir
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_state import saved_state
+from mindsummary_lightning.trainer.exception_checkpoints import ExceptionCheckpoints
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
@@ -106,10 +107,12 @@ class TrainLineage(_LineageCallback):
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__(summary_record, raise_exception)
         self._saved_rates: list[float] = []
+        self._exception_checkpoints = ExceptionCheckpoints()
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         super().setup(trainer, pl_module, stage)
+        self._exception_checkpoints.end()
         self._saved_rates = []
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -126,8 +129,8 @@ class TrainLineage(_LineageCallback):
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Learn from the first batch which function the loss comes from."""
-        if self._lineage is not None and self._lineage.is_first_batch:
+        """Learn from the first loss which function it comes from."""
+        if self._lineage is not None and self._lineage.awaits_loss:
             self._lineage.loss_computed(loss, {})
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -136,8 +139,8 @@ class TrainLineage(_LineageCallback):
             return
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
         self._lineage.read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
-        if self._lineage.is_first_batch:
-            self._lineage.end_first_batch(trainer, pl_module)
+        if self._lineage.awaits_loss:
+            self._lineage.end_early_batch(trainer, pl_module, outputs)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Learn whether the loader had as many batches as it states."""
@@ -163,6 +166,8 @@ class TrainLineage(_LineageCallback):
         with self._guard("the train lineage"):
             self.on_train_end(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
+        if self._lineage is not None:
+            self._exception_checkpoints.follow(trainer, pl_module, self._lineage, self._guard, self._owns_recorder)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the lineage with a checkpoint saved at the very end, and close the files."""

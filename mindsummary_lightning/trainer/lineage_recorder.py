@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mindsummary_lightning.collection.loss import loss_of
 from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.loader_sizes import UNKNOWN, CheckedSizes
@@ -21,6 +22,8 @@ from mindsummary_lightning.trainer.checkpoint_state import save_rates
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
     CheckpointFile,
+    KnownCheckpoints,
+    absolute_path,
     arithmetic,
     earlier_checkpoint,
     environment,
@@ -44,6 +47,7 @@ from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
+_MOST_SILENT_BATCHES = 8  # of manual optimization; each is observed, which takes about as long as a second step
 _MAX_METRICS = 1000  # names of one kind of evaluation that are kept, the newest
 
 
@@ -55,7 +59,7 @@ class LineageRecorder:
         records_training: whether it writes the training's lineage, and not only that of evaluations.
         read_loss: gives the loss of the last step, if there is one; may wait for it.
         first_rates: the learning rates that each parameter group was made with.
-        is_first_batch: whether the first batch of a fit is not over.
+        awaits_loss: whether no batch of the fit has shown its loss, as one that ``training_step`` skips does not.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class LineageRecorder:
         self._checkpoints: Any = None  # the Trainer's first checkpoint callback
         self._best_path = ""  # as it was written last
         self._earlier_checkpoint: CheckpointFile | None = None  # of a callback that another fit has used
+        self._exception_checkpoint: str | None = None  # that was saved when an exception ended the fit
         self._custom = dict(custom or {})
         self._timer = timer
         self.first_rates: list[float] = []
@@ -84,9 +89,11 @@ class LineageRecorder:
         self._waiting: tuple[str, Any, list[int | None]] | None = None
         self._sizes: CheckedSizes | None = None  # from the first batch on
         self._data_graph: DatasetGraph | None = None
-        self._watched: WatchedLosses | None = None  # in the first batch
-        self._losses: dict[str | None, None] = {}  # names of those of the first batch, as an ordered set
-        self.is_first_batch: bool = False
+        self._watched: WatchedLosses | None = None  # until a batch has shown its loss
+        self._losses: dict[str | None, None] = {}  # names of those of that batch, as an ordered set
+        self.awaits_loss: bool = False
+        self._batches_without_loss = 0  # since the fit began
+        self._steps_before = 0  # as the Trainer counted them when the fit began
         self._next_evaluation = -math.inf
 
     def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
@@ -101,6 +108,7 @@ class LineageRecorder:
     def call_begins(self) -> None:
         """The Trainer begins a call, which may be no fit."""
         self._has_begun = self._has_saved_checkpoint = False
+        self._exception_checkpoint = None
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
@@ -108,16 +116,19 @@ class LineageRecorder:
         self._best_path = getattr(self._checkpoints, "best_model_path", "")
         self._earlier_checkpoint = earlier_checkpoint(trainer)
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
-        self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
+        self._sizes, self._data_graph, self._losses = None, None, {}
+        self.awaits_loss, self._batches_without_loss = True, 0
+        self._steps_before = trainer.global_step
 
     def begin_batch(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
         """A batch begins: write a checkpoint saved since the last one, and check what its loader states of batches."""
         self.write_saved_checkpoint(trainer, module)
         self.flush_when_due()
-        if self.is_first_batch and self._sizes is None:
+        if self.awaits_loss and self._sizes is None:
             loader = training_loader(trainer)
             self._sizes = value_or_default(None, CheckedSizes, loader, batch, trainer.num_training_batches)
             self._data_graph = dataset_graph(loader, batch)
+            self._stop_watching()
             self._watched = WatchedLosses(trainer.lightning_module)
         if self._sizes is not None:
             self._sizes.see(batch_idx, batch)
@@ -130,19 +141,40 @@ class LineageRecorder:
             self._sizes.end_epoch()
 
     def loss_computed(self, loss: Any, observed: Mapping[int, str]) -> None:
-        """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
+        """Name a loss that is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
         watched = {} if self._watched is None else self._watched.names
         self._losses[value_or_default(None, loss_name, loss, {**watched, **observed})] = None
 
-    def end_first_batch(self, trainer: Any, module: Any, has_dataset: bool = True) -> None:
-        """Write what the first batch has shown, of the training job and of its data."""
-        self.is_first_batch = False
-        self._stop_watching()
-        if self.records_training:
+    def end_early_batch(self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True) -> None:
+        """Write what a batch has shown, of the training job and of its data; called while ``awaits_loss``.
+
+        ``outputs`` is what ``training_step`` returned. Of batches without a loss only the first is written.
+        """
+        if self._has_loss(trainer, module, outputs):
+            self.awaits_loss = False
+            self._stop_watching()
+        elif self._watched is not None:
+            self._watched.names.clear()
+        is_news = not self.awaits_loss or self._batches_without_loss == 1
+        if self.records_training and is_news:
             self.training(trainer, module)
         if has_dataset and self._data_graph is not None:
             self.record.write_lineage(self._data_graph)
         self._data_graph = None
+
+    def _has_loss(self, trainer: Any, module: Any, outputs: Any) -> bool:
+        """Whether a batch was trained on, as far as it can be told.
+
+        With manual optimization ``training_step`` need not return a loss, and may call ``backward`` on it and step
+        optimizers that Lightning does not know. So a few batches that show none are taken for such ones.
+        """
+        if self._losses or loss_of(outputs) is not None:
+            return True
+        self._batches_without_loss += 1
+        if module.automatic_optimization:
+            return False
+        has_stepped = trainer.global_step != self._steps_before
+        return has_stepped or self._batches_without_loss >= _MOST_SILENT_BATCHES
 
     def checkpoint_saved(self, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into it; its own path and size are written at the next batch."""
@@ -164,6 +196,13 @@ class LineageRecorder:
             self.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
         self.flush()
 
+    def exception_checkpoint_saved(self, trainer: Any, module: Any, path: str) -> None:
+        """Write the checkpoint that was saved because an exception ended the fit."""
+        self._exception_checkpoint = absolute_path(path)
+        self.progress(trainer, module)
+        if self.records_training and self._has_begun:
+            self.record.write_lineage(RunInfo({"exception_checkpoint": self._exception_checkpoint}))
+
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
         """Write what is known of the training job now, and the evaluation that waits, in one replacement of the file.
 
@@ -173,8 +212,8 @@ class LineageRecorder:
         names = [name for name in self._losses if name is not None]
         name = ", ".join(names) if len(names) == len(self._losses) else None
         sizes = UNKNOWN if self._sizes is None else self._sizes.sizes
-        earlier = self._earlier_checkpoint
-        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None, earlier)]
+        known = KnownCheckpoints(self._earlier_checkpoint, self._exception_checkpoint)
+        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None, known)]
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         final = {"final_learning_rate": rates[0]} if self._has_scheduled and rates else {}

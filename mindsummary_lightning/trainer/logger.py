@@ -29,6 +29,7 @@ from mindsummary_lightning.conversion.user_images import check_dataformats, figu
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE, NO_PAGE
+from mindsummary_lightning.recording.untraced import leave_calls_alone, untraced
 from mindsummary_lightning.trainer.current_run import CurrentRun
 from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import LoggerBase, rank_zero_experiment, rank_zero_only
@@ -98,6 +99,7 @@ class MindInsightLogger(LoggerBase):
         file_mode: int | str = 0o600,
     ) -> None:
         super().__init__()
+        leave_calls_alone()
         # Absolute: checkpoints, which Lightning puts there, lie with the values if the working directory changes.
         self._save_dir = os.path.abspath(checked_path("save_dir", save_dir))
         if name is not None and not isinstance(name, str):
@@ -162,6 +164,7 @@ class MindInsightLogger(LoggerBase):
     # ---- what Lightning calls
 
     @property
+    @untraced
     def experiment(self) -> SummaryRecord:
         """The :class:`SummaryRecord` of this run; on ranks above zero an object that does nothing.
 
@@ -178,6 +181,7 @@ class MindInsightLogger(LoggerBase):
         refuse_file_in_the_way(self._run.directory)
         return self._run.record()
 
+    @untraced
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Record numbers as scalars, in one event.
 
@@ -200,6 +204,7 @@ class MindInsightLogger(LoggerBase):
             run.last_step = number
         record.write_values(number, pairs)
 
+    @untraced
     @rank_zero_only
     def log_hyperparams(
         self, params: Mapping[str, Any] | Namespace | None, metrics: Any = None, *args: Any, **kwargs: Any
@@ -229,6 +234,7 @@ class MindInsightLogger(LoggerBase):
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""
 
+    @untraced
     @rank_zero_only
     def finalize(self, status: str) -> None:
         """Record how the run ended and close its files; logging again opens them again.
@@ -241,6 +247,7 @@ class MindInsightLogger(LoggerBase):
 
     # ---- graphs
 
+    @untraced
     def log_graph(self, model: Any, input_array: Any = None) -> None:
         """Record the computational graph of a module, once.
 
@@ -266,6 +273,7 @@ class MindInsightLogger(LoggerBase):
 
     # ---- images, figures, histograms, tensors
 
+    @untraced
     @rank_zero_only
     def log_image(
         self, key: str, images: Iterable[Any], step: int | None = None, dataformats: str | None = None, **kwargs: Any
@@ -295,16 +303,19 @@ class MindInsightLogger(LoggerBase):
             tag = name if len(batch) == 1 else f"{name}/{index}"
             self._write("image", tag, step, to_image, image, dataformats)
 
+    @untraced
     @rank_zero_only
     def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
         """Record the distribution of a number, tensor or array; ``step`` as in :meth:`log_image`."""
         self._write("histogram", checked_name(key), step, lambda values: to_histogram(at_least_1d(values)), values)
 
+    @untraced
     @rank_zero_only
     def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
         """Record a number, tensor or array, element by element; ``step`` as in :meth:`log_image`."""
         self._write("tensor", checked_name(key), step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor)
 
+    @untraced
     @rank_zero_only
     def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:
         """Record a Matplotlib figure as an image; it stays open. ``step`` as in :meth:`log_image`."""

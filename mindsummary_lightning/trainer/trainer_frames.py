@@ -15,6 +15,7 @@ _LOG = logging.getLogger(__name__)
 _WARN_ONCE = WarnOnce(_LOG)
 
 _NAMESPACES = ("lightning.pytorch.", "pytorch_lightning.")
+_WRAPPERS = ("lightning_utilities.", "mindsummary_lightning.recording.untraced")  # of a logger's methods
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -34,7 +35,7 @@ def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | Non
         module = _module(frame)
         if module.startswith(_NAMESPACES):  # and not Fabric
             return frame
-        is_own = module.startswith("lightning_utilities.") or frame.f_locals.get("self") is logger
+        is_own = module.startswith(_WRAPPERS) or frame.f_locals.get("self") is logger
         frame = frame.f_back if is_own else None
     return None
 

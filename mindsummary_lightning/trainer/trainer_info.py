@@ -35,16 +35,15 @@ def train_lineage(
     learning_rate: float | None = None,
     sizes: LoaderSizes | None = None,
     loss_function: str | None = None,
-    earlier_checkpoint: CheckpointFile | None = None,
+    checkpoints: KnownCheckpoints | None = None,
 ) -> TrainInfo:
     """The fields of a training job that are known now.
 
     ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first group was made with.
-    ``earlier_checkpoint`` is another fit's, and not recorded.
+    ``checkpoints`` are those that decide which one is recorded.
     """
     loader = _known(lambda: training_loader(trainer))
-    checkpoint = checkpoint_file(trainer)
-    path = checkpoint.path if checkpoint != earlier_checkpoint else None
+    path = recorded_checkpoint(trainer, checkpoints or KnownCheckpoints())
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(one).__name__ for one in real_optimizers(trainer.optimizers))) or None,
         learning_rate=learning_rate,
@@ -75,17 +74,21 @@ def parallel_mode(trainer: Any) -> str:
     return type(trainer.strategy).__name__.removesuffix("Strategy").lower()
 
 
-def checkpoint_path(trainer: Any) -> str | None:
+def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> str | None:
     """Absolute path of the best checkpoint of the Trainer's first checkpoint callback, else of its last, else ``None``.
 
-    The address of a remote checkpoint (``s3://...``) stays as it is.
+    A callback without a ``monitor`` calls its newest one the best, which is ``exception_checkpoint`` if there is one.
     """
     callback = _known(lambda: trainer.checkpoint_callback)
-    for attribute in ("best_model_path", "last_model_path"):
-        path = getattr(callback, attribute, None)
-        if path:
-            return str(path) if "://" in str(path) else os.path.abspath(path)
-    return None
+    best, last = (getattr(callback, name, None) for name in ("best_model_path", "last_model_path"))
+    is_best_by_metric = best and getattr(callback, "monitor", None) is not None
+    path = best if is_best_by_metric else exception_checkpoint or best or last
+    return absolute_path(str(path)) if path else None
+
+
+def absolute_path(path: str) -> str:
+    """The absolute path of a checkpoint; the address of a remote one (``s3://...``) stays as it is."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,26 @@ def checkpoint_file(trainer: Any) -> CheckpointFile:
     """What :func:`checkpoint_path` names, as it is now."""
     path = checkpoint_path(trainer)
     return CheckpointFile(path, _known(lambda: os.stat(str(path)).st_mtime_ns))
+
+
+@dataclass(frozen=True)
+class KnownCheckpoints:
+    """Checkpoints that decide which one a training's lineage names.
+
+    Attributes:
+        earlier: the one of another fit, which is not recorded.
+        of_exception: path of the one that was saved when an exception ended the fit.
+    """
+
+    earlier: CheckpointFile | None = None
+    of_exception: str | None = None
+
+
+def recorded_checkpoint(trainer: Any, known: KnownCheckpoints) -> str | None:
+    """The path of the checkpoint that this fit's lineage names."""
+    if known.earlier is not None and checkpoint_file(trainer) == known.earlier:
+        return known.of_exception
+    return checkpoint_path(trainer, known.of_exception)
 
 
 def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:

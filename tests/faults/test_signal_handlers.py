@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 
-from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.recording import event_writer
+from mindsummary_lightning import MindInsightLogger, SummaryRecord
+from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.recording import event_writer, lineage_file
 from mindsummary_lightning.recording.serialized_calls import SerializedCalls
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
@@ -65,6 +68,53 @@ def test_a_handler_in_the_middle_of_a_replacement_is_queued(tmp_path: Path) -> N
         UserDefinedInfo({"of the handler": 1}),
     ]
     assert recorder_of(record).policy.lost == 0
+
+
+@pytest.mark.parametrize("interrupted", ["the first values", "later values", "the first lineage", "later lineage"])
+def test_hyperparameters_of_a_handler_are_in_the_file_when_the_call_it_interrupts_ends(
+    tmp_path: Path, interrupted: str
+) -> None:
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    is_later, is_lineage = interrupted.startswith("later"), interrupted.endswith("lineage")
+    if is_later:
+        logger.log_metrics({"a": 1.0}, 0)
+    waiting = [lambda: logger.log_hyperparams({"of the handler": 1})]
+    owner, name = (lineage_file, "replace_file") if is_lineage else (RecordFile, "append")
+    real = getattr(owner, name)
+
+    def interrupt(*args: Any, **kwargs: Any) -> Any:
+        if waiting:
+            waiting.pop()()
+        return real(*args, **kwargs)
+
+    with mock.patch.object(owner, name, interrupt):
+        if is_lineage:
+            logger.log_hyperparams({"of the call": 2})
+        if not (is_lineage and is_later):
+            logger.log_metrics({"a": 2.0}, 1)
+
+    events = read_lineage(tmp_path / "run")
+    (custom,) = [event.what.values for event in events if isinstance(event.what, UserDefinedInfo)]
+    assert custom == {"of the handler": 1, **({"of the call": 2} if is_lineage else {})}
+
+
+def test_what_a_handler_queues_while_the_last_queued_call_ends_is_made() -> None:
+    class Late(deque):  # type: ignore[type-arg]
+        """Gets another call right after it was found empty."""
+
+        def __bool__(self) -> bool:
+            is_filled = len(self) > 0
+            if not is_filled and late:
+                self.append((made.append, (late.pop(),)))
+            return is_filled
+
+    made: list[str] = []
+    late = ["late"]
+    turns = SerializedCalls()
+    turns._queue = Late([(made.append, ("queued",))])
+
+    assert turns.call(made.append, "own")
+    assert made == ["own", "queued", "late"]
 
 
 def test_a_handler_while_a_writer_is_being_made_shares_it(tmp_path: Path) -> None:

@@ -399,7 +399,7 @@ def test_a_hyper_config_that_cannot_be_used_is_ignored_with_a_warning(
 # ---- where training happens
 
 
-def test_accumulated_batches_make_one_step_and_the_loss_is_not_divided(tmp_path: Path) -> None:
+def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: Path) -> None:
     losses: list[float] = []
 
     class Noting(Net):
@@ -412,7 +412,7 @@ def test_accumulated_batches_make_one_step_and_the_loss_is_not_divided(tmp_path:
 
     # The last step of an epoch takes the batch that is left.
     assert [step for step, _ in points(tmp_path, "loss/auto")] == [1, 2, 3]
-    expected = [losses[index] for index in (2, 5, 6)]
+    expected = [sum(losses[0:3]) / 3, sum(losses[3:6]) / 3, losses[6]]
     assert [value for _, value in points(tmp_path, "loss/auto")] == pytest.approx(expected, rel=1e-6)
 
 
@@ -596,3 +596,19 @@ def test_a_run_that_goes_on_has_at_most_ten_input_images_in_all(tmp_path: Path, 
 
     assert running.global_step == 120
     assert len(steps(run, "input_data/auto", "image")) == 10
+
+
+@pytest.mark.parametrize("freq", [1, 2])
+def test_the_loss_of_a_step_is_the_mean_of_the_batches_that_it_accumulates(tmp_path: Path, freq: int) -> None:
+    class Counting(Net):
+        def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor | None:  # type: ignore[override]
+            if batch_idx == 4:
+                return None  # which has no part in the mean
+            return super().training_step(batch, batch_idx) * 0 + float(batch_idx)
+
+    trainer(callbacks=[SummaryCollector(tmp_path, freq)], logger=False, accumulate_grad_batches=3).fit(
+        Counting(), loader(8)
+    )
+
+    means = [(1, 1.0), (2, 4.0), (3, 6.5)]  # of batches 0 to 2, 3 and 5, 6 and 7
+    assert points(tmp_path, "loss/auto") == [pytest.approx(mean) for mean in means]

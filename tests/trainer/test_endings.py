@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import random
@@ -13,7 +14,7 @@ from typing import Any
 
 import lightning as L
 import pytest
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
 from lightning.pytorch.plugins.environments import SLURMEnvironment
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
@@ -256,6 +257,99 @@ def test_a_checkpoint_is_in_the_lineage_at_the_next_batch(
     trainer(callbacks=callbacks, logger=False, enable_checkpointing=True, max_epochs=1).fit(Net(), loader(4))
 
     assert seen == [None, None, *[str(tmp_path / "saved" / "step=2.ckpt")] * 2]
+
+
+_SAVES_ON_EXCEPTION = pytest.mark.skipif(
+    "save_on_exception" not in inspect.signature(ModelCheckpoint).parameters, reason="since Lightning 2.6"
+)
+
+
+def _break_off(folder: Path, way: str, saving: L.Callback, error: BaseException | None = None) -> Any:
+    """Train until an error in the third step; the lineage then."""
+    run = folder / "run"
+    logger = MindInsightLogger(folder, name="", version="run") if way.endswith("with a logger") else False
+    ours = {
+        "a collector": lambda: SummaryCollector(run),
+        "a collector with a logger": SummaryCollector,
+        "a callback": lambda: TrainLineage(run),
+        "a callback with a logger": lambda: TrainLineage(logger),  # type: ignore[arg-type]
+    }[way]()
+    stop = _Stop(error or RuntimeError("mine"))
+    with pytest.raises((RuntimeError, SystemExit)):
+        trainer(logger=logger, callbacks=[ours, stop, saving], enable_checkpointing=True).fit(Net(), loader())
+    return SummaryReader(run).lineage()
+
+
+_WAYS = ["a collector", "a collector with a logger", "a callback", "a callback with a logger"]
+
+
+@_SAVES_ON_EXCEPTION
+@pytest.mark.parametrize("way", _WAYS)
+def test_a_checkpoint_saved_on_an_exception_is_in_the_lineage(tmp_path: Path, way: str) -> None:
+    lineage = _break_off(tmp_path, way, ModelCheckpoint(tmp_path / "saved", "{step}", save_on_exception=True))
+
+    saved = tmp_path / "saved" / "step=3.ckpt"
+    assert lineage.train.model_path == json.dumps({"ckpt": str(saved)})
+    assert lineage.train.model_size == saved.stat().st_size
+    assert lineage.custom.values["exception_checkpoint"] == str(saved)
+
+
+@_SAVES_ON_EXCEPTION
+@pytest.mark.parametrize("way", _WAYS)
+def test_the_best_checkpoint_stays_the_models_when_another_is_saved_on_an_exception(tmp_path: Path, way: str) -> None:
+    saving = ModelCheckpoint(
+        tmp_path / "saved", "{step}", monitor="train/loss", every_n_train_steps=2, save_on_exception=True
+    )
+    lineage = _break_off(tmp_path, way, saving)
+
+    assert lineage.train.model_path == json.dumps({"ckpt": str(tmp_path / "saved" / "step=2.ckpt")})
+    assert lineage.custom.values["exception_checkpoint"] == str(tmp_path / "saved" / "step=3.ckpt")
+
+
+@_SAVES_ON_EXCEPTION
+def test_a_checkpoint_saved_at_an_interrupt_is_in_the_lineage(tmp_path: Path) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", save_on_exception=True)
+    try:
+        lineage = _break_off(tmp_path, "a collector", saving, KeyboardInterrupt())
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+    assert lineage.train.model_path == json.dumps({"ckpt": str(tmp_path / "saved" / "step=3.ckpt")})
+
+
+@pytest.mark.parametrize("way", _WAYS)
+def test_a_checkpoint_of_lightnings_own_callback_for_exceptions_is_in_the_lineage(tmp_path: Path, way: str) -> None:
+    lineage = _break_off(tmp_path, way, OnExceptionCheckpoint(tmp_path / "saved"))
+
+    assert lineage.train.model_path == json.dumps({"ckpt": str(tmp_path / "saved" / "on_exception.ckpt")})
+
+
+@pytest.mark.parametrize("way", _WAYS)
+def test_without_a_checkpoint_on_the_exception_the_lineage_names_none(tmp_path: Path, way: str) -> None:
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2)
+    lineage = _break_off(tmp_path, way, saving)
+
+    assert lineage.train.model_path == json.dumps({"ckpt": str(tmp_path / "saved" / "step=2.ckpt")})
+    assert "exception_checkpoint" not in lineage.custom.values
+    assert "on_exception" not in vars(saving)
+
+
+def test_an_exception_of_saving_passes_and_leaves_the_callback_as_it_was(tmp_path: Path) -> None:
+    class Full(ModelCheckpoint):
+        def on_exception(self, *_: Any) -> None:
+            raise OSError("the disk is full")
+
+    saving = Full(tmp_path / "saved")
+    with pytest.raises(OSError, match="disk is full"):
+        trainer(
+            callbacks=[SummaryCollector(tmp_path / "run"), _Stop(RuntimeError("mine")), saving],
+            logger=False,
+            enable_checkpointing=True,
+        ).fit(Net(), loader())
+
+    assert "on_exception" not in vars(saving)
+    assert SummaryReader(tmp_path / "run").lineage().train.loss is not None  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("owner", ["logger", "collector", "pair"])

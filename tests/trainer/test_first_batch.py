@@ -187,3 +187,100 @@ def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) ->
                 optimizer.step()
 
     assert lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function == "mse_loss, huber_loss"
+
+
+class Skipping(Net):
+    """Returns no loss for its first batches, before or after a part of its operations."""
+
+    def __init__(self, skipped: int, is_late: bool) -> None:
+        super().__init__()
+        self.skipped, self.is_late = skipped, is_late
+
+    def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor | None:  # type: ignore[override]
+        if self.trainer.current_epoch == 0 and batch_idx < self.skipped:
+            if self.is_late:
+                self.first(batch[0])
+            return None
+        return super().training_step(batch, batch_idx)
+
+
+@pytest.mark.parametrize("skipped", [1, 4])
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "after a layer"])
+@every_way
+def test_a_skipped_first_batch_hides_neither_graph_nor_loss_function(
+    tmp_path: Path, way: str, is_late: bool, skipped: int
+) -> None:
+    lineage = lineage_of(tmp_path / "run", way, Skipping(skipped, is_late), loader())
+
+    assert lineage.train.loss_function == "cross_entropy"
+    assert lineage.train.batch_size == 4
+    if way == "collector":
+        lineage_of(tmp_path / "whole", way, Net(), loader())
+        graphs = [SummaryReader(tmp_path / run).graph() for run in ("run", "whole")]
+        assert [[node.op_type for node in graph.nodes] for graph in graphs] == [
+            ["Linear", "ReLU", "Linear", "CrossEntropyLoss"]
+        ] * 2
+
+
+def test_a_skipped_first_batch_of_several_that_are_accumulated_hides_nothing(tmp_path: Path) -> None:
+    module = Skipping(1, is_late=True)
+    lineage = lineage_of(tmp_path, "collector", module, loader(), accumulate_grad_batches=2)
+
+    assert lineage.train.loss_function == "cross_entropy"
+    assert len(SummaryReader(tmp_path).graph().nodes) == 4
+
+
+@every_way
+def test_a_training_without_any_loss_has_no_graph_and_keeps_no_hook(tmp_path: Path, way: str) -> None:
+    module = Skipping(100, is_late=True)
+    module.loss = LossWithSummary()
+    lineage = lineage_of(tmp_path, way, module, loader())
+
+    assert lineage.train.loss_function is None
+    assert lineage.train.batch_size == 4
+    assert SummaryReader(tmp_path).graph() is None
+    assert not any(part._forward_hooks for part in module.modules())
+    assert "training_step" not in vars(module)
+
+
+class ByHand(Net):
+    """Calls backward itself with an optimizer that Lightning does not know, after skipping a batch if asked to."""
+
+    def __init__(self, is_known: bool, skipped: int = 0) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.is_known, self.skipped = is_known, skipped
+        self.own = torch.optim.SGD(self.parameters(), 0.1)
+
+    def training_step(self, batch: Any, batch_idx: int) -> None:  # type: ignore[override]
+        if batch_idx < self.skipped:
+            self.first(batch[0])
+            return
+        loss = F.cross_entropy(self(batch[0]), batch[1])
+        loss.backward()
+        optimizer: Any = self.optimizers() if self.is_known else self.own
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize(("is_known", "skipped"), [(True, 0), (True, 2), (False, 0)])
+def test_manual_optimization_without_a_returned_loss_has_its_graph(
+    tmp_path: Path, is_known: bool, skipped: int
+) -> None:
+    lineage_of(tmp_path, "collector", ByHand(is_known, skipped), loader(12))
+
+    assert len(SummaryReader(tmp_path).graph().nodes) == 4
+
+
+def test_manual_optimization_that_shows_no_loss_is_observed_for_a_few_batches_only(tmp_path: Path) -> None:
+    module = ByHand(is_known=False)
+    observed: list[bool] = []
+
+    class Note(L.Callback):
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+            observed.append("training_step" in vars(pl_module))
+
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path), Note()]).fit(module, loader(20))
+
+    assert observed[0]
+    assert not observed[-1]

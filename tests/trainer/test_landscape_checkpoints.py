@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning import SummaryCollector
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
+from mindsummary_lightning import SummaryCollector, SummaryLandscape
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError, LandscapeCheckpointWriter
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.trainer.support import Net, files, loader, trainer
 from tests.trainer.test_gradients import Stream
@@ -74,11 +74,30 @@ def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplo
     caplog.set_level(logging.INFO, "mindsummary_lightning")
     _fit(tmp_path, Large())
 
-    assert [name for name in files(tmp_path) if "ckpt" in name] == []
+    assert [name for name in files(tmp_path) if name.endswith(".ckpt")] == []
     (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
     assert line.levelname == "INFO"
     assert "19 checkpoints" in line.message
     assert "none is saved. Set landscape_max_bytes=" in line.message
+
+
+@pytest.mark.parametrize(
+    ("allowed", "is_named"), [(1_000, False), (1_000, True), (9_000_000, False), (9_000_000, True)]
+)
+def test_a_landscape_whose_checkpoints_did_not_fit_says_how_many_bytes_they_need(
+    tmp_path: Path, allowed: int, is_named: bool
+) -> None:
+    options: dict[str, Any] = {"landscape_max_bytes": allowed}
+    if is_named:
+        options["collect_specified_data"] = {"collect_landscape": {"create_landscape": {"result": False}}}
+    net = Large()
+    _fit(tmp_path, net, collector=options)
+    size = sum(tensor.nbytes for tensor in net.parameters())
+
+    needed = 3 * size if is_named else 19 * size
+    text = f"need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. Train with"
+    with pytest.raises((FileNotFoundError, LandscapeCheckpointError), match=text):
+        SummaryLandscape(tmp_path).generate(Large(), loader(2))
 
 
 def test_parameters_of_fsdp1_are_never_gathered(tmp_path: Path) -> None:
