@@ -48,12 +48,6 @@ def test_no_class_name_is_used_twice() -> None:
     assert [name for name, count in names.items() if count > 1 and name != "StepRecorder"] == []  # for each framework
 
 
-def test_every_module_has_fewer_than_400_lines() -> None:
-    lengths = {name: len(path.read_text().splitlines()) for name, path in modules()}
-
-    assert {name: length for name, length in lengths.items() if length >= 400} == {}
-
-
 def test_lightning_is_loaded_by_name_in_the_trainer_room_alone() -> None:
     # importlib is not seen by the contract "Lightning is imported by the trainer": trainer/namespaces loads the second
     # namespace with it.
