@@ -119,15 +119,14 @@ class RecordFile:
             self._cut_back()
         try:
             if len(record) == 1:  # on the hot path of a training loop
-                data = record[0]
-                size = len(data)
-                written = os.write(self._descriptor, data)
+                size, written = len(record[0]), os.write(self._descriptor, record[0])
                 if written != size:
                     self._torn_size = written
-                    self._write_all([memoryview(data)[written:]])
+                    self._write_all([memoryview(record[0])[written:]])
             else:
                 size = total_length(record)
                 self._write_all([memoryview(chunk).cast("B") for chunk in record])
+            self._torn_size = 0
             self.size += size
             self.records += 1
         except BaseException:  # a signal handler may raise between two parts of a record
@@ -148,7 +147,6 @@ class RecordFile:
                 written -= len(views.pop(0))
             if written:
                 views[0] = views[0][written:]
-        self._torn_size = 0
 
     def _cut_back(self) -> None:
         # An incomplete record in the middle hides everything after it from MindInsight for good; so nothing is appended
