@@ -23,9 +23,9 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
-    TrainerCall,
     Holds,
-    Place,
+    RecordPlace,
+    TrainerCall,
     begin_fit,
     contents,
     kind_of_call,
@@ -54,7 +54,7 @@ class _Begun:
     is_trainer: Callable[[Any], bool]  # whether another Trainer is the one that called
     call: TrainerCall
     held: Holds  # by the directory when it began
-    to_enter: list[Place]  # where it is recorded, until this process has gone there
+    to_enter: list[RecordPlace]  # where it is recorded, until this process has gone there
 
     def is_of(self, trainer: Any, call: TrainerCall) -> bool:
         return self.call is call and self.is_trainer(trainer)
@@ -212,8 +212,8 @@ class CurrentRun:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
             self.launch(trainer)
-            enter = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
-            enter[Place.INSTEAD] = self._begin_instead
+            enter = {RecordPlace.NEWEST_FILE: self._continue_file, RecordPlace.NEW_FILE: self._begin_file}
+            enter[RecordPlace.INSTEAD] = self._begin_instead
             for place in self._begun.to_enter:
                 enter.get(place, self.recorder)()
             self._begun.to_enter = []
@@ -229,7 +229,7 @@ class CurrentRun:
         held = contents(self.directory, self.has_recorded)
         self._leave(held)
         place = place_of(call, held, self.version.is_given)
-        if place is Place.NEXT_VERSION:
+        if place is RecordPlace.NEXT_VERSION:
             self._begin_next_version()
         self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place])
         if self._is_fitting:

@@ -38,7 +38,7 @@ class Holds(Enum):
     OTHERS = 3  # files of another process
 
 
-class Place(Enum):
+class RecordPlace(Enum):
     """Where a call is recorded."""
 
     HERE = auto()
@@ -48,9 +48,9 @@ class Place(Enum):
     NEXT_VERSION = auto()
 
 
-_HERE, _NEWEST, _FILE, _INSTEAD, _NEXT = Place
+_HERE, _NEWEST, _FILE, _INSTEAD, _NEXT = RecordPlace
 
-PLACES: dict[TrainerCall, tuple[Place, ...]] = {
+PLACES: dict[TrainerCall, tuple[RecordPlace, ...]] = {
     # a call that begins   NOTHING  VALUES   FIT      OTHERS
     TrainerCall.EVALUATION:      (_HERE,  _NEWEST, _NEWEST, _NEWEST),
     TrainerCall.TUNING:          (_HERE,  _HERE,   _HERE,   _HERE),
@@ -144,7 +144,7 @@ def _first(candidates: Iterable[tuple[bool, _T]]) -> _T:
     return next(candidate for applies, candidate in candidates if applies)
 
 
-def place_of(call: TrainerCall, holds: Holds, is_fixed: bool) -> Place:
+def place_of(call: TrainerCall, holds: Holds, is_fixed: bool) -> RecordPlace:
     """Look a call up in the table; ``is_fixed``: the user fixed the directory."""
     return _TABLES[is_fixed][call][holds.value]
 

@@ -14,7 +14,7 @@ from lightning.pytorch.loggers import CSVLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, TrainerCall, Holds
+from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Holds, TrainerCall
 from tests.trainer.ownership_flows import (
     FLOWS,
     Expected,
