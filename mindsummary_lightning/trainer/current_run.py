@@ -23,9 +23,9 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
-    Call,
     Holds,
-    Place,
+    RecordPlace,
+    TrainerCall,
     begin_fit,
     contents,
     kind_of_call,
@@ -51,11 +51,11 @@ class _Begun:
     """A call of a Trainer that has begun."""
 
     is_trainer: Callable[[Any], bool]  # whether another Trainer is the one that called
-    call: Call
+    call: TrainerCall
     held: Holds  # by the directory when it began
-    to_enter: list[Place]  # where it is recorded, until this process has gone there
+    to_enter: list[RecordPlace]  # where it is recorded, until this process has gone there
 
-    def is_of(self, trainer: Any, call: Call) -> bool:
+    def is_of(self, trainer: Any, call: TrainerCall) -> bool:
         return self.call is call and self.is_trainer(trainer)
 
 
@@ -72,7 +72,7 @@ def _is_none(_: Any) -> bool:
     return False
 
 
-_NO_CALL = _Begun(_is_none, Call.TUNING, Holds.OTHERS, [])
+_NO_CALL = _Begun(_is_none, TrainerCall.TUNING, Holds.OTHERS, [])
 
 
 class CurrentRun:
@@ -211,8 +211,8 @@ class CurrentRun:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
             self.launch(trainer)
-            enter = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
-            enter[Place.INSTEAD] = self._begin_instead
+            enter = {RecordPlace.NEWEST_FILE: self._continue_file, RecordPlace.NEW_FILE: self._begin_file}
+            enter[RecordPlace.INSTEAD] = self._begin_instead
             for place in self._begun.to_enter:
                 enter.get(place, self.recorder)()
             self._begun.to_enter = []
@@ -228,7 +228,7 @@ class CurrentRun:
         held = contents(self.directory, self.has_recorded)
         self._leave(held)
         place = place_of(call, held, self.version.is_given)
-        if place is Place.NEXT_VERSION:
+        if place is RecordPlace.NEXT_VERSION:
             self._begin_next_version()
         self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place])
         if self._is_fitting:
@@ -246,7 +246,7 @@ class CurrentRun:
 
     @property
     def _is_fitting(self) -> bool:
-        return self._begun.call not in (Call.EVALUATION, Call.TUNING)
+        return self._begun.call not in (TrainerCall.EVALUATION, TrainerCall.TUNING)
 
     def _begin_file(self) -> None:
         self.recorder().begin_file()
@@ -274,9 +274,9 @@ class CurrentRun:
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
         """Say before a fit what may surprise in its checkpoints or its curve."""
-        if self._begun.call is Call.NEW_FIT:
+        if self._begun.call is TrainerCall.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
-        new_run = (Call.RESUMED_FIT, Holds.NOTHING, False)
+        new_run = (TrainerCall.RESUMED_FIT, Holds.NOTHING, False)
         self.has_explained_resume = (self._begun.call, self._begun.held, self.version.is_given) == new_run
         if self.has_explained_resume:
             _LOG.warning(
