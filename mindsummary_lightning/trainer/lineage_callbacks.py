@@ -189,6 +189,11 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
         >>> callback = EvalLineage("runs/lineage_only")
     """
 
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Learn whether a new run begins, whose metrics are its own."""
+        if self._lineage is not None:
+            self._lineage.fit_begins(trainer)
+
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Write the evaluation that has waited long enough."""
         if self._lineage is not None:
