@@ -1,0 +1,228 @@
+"""The query language as docs/lineage.md defines it: what each kind of condition and word finds."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.query_language import (
+    Condition,
+    Conditions,
+    QueryError,
+    in_order,
+    parse_conditions,
+    sort_key,
+)
+
+ROW: dict[str, Any] = {
+    "summary_dir": "./sweep/version_1",
+    "optimizer": "Adam",
+    "loss": 0.25,
+    "epoch": 3,
+    "status": "growing",
+    "metric/val/accuracy": 0.9,
+    "metric/AP@IoU=0.50": 0.4,
+    "metric/diverged": math.nan,
+    "user_defined/batch norm": "after",
+    "user_defined/amsgrad": 1,
+    "user_defined/nesterov": True,
+    "user_defined/dropout": "nan",
+    "user_defined/scale": "Infinity",
+    "user_defined/tokens": 7_000_000_000,
+    "user_defined/seed": 2**53 + 1,
+    "user_defined/lr_text": "1e-3",
+    "user_defined/note": "a long text, with 5 words",
+    "user_defined/quoted": 'say "hello"',
+    "user_defined/empty": "",
+    "user_defined/path": "/data/train",
+    "user_defined/Case": 1,
+    "user_defined/case": 2,
+    "user_defined/a=b": 5,
+    "user_defined/名称": "训练",
+    "written": 1_769_860_800.0,  # 2026-01-31 12:00:00 UTC
+}
+
+
+def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> bool:
+    return parse_conditions(query, ROW, timezone=datetime.timezone.utc, **more).matches(row)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # names
+        ("loss<0.3", True),
+        ("loss < 0.3", True),
+        ("accuracy>0.8", True),
+        ("val/accuracy>0.8", True),
+        ("metric_val/accuracy>0.8", True),
+        ("user_defined/status=growing", True),
+        ("AP@IoU=0.50>0.3", True),
+        ("AP@IoU=0.50=0.4", True),
+        ('"AP@IoU=0.50">0.3', True),
+        ("'metric/AP@IoU=0.50'<0.3", False),
+        ("batch norm=after", True),
+        ('"batch norm"=after', True),
+        ("optimizer=Adam batch norm=before", False),
+        ("a=b=5", True),
+        ("Case=1 case=2", True),
+        ("EPOCH=3", True),
+        ("名称=训练", True),
+        # text
+        ("optimizer=adam", True),
+        ("optimizer=ADAM", True),
+        ("optimizer!=adam", False),
+        ('optimizer="adam"', False),
+        ("optimizer='Adam'", True),
+        ("optimizer=Ad*", True),
+        ("optimizer=*da*", True),
+        ("optimizer!=S*", True),
+        ("optimizer=Ad", False),
+        ('optimizer="Ad*"', False),
+        ('note="a long text, with 5 words"', True),
+        ("note=a*words", True),
+        ('quoted="say ""hello"""', True),
+        ("quoted='say \"hello\"'", True),
+        ("empty=", True),
+        ('empty=""', True),
+        ("path=/data/train", True),
+        ("optimizer>=adam", True),
+        ("optimizer<Adam", False),
+        # numbers
+        ("epoch==3", True),
+        ("epoch=3.0", True),
+        ("epoch>2.5", True),
+        ("tokens>=7e9", True),
+        ("tokens=7000000000", True),
+        ("tokens>7e9", False),
+        ("seed=9007199254740993", True),
+        ("seed=9007199254740992", False),
+        ("seed>9007199254740992", True),
+        ("lr_text<0.01", True),
+        ("lr_text=0.001", True),
+        ("amsgrad='1'", False),
+        ("user_defined/lr_text='1e-3'", True),
+        # booleans
+        ("amsgrad=True", True),
+        ("amsgrad=true", True),
+        ("amsgrad=1", True),
+        ("amsgrad!=false", True),
+        ("nesterov=1", True),
+        ("nesterov=true", True),
+        ("nesterov=false", False),
+        # not finite
+        ("diverged=NaN", True),
+        ("diverged=nan", True),
+        ("diverged!=NaN", False),
+        ("diverged<1", False),
+        ("loss!=NaN", True),
+        ("loss=NaN", False),
+        ("dropout=NaN", True),
+        ("scale=inf", True),
+        ("scale>1e300", True),
+        ("scale=-inf", False),
+        # no value
+        ("metric/missing>0", False),
+        ("metric/missing!=0", True),
+        # words
+        ("adam", True),
+        ("growing", True),
+        ("status=growing", True),
+        ("-adam", False),
+        ("-sgd", True),
+        ("version_1 -version_1*", False),
+        ("v*n_1", True),
+        ('"long text"', True),
+        ('"l*g"', False),
+        ("lstm OR adam", True),
+        ("loss>1 OR epoch=3 OR lstm", True),
+        ("loss>1 OR epoch=4", False),
+        ("optimizer=adam loss>1", False),
+        ("optimizer=adam version_1", True),
+        ("", True),
+        # dates
+        ("written>=2026-01-31", True),
+        ("written=2026-01", True),
+        ("written<2026-01-31", False),
+        ("written>2026-01-31T11:59", True),
+        ("written!=2026-01-30", True),
+    ],
+)  # fmt: skip
+def test_a_query_finds_what_cells_show(query: str, expected: bool) -> None:
+    assert is_found(query) is expected
+
+
+def test_of_several_queries_all_must_hold() -> None:
+    assert is_found(["optimizer=adam", "loss<1 OR loss>5"])
+    assert not is_found(["optimizer=adam", "loss>1 OR loss>5"])
+
+
+def test_blanks_after_the_only_condition_may_belong_to_its_value() -> None:
+    assert is_found("note=a long text, with 5 words", is_rest_value=True)
+    assert not is_found("note=a long text, with 5 words")
+    assert is_found("note=a* version_1 OR loss>9", is_rest_value=True)
+
+
+def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
+    assert parse_conditions("accuracy>0.5").fields == ("accuracy",)
+    assert parse_conditions("accuracy>0.5").matches({"accuracy": 1})
+
+
+@pytest.mark.parametrize(
+    ("query", "problem", "said"),
+    [
+        ("los>1", "unknown", "no field 'los'; closest: 'loss'"),
+        ("loss>high", "number", "loss is compared with a number, not 'high'"),
+        ("loss='0.25'", "number", "loss is compared with a number, not '0.25'"),
+        ("lr=1", "ambiguous", "no field 'lr'; which of user_defined/a/lr, user_defined/b/lr?"),
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, said: str) -> None:
+    known = [*ROW, "user_defined/a/lr", "user_defined/b/lr", "user_defined/optimizer_groups/0/lr"]
+
+    with pytest.raises(LineageSearchConditionParamError, match="^" + said.replace("?", r"\?")) as refused:
+        parse_conditions(query, known)
+
+    assert isinstance(refused.value, QueryError)
+    assert refused.value.problem == problem
+
+
+def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:
+    known = ["user_defined/optim/lr", "user_defined/optimizer_groups/0/lr"]
+
+    assert parse_conditions("lr=0.1", known).fields == ("user_defined/optim/lr",)
+
+
+def test_names_and_texts_of_another_language_are_understood() -> None:
+    aliases = {"学习率": "loss", "写入中": "growing"}
+
+    assert is_found("学习率=0.25 status=写入中", aliases=aliases)
+
+
+def test_a_query_says_its_fields_and_words() -> None:
+    found = parse_conditions("loss>0 adam OR loss<1 -sgd", ROW)
+
+    assert found.fields == ("loss",)
+    assert [word.text for word in found.words] == ["adam", "sgd"]
+    assert parse_conditions("loss>0", ROW) == Conditions((type(found.alternatives[0])((Condition("loss", ">", "0"),)),))
+
+
+def test_values_are_sorted_as_numbers_then_texts_and_what_has_none_comes_last() -> None:
+    values = ["run10", None, "run9", 2**53 + 1, math.nan, 0.5, "Run9", True, "3000000000", "NaN", 2**53, -math.inf]
+
+    ascending = in_order(values, lambda value: value)
+    descending = in_order(values, lambda value: value, is_descending=True)
+
+    in_both = ["NaN", None]
+    numbers = [-math.inf, 0.5, True, "3000000000", 2**53, 2**53 + 1]
+    assert [value for value in ascending if not isinstance(value, float) or not math.isnan(value)] == [
+        *numbers, "Run9", "run9", "run10", *in_both,
+    ]  # fmt: skip
+    assert [value for value in descending if not isinstance(value, float) or not math.isnan(value)] == [
+        "run10", "run9", "Run9", *reversed(numbers), *in_both,
+    ]  # fmt: skip
+    assert sort_key(True) == sort_key(1) == sort_key("1")
