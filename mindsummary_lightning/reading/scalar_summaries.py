@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.event_outline import EventOutline
 from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder
 from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
@@ -207,17 +208,25 @@ def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _Samples | 
         return None
     run_of_row = np.searchsorted(ends, records.bounds[:-1], side="right")
     columns, others = decoder.decode(records)
+    if any(isinstance(outline, ValueError) for _, outline in others):
+        return None
     tags: dict[str, int] = {}
     parts = [_samples_of(one, run_of_row, tags) for one in columns]
     for row, outline in others:
-        if isinstance(outline, ValueError):
-            return None
-        for value in outline.values:
-            if value.kind == "scalar":
-                tag = tags.setdefault(value.tag, len(tags))
-                numbers = (run_of_row[row], tag, row, outline.step, outline.wall_time, value.scalar)
-                parts.append(tuple(np.array([number]) for number in numbers))
+        if not isinstance(outline, ValueError):
+            parts += _loose_samples(outline, int(run_of_row[row]), row, tags)
     return _joined(parts, tags)
+
+
+def _loose_samples(
+    outline: EventOutline, run: int, row: int, tags: dict[str, int]
+) -> Iterator[_Columns]:
+    """The scalars of one record whose set of tags is rare; new tags are added to ``tags``."""
+    for value in outline.values:
+        if value.kind == "scalar":
+            tag = tags.setdefault(value.tag, len(tags))
+            numbers = (run, tag, row, outline.step, outline.wall_time, value.scalar)
+            yield tuple(np.array([number]) for number in numbers)
 
 
 def _samples_of(
