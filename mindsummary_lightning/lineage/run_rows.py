@@ -215,7 +215,7 @@ def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
     setting that is a number is one quantity.
     """
     metrics = {name for row in rows for name in row if name.startswith(METRIC)}
-    old = [(name.removeprefix(METRIC), name) for name in metrics]
+    old = [(setting_column(name.removeprefix(METRIC)), name) for name in metrics]
     for row in rows:
         for setting, metric in old:
             if isinstance(row.get(setting), float):

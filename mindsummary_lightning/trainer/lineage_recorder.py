@@ -17,6 +17,7 @@ from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.loader_sizes import UNKNOWN, CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.graph.loss_name import WatchedLosses, loss_name
+from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.run_identity import save_rates
@@ -102,12 +103,19 @@ class LineageRecorder:
         self.is_first_batch: bool = False
         self._next_evaluation = -math.inf
 
-    def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
-        """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too."""
+    def custom(
+        self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True
+    ) -> None:
+        """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too.
+
+        ``notes_end``: how the run ends is going to be recorded, so that a run that has no end was killed.
+        """
         data, info = dict(self._custom), arithmetic(trainer)
         if with_run:
             data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
             info |= environment(trainer)
+            if notes_end:
+                info["status"] = STARTED
         info = {name: value for name, value in info.items() if name not in data}
         self.record.write_lineage(*([UserDefinedInfo(data)] if data else ()), *([RunInfo(info)] if info else ()))
 
