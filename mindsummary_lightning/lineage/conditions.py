@@ -2,7 +2,8 @@
 
 A condition is accepted or refused as MindInsight 2.3.1 does it. In addition, three spellings of its older documented
 API are accepted: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for a ``summary_dir``, and
-``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``. Nothing here knows where lineage comes from.
+``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``; and ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` are
+fields of recorded scalars. Nothing here knows where lineage comes from.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +24,10 @@ TEXT_FIELDS = (
 )  # fmt: skip
 INTEGER_FIELDS = ("train_dataset_count", "test_dataset_count", "epoch", "batch_size", "device_num", "model_size")
 NUMBER_FIELDS = ("learning_rate", "loss")
-_PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))
+SCALAR = re.compile(r"(?P<statistic>last|min|max):(?P<tag>.+)", re.DOTALL)
+"""A field that is the last, the least or the greatest value of a recorded scalar; MindInsight has no such fields."""
+
+PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))
 _METRIC, _USER_DEFINED, _OLD_METRIC = "metric/", "user_defined/", "metric_"
 _LINEAGE_TYPES = ("dataset", "model")
 _SETTINGS = ("limit", "offset", "sorted_name", "sorted_type", "lineage_type")
@@ -93,6 +98,12 @@ class SearchCondition:
     page: slice = field(default_factory=lambda: slice(None))
     lineage_types: tuple[str, ...] = _LINEAGE_TYPES
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields that it compares or sorts by."""
+        sorted_by = [self.ordering.field] if self.ordering else []
+        return (*(test.field for test in self.tests), *sorted_by)
+
     def matches(self, value_of: Callable[[str], JsonValue]) -> bool:
         """Whether a run matches, given its value (or ``None``) by field."""
         return all(test.matches(value_of(test.field)) for test in self.tests)
@@ -125,11 +136,11 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
         LineageSearchConditionParamError: there is none.
     """
     if isinstance(name, str):
-        if name in _PLAIN_FIELDS or name.startswith(_USER_DEFINED) or _is_metric(name):
+        if name in PLAIN_FIELDS or name.startswith(_USER_DEFINED) or _is_metric(name) or SCALAR.fullmatch(name):
             return name
         if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
             return _METRIC + name[len(_OLD_METRIC) :]
-    known = (*sorted(_PLAIN_FIELDS), *others)
+    known = (*sorted(PLAIN_FIELDS), *others)
     all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {', '.join(known)}"
     raise LineageSearchConditionParamError(f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}")
 
@@ -143,7 +154,7 @@ def checked_test(place: str, value_place: str, name: str, key: object, value: An
     operators = ("eq", *_MEMBERSHIP) if name in TEXT_FIELDS else tuple(_OPERATORS)
     if not isinstance(key, str) or key not in operators:
         raise _refusal(f"an operator of {place}", f"one of {', '.join(operators)}", key)
-    is_number = name in NUMBER_FIELDS or _is_metric(name)
+    is_number = name in NUMBER_FIELDS or _is_metric(name) or SCALAR.fullmatch(name) is not None
     if key == "in" or (key == "not_in" and not is_number):
         takes, is_right = "a list or tuple", isinstance(value, (list, tuple))
     elif name in TEXT_FIELDS:
@@ -169,10 +180,13 @@ def _is_metric(name: str) -> bool:
 def _expected(field: str, value: Any, base_dir: str) -> Any:
     if field != "summary_dir":
         return value
-    return _relative(value, base_dir) if isinstance(value, str) else [_relative(each, base_dir) for each in value]
+    if isinstance(value, str):
+        return relative_to_base(value, base_dir)
+    return [relative_to_base(each, base_dir) for each in value]
 
 
-def _relative(path: Any, base_dir: str) -> Any:
+def relative_to_base(path: Any, base_dir: str) -> Any:
+    """An absolute path as the ``summary_dir`` that it is below ``base_dir``; everything else as it is."""
     if not isinstance(path, str) or not os.path.isabs(path):
         return path
     base, (parent, name) = os.path.realpath(base_dir), os.path.split(os.path.normpath(path))

@@ -105,8 +105,9 @@ def filter_summary_lineage(
               path), ``loss_function``, ``train_dataset_path``, ``test_dataset_path``, ``network``, ``optimizer``,
               ``dataset_mark``. Whole numbers from 0: ``train_dataset_count``, ``test_dataset_count``, ``epoch``,
               ``batch_size``, ``device_num``, ``model_size`` (bytes). Numbers (no ``not_in``): ``learning_rate``,
-              ``loss``, ``metric/<name>`` or ``metric_<name>``. Anything: ``user_defined/<name>``. A run without the
-              value does not match an order.
+              ``loss``, ``metric/<name>`` or ``metric_<name>``, and ``last:<tag>``, ``min:<tag>``, ``max:<tag>``: the
+              last, the least finite and the greatest finite value of a scalar, for which summary files are read.
+              Anything: ``user_defined/<name>``. A run without the value does not match an order.
             * ``sorted_name``: a field; ``sorted_type``: ``ascending`` (also for None) or ``descending``. No value sorts
               lowest. Without them, the run updated last comes first.
             * ``limit``: runs on a page, 1..100 (10 if only ``offset`` is given); ``offset``: number of the page,

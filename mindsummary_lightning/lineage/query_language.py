@@ -18,15 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
-from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS
+from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, SCALAR, relative_to_base
 from mindsummary_lightning.values.text import listed
 
 Value: TypeAlias = Any  # what a row holds: bool, int, float, str, a list of these, or None for no value
 Row = TypeVar("Row")
 Number: TypeAlias = "int | float"
-
-SCALAR = re.compile(r"(?P<statistic>last|min|max):(?P<tag>.+)", re.DOTALL)
-"""A field that is the last, the least or the greatest value of a recorded scalar."""
 
 _OPERATOR = re.compile(r"==|!=|<=|>=|=|<|>")
 _PLAIN_NAME = re.compile(r"[^\s\"'<>=!]+")
@@ -35,9 +32,10 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.IGNORECAS
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 _BOOLEANS = {"true": 1, "false": 0}
 _TIMES = ("written", "started")  # fields that hold seconds since the epoch and are compared with dates, too
-_DATE = re.compile(r"\d{4}-")
+_DATE = re.compile(r"\d{4}(-|$)")
 _NUMBERS = frozenset((*INTEGER_FIELDS, *NUMBER_FIELDS, "steps", "curve", "duration", "pace"))
 _SECTIONS = ("metric/", "user_defined/")
+_LAST = "last:"  # of a scalar, for which its bare tag stands
 _OLD_METRIC = "metric_"
 _OPTIMIZER_GROUPS = "/optimizer_groups/"  # what a run notes of itself; a user's setting of the same name comes first
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -55,12 +53,14 @@ class QueryError(LineageSearchConditionParamError):
         problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name) or ``number`` (the field is
             compared with numbers only).
         field: the name that the query has.
+        names: the fields that it may mean.
     """
 
-    def __init__(self, problem: str, field: str, text: str) -> None:
+    def __init__(self, problem: str, field: str, text: str, names: Sequence[str] = ()) -> None:
         super().__init__(text)
         self.problem = problem
         self.field = field
+        self.names = tuple(sorted(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,7 @@ def parse_conditions(
     *,
     aliases: Mapping[str, str] | None = None,
     timezone: datetime.tzinfo | None = None,
+    base_dir: str = "",
     is_rest_value: bool = False,
 ) -> Conditions:
     """Parse a query, or several that must all be met.
@@ -220,6 +221,8 @@ def parse_conditions(
             as they are written.
         aliases: other names of fields and other texts of values, such as those of another language.
         timezone: the zone of dates; ``None`` is that of the machine.
+        base_dir: the directory of the runs; an absolute path that is compared with ``summary_dir`` is taken to be below
+            it.
         is_rest_value: whether, in a query with one condition, words after it belong to its value, as in
             ``--where 'note=a long text'``.
 
@@ -229,7 +232,7 @@ def parse_conditions(
             for fields even if they are not known.
     """
     texts = [query] if isinstance(query, str) else list(query)
-    parser = _Parser(known, aliases or {}, timezone)
+    parser = _Parser(known, aliases or {}, timezone, base_dir)
     joined = Conditions()
     for text in texts:
         found = parser.parsed(text, is_rest_value)
@@ -241,6 +244,24 @@ def parse_conditions(
             )
         )
     return joined
+
+
+def field_of(name: str, known: Collection[str]) -> str:
+    """The field that a name in a query stands for, as :func:`parse_conditions` finds it.
+
+    Raises:
+        QueryError: there is none, or several known fields end in the name.
+    """
+    found = complete_name(name, known)
+    if found is not None:
+        return found
+    if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
+        return "metric/" + name[len(_OLD_METRIC) :]
+    if is_open_field(name):
+        return name
+    fields = listed(sorted(known), 30)
+    all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {fields}"
+    raise QueryError("unknown", name, f"no field {name!r}{closest(name, known) or all_fields}")
 
 
 def complete_name(name: str, known: Collection[str]) -> str | None:
@@ -259,13 +280,19 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
 
 def _completed(name: str, fields: Mapping[str, str]) -> str | None:
     """As :func:`complete_name`, of the fields by their spellings."""
-    exact = [fields[spelling] for spelling in (name, *(section + name for section in _SECTIONS)) if spelling in fields]
+    recorded = {spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)}
+    found = _fields_of(name, recorded, _SECTIONS) or _fields_of(name, fields, (_LAST,))
+    if len(found) > 1:
+        raise QueryError("ambiguous", name, f"no field {name!r}; which of {listed(sorted(found), 5)}?", found)
+    return found[0] if found else None
+
+
+def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) -> list[str]:
+    """The fields that a name can mean: with one of the prefixes, or else those that end in it."""
+    exact = [fields[prefix + name] for prefix in ("", *prefixes) if prefix + name in fields]
     ending = [field for spelling, field in fields.items() if spelling.endswith(f"/{name}")]
     own = [field for field in ending if _OPTIMIZER_GROUPS not in field]
-    found = exact or own or ending
-    if len(found) > 1:
-        raise QueryError("ambiguous", name, f"no field {name!r}; which of {listed(sorted(found), 5)}?")
-    return found[0] if found else None
+    return exact or own or ending
 
 
 def is_open_field(name: str) -> bool:
@@ -341,10 +368,13 @@ def in_order(rows: Sequence[Row], value_of: Callable[[Row], Value], *, is_descen
 
 
 class _Parser:
-    def __init__(self, known: Collection[str], aliases: Mapping[str, str], timezone: datetime.tzinfo | None) -> None:
+    def __init__(
+        self, known: Collection[str], aliases: Mapping[str, str], timezone: datetime.tzinfo | None, base_dir: str
+    ) -> None:
         self.known = known
         self.aliases = aliases
         self.timezone = timezone
+        self.base_dir = base_dir
         self.names = {*known, *aliases, *(ending for field in known for ending in _endings(field))}
 
     def parsed(self, text: str, is_rest_value: bool) -> Conditions:
@@ -360,6 +390,8 @@ class _Parser:
 
     def _alternative(self, parts: Sequence[_Part]) -> Alternative:
         conditions = [self._checked(part.what) for part in parts if isinstance(part.what, Condition)]
+        # Scalars last: their files are read only of runs that meet all other conditions.
+        conditions.sort(key=lambda condition: SCALAR.fullmatch(condition.field) is not None)
         words = [_word(part.what) for part in parts if isinstance(part.what, Word)]
         return Alternative(tuple(conditions), tuple(words))
 
@@ -407,21 +439,13 @@ class _Parser:
         is_number = not condition.is_quoted and (number_of(text) is not None or text.casefold() in _BOOLEANS)
         if is_of_numbers and not is_number:
             raise QueryError("number", field, f"{field} is compared with a number, not {condition.text!r}")
+        if field == "summary_dir" and self.base_dir:
+            text = relative_to_base(text, self.base_dir)
         return replace(condition, field=field, text=text)
 
     def _field(self, name: str) -> str:
         name = self.aliases.get(name, name)
-        if not self.known:
-            return name
-        found = complete_name(name, self.known)
-        if found is not None:
-            return found
-        if is_open_field(name):
-            return name
-        if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
-            return "metric/" + name[len(_OLD_METRIC) :]
-        all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {', '.join(self.known)}"
-        raise QueryError("unknown", name, f"no field {name!r}{closest(name, self.known) or all_fields}")
+        return field_of(name, self.known) if self.known else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,18 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_content
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.lineage.conditions import SearchCondition
+from mindsummary_lightning.lineage.conditions import SCALAR, SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
+from mindsummary_lightning.lineage.query_language import Conditions, in_order
+from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -143,6 +146,26 @@ def reading(patience_s: float = -1.0) -> Iterator[None]:
             READING.release()
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked in the query language.
+
+    Attributes:
+        conditions: which runs are found.
+        sort_by: the field to sort by; ``""`` keeps the order of the listing.
+        is_descending: whether the greatest value comes first.
+    """
+
+    conditions: Conditions = field(default_factory=Conditions)
+    sort_by: str = ""
+    is_descending: bool = False
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields that it compares or sorts by."""
+        return (*self.conditions.fields, *([self.sort_by] if self.sort_by else []))
+
+
 def search_lineage(
     directories: Iterable[RunDirectory],
     condition: SearchCondition,
@@ -154,30 +177,42 @@ def search_lineage(
     :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache: copy it before you
     change it.
     """
-    runs = [run for run in _runs(directories, added_info or {}) if condition.matches(run.value)]
+    scalars = ScalarStatistics(condition.fields)
+    runs = [run for run in _runs(directories, added_info or {}, scalars) if condition.matches(run.value)]
     if condition.ordering is not None:
         runs = condition.ordering.sort(runs, _Run.value)
-    shown = runs[condition.page]
+    return _answer(runs, runs[condition.page], condition.lineage_types)
+
+
+def query_lineage(directories: Iterable[RunDirectory], query: Query, scalars: ScalarStatistics) -> dict[str, Any]:
+    """The runs that meet a query, as :func:`search_lineage` answers, and of each run the values that were asked for.
+
+    These are in ``asked``, by field; what MindInsight does not show is in ``run_info``.
+    """
+    runs = [run for run in _runs(directories, {}, scalars) if query.conditions.matches(_Values(run))]
+    if query.sort_by:
+        sort_by = query.sort_by
+        runs = in_order(runs, lambda run: run.value(sort_by), is_descending=query.is_descending)
+    answer = _answer(runs, runs, SearchCondition().lineage_types)
+    for shown, run in zip(answer["object"], runs, strict=True):
+        shown["run_info"] = run.lineage.sections["run_info"]
+        shown["asked"] = {name: run.value(name) for name in query.fields}
+    return answer
+
+
+def _answer(runs: list[_Run], shown: list[_Run], lineage_types: Sequence[str]) -> dict[str, Any]:
     return {
         "customized": _customized(shown),
-        "object": [_shown(run, condition.lineage_types) for run in shown],
+        "object": [_shown(run, lineage_types) for run in shown],
         "count": len(runs),
     }
-
-
-def run_info(directories: Iterable[RunDirectory]) -> dict[str, Mapping[str, JsonValue]]:
-    """By ``summary_dir``, the custom data that MindInsight does not show: versions, precision, how the run ended."""
-    return {run.summary_dir: run.lineage.sections["run_info"] for run in _runs(directories, {})}
 
 
 def recorded_fields(directories: Iterable[RunDirectory]) -> set[str]:
     """Names of the fields that any of the runs has a value of."""
     names: set[str] = set()
     for run in _runs(directories, {}):
-        names.update(name for name, value in run.lineage.fields.items() if value is not None)
-        for section in (*_CUSTOMIZED, "run_info"):
-            prefix = "metric/" if section == "metric" else "user_defined/"
-            names.update(_names(prefix, run.lineage.sections[section]))
+        names.update(run.names())
     return names
 
 
@@ -201,13 +236,17 @@ class _Run(NamedTuple):
     lineage: MergedLineage
     dataset_mark: str
     added_info: Mapping[str, JsonValue]
+    path: str
+    scalars: ScalarStatistics
 
     def value(self, field: str) -> JsonValue:
         """Value of a field; ``None`` if it was not recorded."""
+        if SCALAR.fullmatch(field):
+            return self.scalars.value(self.path, field)
         section, slash, name = field.partition("/")
         if slash:
             sections = self.lineage.sections
-            value = _found(sections[section], name)
+            value = _found(sections.get(section, {}), name)
             return _found(sections["run_info"], name) if value is None and section == "user_defined" else value
         if field == "summary_dir":
             return self.summary_dir
@@ -215,11 +254,45 @@ class _Run(NamedTuple):
             return self.dataset_mark
         if field == "tag":
             return self.added_info.get(field)
+        if field == "written":
+            return self.update_time_us / 1e6
         return self.lineage.fields.get(field)
 
+    def names(self) -> Iterator[str]:
+        """Names of the fields that lineage files say, each with the path of nested data."""
+        yield from (name for name, value in self.lineage.fields.items() if value is not None)
+        for section in (*_CUSTOMIZED, "run_info"):
+            prefix = "metric/" if section == "metric" else "user_defined/"
+            yield from _names(prefix, self.lineage.sections[section])
 
-def _runs(directories: Iterable[RunDirectory], added_info: Mapping[str, Mapping[str, JsonValue]]) -> list[_Run]:
+
+class _Values(Mapping[str, JsonValue]):
+    """A run as a row of a query: any field can be asked for, and what lineage files say can be listed."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+
+    def __getitem__(self, name: str) -> JsonValue:
+        value = self._run.value(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys(("summary_dir", "dataset_mark", *self._run.names()))
+        return (name for name in names if not isinstance(self._run.value(name), (dict, type(None))))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _runs(
+    directories: Iterable[RunDirectory],
+    added_info: Mapping[str, Mapping[str, JsonValue]],
+    scalars: ScalarStatistics | None = None,
+) -> list[_Run]:
     """The runs that hold lineage, last updated first."""
+    statistics = scalars or ScalarStatistics(())
     marks: dict[str, str] = {}
     runs: list[_Run] = []
     with reading():
@@ -230,7 +303,8 @@ def _runs(directories: Iterable[RunDirectory], added_info: Mapping[str, Mapping[
             # MindInsight gives the mark 10 to all pipelines from the ninth on; here they are numbered on.
             mark = marks.setdefault(lineage.graph_key, str(_FIRST_MARK + len(marks)))
             added = added_info.get(directory.summary_dir, {})
-            runs.append(_Run(directory.summary_dir, directory.update_time_us, lineage, mark, added))
+            place = (directory.summary_dir, directory.update_time_us)
+            runs.append(_Run(*place, lineage, mark, added, directory.path, statistics))
     return sorted(runs, key=lambda run: run.update_time_us, reverse=True)
 
 

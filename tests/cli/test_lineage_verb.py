@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import main
+from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import on_a_terminal
 from tests.lineage.lineage_tree import write_run
-from tests.reading.runs import write_summary
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 
 @pytest.fixture
@@ -115,6 +116,107 @@ def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.Capt
     run(str(tmp_path), "--where", f"user_defined/id={id_}")
 
     assert names(capsys.readouterr().out) == ["./text"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"),
+    [
+        ("AP@IoU=0.50>0.6", ["./b"]),
+        ('"metric/AP@IoU=0.50">0.6', ["./b"]),
+        ("batch norm=after", ["./a"]),
+        ('"batch norm"=AFTER', ["./a"]),
+        ("batch norm=after the layer", ["./b"]),
+        ("optimizer=adam", ["./a"]),
+        ("optimizer=a*", ["./a"]),
+        ('optimizer="adam"', []),
+        ("amsgrad=True", ["./b"]),
+        ("diverged=NaN", ["./b"]),
+        ("epoch>2.5", ["./b"]),
+        ("epoch>2.5 OR optimizer=adam", ["./a", "./b"]),
+        ("sgd", ["./b"]),
+        ("-sgd", ["./a"]),
+    ],
+)
+def test_the_shell_speaks_the_query_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], condition: str, runs: list[str]
+) -> None:
+    for name, optimizer, norm, epoch in (("a", "Adam", "after", 2), ("b", "SGD", "after the layer", 3)):
+        is_b = name == "b"
+        metric = {"AP@IoU=0.50": epoch / 4, "diverged": float("nan") if is_b else 0.5}
+        custom = UserDefinedInfo({"batch norm": norm, "amsgrad": is_b})
+        train = TrainInfo(optimizer=optimizer, epoch=epoch)
+        write_run(tmp_path / name, train, custom, EvaluationInfo(json.dumps(metric)), mtime=-epoch)
+
+    assert run(str(tmp_path), f"--where={condition}") == 0
+
+    assert names(capsys.readouterr().out) == runs
+
+
+def _with_scalars(base: Path) -> Path:
+    for number, (name, losses) in enumerate({"a": [3.0, 1.0, 2.0], "b": [5.0, 0.5, 4.0], "c": [1.0]}.items()):
+        tag = "train_loss" if name != "c" else "other"
+        write_summary(base / name, [values_at(step, {tag: loss}) for step, loss in enumerate(losses)])
+        write_lineage(base / name, [TrainInfo(epoch=number)])
+    return base
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        (["--sort", "last:train_loss"], ["./a", "./b", "./c"]),
+        (["--sort", "min:train_loss"], ["./b", "./a", "./c"]),
+        (["--sort", "max:train_loss", "--descending"], ["./b", "./a", "./c"]),
+        (["--where", "max:train_loss>4"], ["./b"]),
+        (["--where", "epoch<1", "--where", "last:train_loss>=2"], ["./a"]),
+    ],
+)
+def test_a_metric_of_the_training_alone_is_sorted_and_filtered_by(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], runs: list[str]
+) -> None:
+    assert run(str(_with_scalars(tmp_path)), *arguments) == 0
+
+    output = capsys.readouterr()
+    assert names(output.out) == runs
+    assert output.err == ""
+    assert ":train_loss" in output.out.splitlines()[0]
+
+
+def test_a_scalar_that_no_lineage_has_is_taken_by_its_last_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(str(_with_scalars(tmp_path)), "--sort", "train_loss", "--json") == 0
+
+    output = capsys.readouterr()
+    answer = json.loads(output.out)
+    assert [one["scalars"] for one in answer["object"]] == [
+        {"last:train_loss": 2.0}, {"last:train_loss": 4.0}, {"last:train_loss": None}
+    ]  # fmt: skip
+    said = (
+        "train_loss is a scalar: its last value is taken; min:train_loss and max:train_loss are its least and greatest"
+    )
+    assert output.err == f"{said}\n"
+
+
+def test_a_scalar_that_no_run_has_is_said_with_the_closest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(_with_scalars(tmp_path)), "--sort", "last:trian_loss") == 0
+    assert "no run has a scalar trian_loss; closest: 'train_loss'" in capsys.readouterr().err
+
+    assert run(str(tmp_path), "--where", "trian_loss<1") == 2
+    assert "no field 'trian_loss'; closest: 'last:train_loss'" in capsys.readouterr().err
+
+
+def test_summary_files_are_read_only_of_runs_that_meet_all_other_conditions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    refresh = FollowedRun.refresh
+    monkeypatch.setattr(
+        FollowedRun, "refresh", lambda self: (read.append(os.path.basename(self.run_dir)), refresh(self))
+    )
+
+    run(str(_with_scalars(tmp_path)), "--sort", "last:train_loss", "--where", "min:train_loss<9 epoch<1")
+
+    assert read == ["a"]
 
 
 def test_json_is_the_answer_of_the_query_and_strict(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,7 +142,7 @@ lineage runs --limit x | 2 | argument --limit: must be a whole number of at leas
 lineage runs --where loss | 2 | must be FIELD, one of = != < <= > >=, and a value, not 'loss'
 lineage runs --where 'loss>high' | 2 | loss is compared with a number, not 'high'
 lineage runs --where 'los!=1' | 2 | no field 'los'; closest: 'loss'
-lineage runs --where 'epoch>1.5' | 2 | --where epoch must be
+lineage runs --where 'epoch>many' | 2 | epoch is compared with a number, not 'many'
 lineage runs --where 'loss>1' --where 'loss>2' | 2 | another --where compares loss in the same way
 lineage runs --sort accurcy | 2 | no field 'accurcy'; closest: 'metric/accuracy'
 compare runs/a | 2 | the following arguments are required: B

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summ
 from mindsummary_lightning.lineage.table import lineage_records
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import MINDSPORE_RUNS, write_run
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 
 @pytest.fixture
@@ -220,3 +222,14 @@ def test_runs_of_one_pipeline_do_not_share_it_in_the_callers_hands(tmp_path: Pat
         "BatchDataset"
     ] * 2
     assert {run["model_lineage"]["dataset_mark"] for run in filter_summary_lineage(tmp_path)["object"]} == {"2"}
+
+
+def test_scalars_of_summary_files_are_compared_and_sorted_by(tmp_path: Path) -> None:
+    for name, losses in {"a": [3.0, 1.0, 2.0], "b": [5.0, 0.5, 4.0], "c": [1.0, math.nan]}.items():
+        write_summary(tmp_path / name, [values_at(step, {"train/loss": loss}) for step, loss in enumerate(losses)])
+        write_lineage(tmp_path / name, [TrainInfo()])
+
+    assert found(tmp_path, {"last:train/loss": {"ge": 2}, "sorted_name": "min:train/loss"}) == ["b", "a"]
+    assert found(tmp_path, {"max:train/loss": {"eq": 1.0}}) == ["c"]
+    with pytest.raises(LineageSearchConditionParamError, match="must be a number"):
+        found(tmp_path, {"last:train/loss": {"ge": "2"}})

@@ -37,6 +37,7 @@ _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
     "POST optimizer/targets/search": "optimizer_targets.targets",
     "GET run-table": "run_table.run_table",
     "POST run-table/curves": "run_table.curves",
+    "POST run-table/search": "run_search.search",
     "GET comparison": "comparison.comparison",
     "GET ui-config": "train_jobs.ui_config",
     "GET explainer/explain-jobs": "train_jobs.explain_jobs",

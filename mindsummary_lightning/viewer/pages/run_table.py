@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
 from mindsummary_lightning.lineage.merge import MergedLineage
+from mindsummary_lightning.lineage.scalar_statistics import statistics_of
 from mindsummary_lightning.lineage.search import CACHE, READING, TOGETHER, reading
 from mindsummary_lightning.lineage.table import flat_record
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -33,26 +34,44 @@ _MAX_TAGS = 50  # that are asked for, likewise
 _FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0  # for lineage that is not known yet, in the first answer and in later ones
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
-_GROWING_S = 120.0  # since the last write
+GROWING_S = 120.0  # since the last write
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
 # A run, the state of its lineage files (None: they are still to be read), and what they say, by column.
 _Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, Mapping[str, Any]]"
 
 
+@dataclass(frozen=True, slots=True)
+class KnownFacts:
+    """What the summary files of a run said when they were last looked at.
+
+    Attributes:
+        listed: the run, as it was listed then.
+        facts: the answer of :func:`facts_of`.
+        read_at: when that was, seconds of :attr:`LoadedRuns.clock`.
+    """
+
+    listed: ListedRun
+    facts: Mapping[str, Any]
+    read_at: float
+
+
 @dataclass(slots=True)
-class _Table:
+class RunTable:
     """The rows of a directory's runs; those of runs that did not change are not made again."""
 
     rows: dict[str, _Row] = field(default_factory=dict)  # of the runs of the newest listing; so are the curves
     answer: dict[str, Any] = field(default_factory=dict)
     curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
+    facts: dict[str, KnownFacts] = field(default_factory=dict)
+    texts: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)  # of rows, for searches
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @functools.lru_cache(maxsize=8)
-def _table_of(base_dir: str) -> _Table:
-    return _Table()
+def table_of(base_dir: str) -> RunTable:
+    """The table of the runs below a directory, which requests share."""
+    return RunTable()
 
 
 def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -60,7 +79,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
     Of ``unread`` runs the lineage could not be read in time; the page asks again.
     """
-    table = _table_of(runs.base_dir)
+    table = table_of(runs.base_dir)
     limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
     with table.lock, reading(limit_s):
         files_of = {run.summary_dir: run.files for run in runs.run_directories()}
@@ -79,7 +98,9 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             rows |= {one[0].train_id: (*one, _cells(lineage)) for one, lineage in zip(some, lineages, strict=True)}
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
             table.rows = rows
-            table.curves = {train_id: table.curves[train_id] for train_id in rows if train_id in table.curves}
+            for known in (table.curves, table.facts, table.texts):
+                for train_id in [train_id for train_id in known if train_id not in rows]:
+                    del known[train_id]
             unread = sum(row[1] is None for row in rows.values())
             table.answer = {"name": runs.name, "unread": unread, **_columns(list(rows.values()))}
         return table.answer
@@ -129,7 +150,7 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         if answer and runs.clock() - started > _CURVES_LIMIT_S:
             break
         listed = runs.find(train_id) if isinstance(train_id, str) else None
-        answer[str(train_id)] = {} if listed is None else _curve(runs, listed, tags)
+        answer[str(train_id)] = {} if listed is None else facts_of(runs, listed, tags)
     return {"curves": answer}
 
 
@@ -144,9 +165,9 @@ def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str, Any]:
+def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str, Any]:
     """Steps and loss of a run, when it was really written last, and whether it grows."""
-    table = _table_of(runs.base_dir)
+    table = table_of(runs.base_dir)
     try:
         with os.scandir(listed.path) as entries:
             files = [entry for entry in entries if timestamp_of(entry.name) is not None or is_graph_name(entry.name)]
@@ -166,8 +187,10 @@ def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str
     row = table.rows.get(listed.train_id)
     # A landscape is written after the end of the run that it belongs to; scalars are not.
     has_ended = row is not None and "status" in row[2] and facts["recorded"] <= ended
-    is_growing = not has_ended and time.time() - written < _GROWING_S
-    return {**facts, "scalars": scalars, "written": written, "is_growing": is_growing}
+    is_growing = not has_ended and time.time() - written < GROWING_S
+    answer = {**facts, "scalars": scalars, "written": written, "is_growing": is_growing}
+    table.facts[listed.train_id] = KnownFacts(listed, answer, runs.clock())
+    return answer
 
 
 def _read(run: FollowedRun) -> dict[str, Any]:
@@ -194,15 +217,9 @@ def _read(run: FollowedRun) -> dict[str, Any]:
 
 
 def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | None]]:
-    """Of each of these scalars that the run has the last, the least and the greatest value that are finite."""
-    found: dict[str, list[float | None]] = {}
+    """Of each of these scalars that the run has the last value, and the least and the greatest that are finite."""
     known = run.tags()["scalar"]
-    for tag in (tag for tag in tags if tag in known):
-        values = run.scalars(tag).values
-        finite = values[np.isfinite(values)]
-        last = _rounded(values[-1]) if np.isfinite(values[-1]) else None
-        found[tag] = [last, *(map(_rounded, (finite.min(), finite.max())) if finite.size else (None, None))]
-    return found
+    return {tag: statistics_of(run.scalars(tag).values) for tag in tags if tag in known}
 
 
 def _loss(tags: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-// The table of runs: searched, sorted and paged here; steps and curves are asked for the rows in sight.
+// The table of runs: the server searches and sorts, this page shows; steps and curves are asked for the rows in sight.
 "use strict";
 (() => {
   const API = "v1/mindinsight/run-table";
@@ -24,7 +24,7 @@
     "compare": ["compare curves", "标量对比"], "difference": ["where they differ", "查看差异起点"], "surfaces": ["compare loss landscapes", "损失函数图形对比"],
     "table": ["model lineage of these", "所选训练的模型溯源"], "graph": ["graph", "计算图"],
     "landscape": ["landscape", "损失函数多维分析"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
-    "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
+    "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "ambiguous": ["{0} is the end of several names: {1}", "有多个字段以 {0} 结尾：{1}"], "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
     "keys": [
@@ -43,21 +43,15 @@
   const OF_FILES = ["started", "duration", "pace"]; // of summary files, as steps and curve are
   const SCALAR = /^(last|min|max):(.+)$/s; // a column of any scalar
   const IS_READ = /^(steps|curve|started|duration|pace)$|^(last|min|max):/; // for a column of these the files of all runs are read
-  const NUMBERS = /^(metric\/.+|loss|learning_rate|(train|test)_dataset_count|epoch|batch_size|device_num|model_size|steps|curve|duration|pace|(last|min|max):.+)$/;
-  const WORDS = /^(summary_dir|loss_function|(train|test)_dataset_path|network|optimizer|dataset_mark)$/;
-  const TOKEN = /("[^"]+"|[^\s"'<>=!]+)\s*(==|!=|<=|>=|=|<|>)\s*("[^"]*"|'[^']*'|\S+)|"([^"]*)"|(\S+)/g;
-  const TESTS = {
-    "=": (a, b) => a === b, "==": (a, b) => a === b, "!=": (a, b) => a !== b,
-    "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b,
-  };
-
   const $ = (id) => document.getElementById(id);
   const DEFAULTS = { q: "", sort: "", desc: false, page: 1, size: 50, group: "", over: "", smooth: 0, log: false, time: false };
   const state = { ...DEFAULTS, cols: null, ticked: new Set() };
   let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
+  let found = null; // train ids that the server found, sorted; null: all of the table
   let order = []; // rows that are found, sorted
   let page = 1; // that is drawn: state.page, or the last one while fewer rows are found
-  let problem = "", language = 0, haystacks = [], shared = [], isLoaded = false;
+  let problem = "", language = 0, isLoaded = false;
+  let isAsking = false, isOutdated = false, unreadFound = 0; // of the search
   const curves = new Map(); // of runs that were read, by train id
   const outdated = new Set(); // train ids of those that may have grown since
   let wanted = []; // train ids whose curves are to be read
@@ -143,87 +137,60 @@
     return [...FIXED, ...metric, ...shown];
   }
 
-  // ---- search, in the language of `mindsummary lineage --where`
+  // ---- search and order, which the server finds: it knows the one query language
 
-  // Alternatives between OR; of each the words that a run must have or not have, and the conditions that it must meet.
-  function parsed(query) {
-    const alternatives = [{ words: [], tests: [] }];
-    problem = "";
-    for (const [, field, operator, text, quoted, word] of query.matchAll(TOKEN)) {
-      const { words, tests } = alternatives.at(-1);
-      if (!field) {
-        if (word === "OR") alternatives.push({ words: [], tests: [] });
-        else words.push(wantedWord(quoted ?? word, quoted === undefined));
-        continue;
-      }
-      const name = resolved(field.replace(/^"(.*)"$/, "$1"));
-      const isQuoted = /^(".*"|'.*')$/.test(text), isDate = name === "written" && /^\d{4}-/.test(text);
-      const number = !isQuoted && !WORDS.test(name) && text.trim() !== "" && !Number.isNaN(Number(text)) ? Number(text) : null;
-      if (!known(name)) problem = t("unknown", name);
-      else if (number === null && NUMBERS.test(name)) problem = t("comparable", name);
-      tests.push([name, TESTS[operator], isDate ? text : number ?? (isQuoted ? text.slice(1, -1) : text), isDate]);
-    }
-    return alternatives;
-  }
-
-  function wantedWord(text, isPlain) {
-    const isExcluded = isPlain && /^-./.test(text);
-    const plain = (isExcluded ? text.slice(1) : text).toLowerCase();
-    const pattern = isPlain && plain.includes("*") ? new RegExp(plain.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")) : null;
-    return { plain, isExcluded, isIn: (text) => (pattern ? pattern.test(text) : text.includes(plain)) };
-  }
-
-  function resolved(field) {
-    if (known(field)) return field;
-    const old = field.replace(/^metric_/, "metric/").replace(/^user_defined\/(?=status$)/, ""); // as `lineage --where` takes it
-    if (known(old)) return old;
-    const all = names().filter((name) => name.endsWith(`/${field}`)), own = all.filter((name) => !name.includes("/optimizer_groups/"));
-    const ending = own.length ? own : all;
-    return names().find((name) => bare(name) === field || label(name) === field) ?? (ending.length === 1 ? ending[0] : field);
-  }
-
-  function meets(actual, compare, expected) {
-    if (actual === null) return compare === TESTS["!="];
-    const plain = typeof actual === "boolean" ? Number(actual) : actual;
-    if (typeof plain !== typeof expected) return compare === TESTS["!="];
-    return compare(plain, expected);
-  }
-
-  function haystack(row) {
-    const parts = [table.train_ids[row], ...shared];
-    for (const name in table.columns) if (table.columns[name][row] !== null) parts.push(`${bare(name)}=${table.columns[name][row]}`);
-    return parts.join("\n").toLowerCase();
+  // What a cell or a head of this language shows, and what the server calls it.
+  function aliases() {
+    const words = language ? Object.entries(CHINESE) : [];
+    const heads = [...FIXED.slice(1), ...OF_FILES, ...(state.cols ?? []).filter((name) => SCALAR.test(name))];
+    const shown = [...words.map(([name, text]) => [text, name]), ...heads.map((name) => [label(name), name])];
+    return Object.fromEntries([...shown, [t("growing"), "growing"]].filter(([text, name]) => text !== name && !known(text)));
   }
 
   function find() {
-    const alternatives = parsed(state.q);
-    const words = alternatives.flatMap((one) => one.words), found = new Set();
-    shared = Object.entries(table.same).map(([name, one]) => `${bare(name)}=${one}`);
-    order = [];
-    for (let row = 0; row < table.train_ids.length; row++) {
-      if (words.length) haystacks[row] ??= haystack(row);
-      for (const word of words) if (word.isIn(haystacks[row])) found.add(word);
-      const isFound = alternatives.some(({ words, tests }) => words.every((word) => word.isIn(haystacks[row]) !== word.isExcluded)
-        && tests.every(([name, compare, expected, isDate]) => meets(isDate ? written(row).slice(0, expected.length) : value(row, name), compare, expected)));
-      if (isFound) order.push(row);
+    if (state.group && shownColumns().some((name) => SCALAR.test(name) || OF_FILES.includes(name))) ask(table.train_ids);
+    isOutdated = true;
+    if (state.q.trim() || state.sort) {
+      $("grid").ariaBusy = "true";
+      if (!isAsking) search();
+    } else {
+      [found, problem, unreadFound, isOutdated] = [null, "", 0, isAsking];
+      setOrder();
     }
-    const nowhere = words.find((word) => !word.isExcluded && !found.has(word));
-    if (!order.length && table.train_ids.length && nowhere && !problem) problem = t("nowhere", nowhere.plain);
-    if (state.sort) sort();
-    const read = alternatives.flatMap(({ tests }) => tests.map(([name]) => name));
-    if ([state.sort, ...read].some((name) => IS_READ.test(name)) || (state.group && shownColumns().some((name) => SCALAR.test(name) || OF_FILES.includes(name)))) ask(table.train_ids);
   }
 
-  function sort() {
-    const sign = state.desc ? -1 : 1;
-    const keys = new Map(order.map((row) => [row, value(row, state.sort)]));
-    const text = new Intl.Collator(undefined, { numeric: true });
-    order.sort((a, b) => {
-      const left = keys.get(a), right = keys.get(b);
-      if (left === null || right === null) return (left === null) - (right === null) || a - b; // no value: last
-      if (typeof left !== typeof right) return typeof left < typeof right ? -1 : 1;
-      return sign * (typeof left === "string" ? text.compare(left, right) : left - right) || a - b;
-    });
+  function setOrder() {
+    const rows = new Map(table.train_ids.map((id, row) => [id, row]));
+    order = found === null ? [...rows.values()] : found.map((id) => rows.get(id)).filter((row) => row !== undefined);
+  }
+
+  // One search at a time; what was typed meanwhile is searched for next.
+  async function search() {
+    isAsking = true;
+    while (isOutdated) {
+      isOutdated = false;
+      if (!state.q.trim() && !state.sort) break;
+      const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+      const answer = await post("search", { query: state.q, sort: state.sort, descending: state.desc, aliases: aliases(), timezone });
+      if (isOutdated) continue;
+      const before = unreadFound;
+      found = answer?.train_ids ?? [];
+      unreadFound = answer?.unread ?? 0;
+      problem = answer ? said(answer) : t("failed");
+      isOutdated = unreadFound > 0 && (before === 0 || unreadFound < before); // the server reads for a second at a time
+      setOrder();
+      if (isOutdated) draw();
+    }
+    isAsking = false;
+    if (!state.q.trim() && !state.sort) [found, problem, unreadFound] = [null, "", 0];
+    setOrder();
+    $("grid").ariaBusy = "false";
+    draw();
+  }
+
+  function said(answer) {
+    if (answer.problem) return t({ number: "comparable" }[answer.problem.kind] ?? answer.problem.kind, answer.problem.field, answer.problem.names.join(", "));
+    return answer.nowhere ? t("nowhere", answer.nowhere) : "";
   }
 
   // ---- the page
@@ -245,7 +212,9 @@
 
   // What stands above and below the table.
   function drawAround(pages) {
-    const waiting = wanted.length || table.unread ? t("reading", wanted.length || table.unread) : "";
+    const unread = wanted.length || table.unread || unreadFound;
+    const waiting = unread ? t("reading", unread) : "";
+    if (found === null && isAsking) return drawTicked(); // the first answer is still to come
     const count = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
     if ($("count").textContent !== count) $("count").textContent = count; // once: it is read aloud
     $("count").classList.toggle("bad", Boolean(problem));
@@ -458,6 +427,12 @@
   // The server puts a word joiner behind < and &, for pages that write names as HTML; here names are text.
   const decoded = async (answer) => JSON.parse((await answer.text()).replace(/([<&])\\u2060/g, "$1"));
 
+  async function post(name, content) {
+    const body = JSON.stringify(content);
+    const answer = await fetch(`${API}/${name}`, { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
+    return answer?.ok ? decoded(answer) : null;
+  }
+
   async function load() {
     const answer = await fetch(API, { headers: { Accept: "application/json" } }).catch(() => null);
     if (!answer?.ok) {
@@ -466,8 +441,8 @@
       return;
     }
     table = await decoded(answer);
-    haystacks = [];
     isLoaded = true;
+    setOrder();
     drawWords();
     find();
     draw();
@@ -487,10 +462,10 @@
     isReading = true;
     let drawn = performance.now();
     while (wanted.length) {
-      const asked = scalarTags(), body = JSON.stringify({ train_ids: wanted.slice(0, 500), tags: asked });
-      const answer = await fetch(`${API}/curves`, { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
-      if (!answer?.ok) break;
-      const read = Object.entries((await decoded(answer)).curves);
+      const asked = scalarTags();
+      const answer = await post("curves", { train_ids: wanted.slice(0, 500), tags: asked });
+      if (!answer) break;
+      const read = Object.entries(answer.curves);
       // A name that comes back as another has no curve; it would be asked for without end.
       if (!read.some(([id]) => wanted.includes(id))) read.push(...wanted.slice(0, 500).map((id) => [id, {}]));
       for (const [id, facts] of read) {
@@ -502,7 +477,6 @@
       wanted = wanted.filter(isUnread);
       if (wanted.length && performance.now() - drawn < 1000) continue;
       drawn = performance.now();
-      if (IS_READ.test(state.sort) || /steps|curve|written|started|duration|pace|(last|min|max):/.test(state.sort + state.q)) find();
       draw();
     }
     wanted = [];

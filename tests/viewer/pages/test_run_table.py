@@ -190,7 +190,7 @@ def test_the_pace_is_that_of_the_scalar_that_was_recorded_longest(tmp_path: Path
     assert _curves(runs, "./")["./"]["pace"] == 3
 
 
-def test_of_scalars_that_are_asked_for_the_last_least_and_greatest_finite_value_are_given(tmp_path: Path) -> None:
+def test_of_scalars_that_are_asked_for_the_last_and_both_finite_extremes_are_given(tmp_path: Path) -> None:
     curve = {"x": [2.0, -1.0, 3.0, 1.5], "broken": [1.0, math.inf], "lost": [math.nan]}
     for tag, values in curve.items():
         records = [values_at(step, {tag: value}) for step, value in enumerate(values)]
@@ -200,7 +200,10 @@ def test_of_scalars_that_are_asked_for_the_last_least_and_greatest_finite_value_
 
     assert _curves(runs, "./a", tags=["x"])["./a"]["scalars"] == {"x": [1.5, -1, 3]}
     found = _curves(runs, "./a", "./b", "./gone", tags=["x", "broken", "lost", "absent", 3, ["x"]])
-    assert found["./a"]["scalars"] == {"x": [1.5, -1, 3], "broken": [None, 1, 1], "lost": [None, None, None]}
+    lost = found["./a"]["scalars"].pop("lost")
+    assert found["./a"]["scalars"] == {"x": [1.5, -1, 3], "broken": [math.inf, 1, 1]}
+    assert math.isnan(lost[0])  # the last value as it was recorded: what is no number can be searched for
+    assert lost[1:] == [None, None]
     assert (found["./b"]["scalars"], found["./gone"]) == ({"x": [7, 7, 7]}, {})
 
 

@@ -1,0 +1,82 @@
+"""The last, the least and the greatest value of scalars, which queries read from summary files where they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.lineage.conditions import SCALAR
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.run_directory import summary_files
+from mindsummary_lightning.reading.tag_survey import TagSurvey
+from mindsummary_lightning.values.text import shortest_float32
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.reading.run_tree import RunDirectory
+
+STATISTICS = ("last", "min", "max")
+
+
+def statistics_of(values: NDArray[np.float32]) -> list[float | None]:
+    """The last value, NaN and infinities included, then the least and the greatest finite one or ``None``.
+
+    Args:
+        values: of a scalar in the order of its steps, shape ``(n,)``, at least one.
+    """
+    finite = values[np.isfinite(values)]
+    ends = (finite.min(), finite.max()) if finite.size else (None, None)
+    return [None if one is None else shortest_float32(float(one)) for one in (values[-1], *ends)]
+
+
+def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
+    """Tags of the scalars of runs, from both ends of each file; a run that cannot be read has none."""
+    survey = TagSurvey()
+    found: set[str] = set()
+    for directory in directories:
+        try:
+            tags, _ = survey.tags(summary_files(directory.path))
+        except (DamagedFileError, OSError):
+            continue
+        found.update(tag for kind, tag in tags if kind == "scalar")
+    return found
+
+
+class ScalarStatistics:
+    """Statistics of some scalars of runs; each run is read once, when it is first asked for.
+
+    Args:
+        fields: names such as ``last:loss``, ``min:loss`` and ``max:val/loss``; others are passed over.
+
+    Attributes:
+        tags: tags of all scalars of the runs that were read.
+    """
+
+    def __init__(self, fields: Iterable[str]) -> None:
+        self.tags: set[str] = set()
+        asked = (SCALAR.fullmatch(field) for field in fields)
+        self._asked = {found["tag"] for found in asked if found}
+        self._known: dict[str, dict[str, list[float | None]]] = {}
+
+    def value(self, run_dir: str, field: str) -> float | None:
+        """The value of a field in a run; ``None`` if the run lacks the scalar or cannot be read."""
+        found = SCALAR.fullmatch(field)
+        if found is None:
+            return None
+        if run_dir not in self._known:
+            self._known[run_dir] = self._read(run_dir)
+        statistics = self._known[run_dir].get(found["tag"])
+        return None if statistics is None else statistics[STATISTICS.index(found["statistic"])]
+
+    def _read(self, run_dir: str) -> dict[str, list[float | None]]:
+        run = FollowedRun(run_dir)
+        try:
+            run.refresh()
+        except OSError:  # it vanished since it was listed
+            return {}
+        tags = run.tags()["scalar"]
+        self.tags.update(tags)
+        return {tag: statistics_of(run.scalars(tag).values) for tag in tags if tag in self._asked}

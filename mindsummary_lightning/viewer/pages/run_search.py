@@ -1,0 +1,210 @@
+"""The endpoint that searches and sorts the table of runs, in the query language of every other place.
+
+Rows say what lineage files say. Steps, curves and scalars are in summary files, which are read only where a query asks
+for them, for a second a request; the page asks again until all have been read.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+import zoneinfo
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mindsummary_lightning.lineage.conditions import SCALAR
+from mindsummary_lightning.lineage.query_language import (
+    Conditions,
+    QueryError,
+    Word,
+    in_order,
+    parse_conditions,
+    searched_text,
+)
+from mindsummary_lightning.lineage.scalar_statistics import STATISTICS
+from mindsummary_lightning.reading.run_tree import ListedRun
+from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages.run_table import GROWING_S, KnownFacts, RunTable, facts_of, run_table, table_of
+
+_LIMIT_S = 1.0  # for reading summary files; the page asks again for the rest
+_FRESH_S = 5.0  # that what is known of a growing run is taken for new: a request must come to an end
+_OF_FILES = {"steps": "steps", "curve": "loss", "started": "started", "duration": "duration", "pace": "pace"}
+_FIELDS = ("run", "summary_dir", "written", "status", *_OF_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    query: str
+    sort_by: str
+    is_descending: bool
+    aliases: Mapping[str, str]
+    timezone: datetime.tzinfo | None
+
+
+def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The runs that meet a query, in order: ``train_ids``.
+
+    ``problem`` says why the query cannot be answered, ``nowhere`` which word no run has, and ``unread`` of how many
+    runs the summary files could not be read in time: they are not found yet, or sorted last.
+    """
+    asked = _asked(request)
+    run_table(runs, ApiRequest())
+    table = table_of(runs.base_dir)
+    known = _known_fields(table)
+    try:
+        query = parse_conditions(asked.query, known, aliases=asked.aliases, timezone=asked.timezone)
+    except QueryError as error:
+        return _answer(problem={"kind": error.problem, "field": error.field, "names": error.names})
+    sort_by = asked.sort_by if asked.sort_by in known or SCALAR.fullmatch(asked.sort_by) else ""
+    tags = [found["tag"] for found in map(SCALAR.fullmatch, (*query.fields, sort_by)) if found]
+    files = _SummaryFiles(runs, table, list(dict.fromkeys(tags)))
+    rows = [_RowValues(listed, cells, files) for listed, _, cells in list(table.rows.values())]
+    found, nowhere = _found(rows, query, table)
+    if sort_by:
+        found = in_order(found, lambda row: row.get(sort_by), is_descending=asked.is_descending)
+    unknown = next((name for name in query.fields if name not in known and not SCALAR.fullmatch(name)), None)
+    problem = None if unknown is None else {"kind": "unknown", "field": unknown, "names": ()}
+    return _answer([row.listed.train_id for row in found], problem, nowhere, len(files.unread))
+
+
+def _answer(
+    train_ids: Iterable[str] = (), problem: Mapping[str, Any] | None = None, nowhere: str | None = None, unread: int = 0
+) -> dict[str, Any]:
+    return {"train_ids": [*train_ids], "problem": problem, "nowhere": nowhere, "unread": unread}
+
+
+def _asked(request: ApiRequest) -> _Asked:
+    body = request.json()
+    is_right = isinstance(body, dict) and isinstance(body.get("query"), str)
+    aliases = body.get("aliases", {}) if is_right else None
+    if not isinstance(aliases, dict) or not all(isinstance(name, str) for name in aliases.values()):
+        text = 'the body must be {"query": "...", "sort": "...", "descending": false, "aliases": {...}}'
+        raise ApiError(WRONG_VALUE, text)
+    sort_by = body.get("sort", "")
+    zone = _zone(body.get("timezone"))
+    return _Asked(
+        body["query"], sort_by if isinstance(sort_by, str) else "", bool(body.get("descending")), aliases, zone
+    )
+
+
+def _zone(name: object) -> datetime.tzinfo | None:
+    """The time zone of the browser; ``None``, that of this machine, if it is not known here."""
+    try:
+        return zoneinfo.ZoneInfo(name) if isinstance(name, str) else None
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _known_fields(table: RunTable) -> set[str]:
+    """Names of the columns, and the last value of each scalar of the runs whose summary files were read."""
+    tags = {tag for known in list(table.facts.values()) for tag in known.facts["tags"]}
+    recorded = {name for _, _, cells in list(table.rows.values()) for name in cells}
+    return {*recorded, *_FIELDS, *(f"last:{tag}" for tag in tags)}
+
+
+def _found(rows: list[_RowValues], query: Conditions, table: RunTable) -> tuple[list[_RowValues], str | None]:
+    """The rows that are found, and a word that is in no row at all."""
+    lacking = {word for word in query.words if not word.is_excluded}
+    found = []
+    for row in rows:
+        text = row.searched_text(table) if query.words else None
+        if text is not None and lacking:
+            lacking -= _words_in(text, lacking)
+        if query.matches(row, text):
+            found.append(row)
+    nowhere = next((word.text for word in query.words if word in lacking), None)
+    return found, nowhere if rows and not found else None
+
+
+def _words_in(text: str, words: Iterable[Word]) -> set[Word]:
+    return {word for word in words if word.is_in(text)}
+
+
+@dataclass(slots=True)
+class _SummaryFiles:
+    """What summary files say of runs, as far as they can be read within the limit; one run is read in any case."""
+
+    runs: LoadedRuns
+    table: RunTable
+    tags: list[str]
+    unread: set[str] = field(default_factory=set)
+    end: float = field(init=False)
+    has_read: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.end = self.runs.clock() + _LIMIT_S
+
+    def of(self, listed: ListedRun) -> Mapping[str, Any]:
+        """Steps, loss and other facts of a run; nothing yet if time is up."""
+        known = self.table.facts.get(listed.train_id)
+        if known is not None and known.listed == listed and self._is_enough(known):
+            return known.facts
+        if self.has_read and self.runs.clock() >= self.end:
+            self.unread.add(listed.train_id)
+            return {} if known is None else known.facts
+        self.has_read = True
+        return facts_of(self.runs, listed, self.tags)
+
+    def _is_enough(self, known: KnownFacts) -> bool:
+        scalars, tags = known.facts["scalars"], known.facts["tags"]
+        if any(tag in tags and tag not in scalars for tag in self.tags):
+            return False
+        return not known.facts["is_growing"] or self.runs.clock() - known.read_at < _FRESH_S
+
+
+class _RowValues(Mapping[str, Any]):
+    """A row as the page shows it: any column can be asked for, and what lineage files say can be listed."""
+
+    def __init__(self, listed: ListedRun, cells: Mapping[str, Any], files: _SummaryFiles) -> None:
+        self.listed = listed
+        self._cells = cells
+        self._files = files
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._value(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        yield "summary_dir"
+        yield from self._cells
+
+    def __len__(self) -> int:
+        return 1 + len(self._cells)
+
+    def _value(self, name: str) -> Any:
+        if name in ("run", "summary_dir"):
+            return self.listed.train_id
+        if name == "written":
+            return self._known_facts().get("written", self.listed.update_time_us / 1e6)
+        if name == "status":
+            return "growing" if self._is_growing() else self._cells.get(name)
+        if name in _OF_FILES:
+            return self._files.of(self.listed).get(_OF_FILES[name])
+        scalar = SCALAR.fullmatch(name)
+        if scalar is None:
+            return self._cells.get(name)
+        statistics = self._files.of(self.listed).get("scalars", {}).get(scalar["tag"])
+        return None if statistics is None else statistics[STATISTICS.index(scalar["statistic"])]
+
+    def _known_facts(self) -> Mapping[str, Any]:
+        known = self._files.table.facts.get(self.listed.train_id)
+        return {} if known is None else known.facts
+
+    def _is_growing(self) -> bool:
+        """Whether the run is being written, for which files are looked at only if that may be so."""
+        is_recent = time.time() - self.listed.update_time_us / 1e6 < GROWING_S
+        if not is_recent and not self._known_facts().get("is_growing"):
+            return False
+        return bool(self._files.of(self.listed).get("is_growing"))
+
+    def searched_text(self, table: RunTable) -> str:
+        """What words are looked for in; what lineage files say is put together once."""
+        known = table.texts.get(self.listed.train_id)
+        if known is None or known[0] is not self._cells:
+            text = searched_text({"summary_dir": self.listed.train_id, **self._cells})
+            known = table.texts[self.listed.train_id] = (self._cells, text)
+        return f"{known[1]}\nstatus=growing" if self._is_growing() else known[1]
