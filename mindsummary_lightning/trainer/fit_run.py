@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
-from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
@@ -47,7 +46,6 @@ class FitRun:
         self.is_in_trainer: bool = False  # whether a Trainer has asked for the experiment since the last `end`
         self.last_step: int = -1  # the last one logged
         self._is_fitting = False
-        self._notes_start = True  # a collector that records for itself does so if it is asked to
         self._announced = self._shown = ""  # directories
         self._view_dir = self._root_dir
         self._sub_dir = sub_dir
@@ -60,7 +58,6 @@ class FitRun:
         """The runs of a collector with a directory of its own."""
         run = cls(*os.path.split(directory), "", options)
         run._view_dir = directory
-        run._notes_start = False
         return run
 
     @property
@@ -157,8 +154,6 @@ class FitRun:
                 self._short_directory,
             )
         run_identity.begin(trainer, self.directory)
-        if self._notes_start:  # with the first value; a run that has no end after it was killed
-            self.recorder().defer_lineage(RunInfo({"status": STARTED}))
 
     def _begin_next_version(self) -> None:
         earlier = self.directory
