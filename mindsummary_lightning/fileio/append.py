@@ -78,6 +78,15 @@ class RecordFile:
             self.discard()
             raise
 
+    @classmethod
+    def existing(cls, path: str) -> RecordFile:
+        """A file that is there, closed; :meth:`reopen` continues it as it is now. Raises OSError."""
+        file = cls.__new__(cls)
+        file._opened, file.path, file._is_torn, file._torn_size, file._descriptor = [], path, False, 0, -1
+        file._created = os.lstat(path)
+        file.size = file._created.st_size
+        return file
+
     def append(self, record: Sequence[Buffer]) -> None:
         """Write one record; it is in the kernel, complete, when this returns.
 

@@ -26,9 +26,11 @@ from mindsummary_lightning.fileformat.file_names import (
 )
 from mindsummary_lightning.fileformat.file_signature import is_lineage_file, is_summary_file
 from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 
 _LOG = logging.getLogger(__name__)
+_BEGINNING = 4096  # bytes that show whether a file is a summary file
 _NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400  # the year 9999: a name there neither orders ours nor leaves them none
 
 
@@ -93,6 +95,17 @@ class EventFiles:
                 file.discard()
                 raise
         raise OSError(errno.EOVERFLOW, f"the clock is past {MAX_TIMESTAMP}, the latest time of a file", self.directory)
+
+    def newest_summary_file(self) -> RecordFile | None:
+        """The newest summary file, closed, if it is one of this package or of MindSpore; raises OSError."""
+        self.prepare()
+        names = read_order(filter(is_summary_name, os.listdir(self.directory)))
+        for name in names[-1:]:
+            path = os.path.join(self.directory, name)
+            with open_regular(path) as file:
+                if is_summary_file(file.read(_BEGINNING)):
+                    return RecordFile.existing(path)
+        return None
 
     def check_again(self) -> None:
         """Let the next file check the older ones again, because somebody else has changed one of them."""

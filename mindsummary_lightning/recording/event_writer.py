@@ -196,6 +196,17 @@ class EventWriter:
             self._lineage.begin_anew()
         self._leave_file()
 
+    @_in_turn
+    def continue_file(self) -> None:
+        """Append the next value to the newest summary file that is here, whoever wrote it; does nothing while one is.
+
+        For an evaluation, which may come from another process than the fit: in a file of its own its steps would
+        replace those of the fit.
+        """
+        self._check_ours()
+        if self._file is None:
+            self._file = self._files.newest_summary_file()
+
     def _leave_file(self) -> None:
         file, is_open = self._file, self._is_open
         self._file, self._is_open = None, False  # first, so that an error does not leave a closed file behind

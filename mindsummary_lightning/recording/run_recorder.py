@@ -158,9 +158,9 @@ class RunRecorder:
         values, self._deferred_lineage = self._deferred_lineage, []
         return values
 
-    def take_deferred_lineage(self, other: RunRecorder) -> None:
-        """Take the lineage that another recorder deferred: what it recorded for, is recorded here."""
-        self._deferred_lineage += other._take_deferred_lineage()
+    def discard_deferred_lineage(self) -> None:
+        """Forget what :meth:`defer_lineage` took: what it was for records nothing."""
+        self._take_deferred_lineage()
 
     def begin_file(self, is_new_run: bool = False) -> None:
         """Start a new file with the next value; MindInsight then drops what older files have beyond its step.
@@ -168,6 +168,10 @@ class RunRecorder:
         ``is_new_run``: start a new lineage file, too, for which MindInsight drops all older ones.
         """
         self._attempt("a new file", self._acquire().begin_file, is_new_run)
+
+    def continue_file(self) -> None:
+        """Append the next value to the newest summary file of the directory, if there is one that can be continued."""
+        self.policy.attempt("the newest file", self._acquire().continue_file)
 
     def sync(self) -> None:
         """Fsync everything recorded."""

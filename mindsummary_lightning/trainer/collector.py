@@ -42,20 +42,20 @@ from mindsummary_lightning.conversion.arguments import (
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
-from mindsummary_lightning.trainer.fit_run import FitRun
-from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
-from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver
-from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
-from mindsummary_lightning.trainer.logger import MindInsightLogger
-from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.run_identity import (
+from mindsummary_lightning.trainer.checkpoint_state import (
     continued_state,
     is_same_directory,
     save_state,
     saved_state,
     steps_before_fit,
 )
+from mindsummary_lightning.trainer.current_run import CurrentRun
+from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
+from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
+from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver
+from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
+from mindsummary_lightning.trainer.logger import MindInsightLogger
+from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.statistics_names import statistics_names
 from mindsummary_lightning.trainer.trainer_state import (
     is_tuning,
@@ -147,10 +147,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._custom = checked_custom_lineage(custom_lineage_data)
         check_export_options(export_options)
         self._file_options = {"max_file_size": max_file_bytes(max_file_size), "export_options": export_options}
-        self._own_run: FitRun | None = None
+        self._own_run: CurrentRun | None = None
         if self._summary_dir is not None:
-            self._own_run = FitRun.in_directory(self._summary_dir, self._file_options)
-        self._runs: list[FitRun] = []  # that it records into, and that of a logger beside it
+            self._own_run = CurrentRun.in_directory(self._summary_dir, self._file_options)
+        self._runs: list[CurrentRun] = []  # that it records into, and that of a logger beside it
         self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
         self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
@@ -179,6 +179,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError("a Trainer may have one SummaryCollector; give one that collects everything")
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
+        self._join(logger)
         is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
         if is_on and logger is not None and self._summary_dir is None:
             logger._run.take_options(self._file_options)
@@ -202,7 +203,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             else:
                 self._runs = [run for run in (self._own_run, getattr(logger, "_run", None)) if run is not None]
                 for run in self._runs:
-                    run.enter(trainer)
+                    run.begin(trainer)
                 if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
                     self._graph.forget()
                     custom = {**hyper_config(), **self._custom}
@@ -212,12 +213,20 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 if self._lineage is not None:
                     self._lineage.call_begins()
 
+    def _join(self, logger: MindInsightLogger | None) -> None:
+        """Record with the Trainer's logger if the collector was given the directory of that one, now or before."""
+        run = getattr(logger, "_run", None)
+        for directory in filter(None, [getattr(run, "directory", None), getattr(run, "earlier_directory", None)]):
+            if self._summary_dir is not None and is_same_directory(self._summary_dir, directory):
+                self._summary_dir = self._own_run = None
+
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
         if not self._runs:
             return
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
-        step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
+        directory = None if record is None or self._runs[0].has_explained_resume else record.directory
+        step = steps_before_fit(self._resumed, trainer, pl_module, directory)
         total, used = planned_steps(trainer), self._resumed.get("default_steps_used")
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, total, step, used, self._chain.steps)
         named = self._names.of(pl_module, trainer.optimizers)
@@ -240,9 +249,6 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._specified.collect_train_lineage:
                 lineage.training(trainer, pl_module)
         with self._guard("custom lineage"):
-            for run in self._runs[1:]:  # of a logger: its hyper-parameters must not come later here, and win
-                if run.open_recorder is not None and is_same_directory(run.directory, record.directory):
-                    record.take_deferred_lineage(run.open_recorder)
             lineage.custom(trainer, pl_module, self._specified.collect_train_lineage)
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
@@ -390,7 +396,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._lineage is not None:
             self._lineage.end()
             if self._own_run is not None:
-                self._own_run.end(status, records_status=self._specified.collect_train_lineage)
+                self._own_run.end(status, trainer, self._specified.collect_train_lineage)
 
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("_steps", "_record", "_lineage", "_statistics_names")

@@ -14,11 +14,11 @@ from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory, refuse_file_in_the_way
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
+from mindsummary_lightning.trainer.checkpoint_state import saved_state
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.run_identity import saved_state
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class _LineageCallback(CallbackBase):
             refuse_file_in_the_way(self._recorder.directory)
         with self._guard("in setup"):
             if self._logger is not None:
-                self._logger._run.enter(trainer)
+                self._logger._run.begin(trainer)
             if not trainer.is_global_zero:
                 return
             recorder = self._recorder if self._logger is None else self._logger._run.recorder()

@@ -19,8 +19,8 @@ from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.graph.loss_name import WatchedLosses, loss_name
 from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.checkpoint_state import save_rates
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.run_identity import save_rates
 from mindsummary_lightning.trainer.trainer_info import (
     arithmetic,
     environment,

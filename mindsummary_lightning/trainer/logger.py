@@ -29,15 +29,12 @@ from mindsummary_lightning.conversion.user_images import check_dataformats, figu
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE, NO_PAGE
-from mindsummary_lightning.trainer.fit_run import FitRun, run_directory
-from mindsummary_lightning.trainer.metric_scalars import (
-    MetricScalars,
-    checked_step,
-    is_called_by_trainer,
-    without_added_epoch,
-)
+from mindsummary_lightning.trainer.current_run import CurrentRun
+from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import LoggerBase, rank_zero_experiment, rank_zero_only
-from mindsummary_lightning.trainer.trainer_state import calling_trainer, transferred
+from mindsummary_lightning.trainer.run_version import run_directory
+from mindsummary_lightning.trainer.trainer_frames import calling_trainer, is_called_by_trainer, launching_trainer
+from mindsummary_lightning.trainer.trainer_state import transferred
 from mindsummary_lightning.values import SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.text import utf8_text
@@ -100,7 +97,8 @@ class MindInsightLogger(LoggerBase):
         file_mode: int | str = 0o600,
     ) -> None:
         super().__init__()
-        self._save_dir = checked_path("save_dir", save_dir)
+        # Absolute: checkpoints, which Lightning puts there, lie with the values if the working directory changes.
+        self._save_dir = os.path.abspath(checked_path("save_dir", save_dir))
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a str or None, not {name!r}")
         self._name = name or ""
@@ -115,20 +113,20 @@ class MindInsightLogger(LoggerBase):
             "raise_exception": checked_bool("raise_exception", raise_exception),
             "file_mode": file_permissions(file_mode),
         }
-        self._fit_run = FitRun(os.path.join(self._save_dir, self._name), version, self._sub_dir, options)
+        self._fit_run = CurrentRun(os.path.join(self._save_dir, self._name), version, self._sub_dir, options)
         changed = {name for name in _PLACES if getattr(type(self), name) is not getattr(MindInsightLogger, name)}
         self._is_placed_by_subclass = bool(changed)
         self._fit_run.version.is_given |= bool(changed & {"version", "log_dir"})
         self._log_graph = checked_bool("log_graph", log_graph)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(log_dir={self.log_dir!r})"
+        return f"{type(self).__name__}(log_dir={self._run.directory!r})"
 
     # ---- where the run is
 
     @property
     def save_dir(self) -> str:
-        """Directory of all runs, as given, with ``~`` and variables expanded."""
+        """Directory of all runs, absolute, with ``~`` and variables expanded."""
         return self._save_dir
 
     @property
@@ -138,10 +136,10 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def version(self) -> int | str:
-        """Number or name of this run. A number is the next free one until a Trainer starts or a value is logged."""
+        """Number or name of this run; asking for a number reserves its directory, which goes if it stays empty."""
         if self._is_placed_by_subclass:
             self._fit_run.move(self.root_dir)
-        return self._fit_run.version.value
+        return self._fit_run.version.tell()
 
     @property
     def root_dir(self) -> str:
@@ -154,7 +152,7 @@ class MindInsightLogger(LoggerBase):
         return run_directory(self.root_dir, self.version, self._sub_dir)
 
     @property
-    def _run(self) -> FitRun:
+    def _run(self) -> CurrentRun:
         if self._is_placed_by_subclass:
             self._fit_run.move(self.root_dir, self.log_dir)
         return self._fit_run
@@ -162,14 +160,20 @@ class MindInsightLogger(LoggerBase):
     # ---- what Lightning calls
 
     @property
-    @rank_zero_experiment
     def experiment(self) -> SummaryRecord:
         """The :class:`SummaryRecord` of this run; on ranks above zero an object that does nothing.
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
+        trainer = calling_trainer(self)
+        if trainer is not None:  # before all hooks of setup, on every rank: here its call begins
+            self._run.begin(trainer)
+        return self._rank_zero_experiment
+
+    @property
+    @rank_zero_experiment
+    def _rank_zero_experiment(self) -> SummaryRecord:
         refuse_file_in_the_way(self._run.directory)
-        self._run.is_in_trainer = self._run.is_in_trainer or is_called_by_trainer(self)
         return self._run.record()
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
@@ -185,7 +189,7 @@ class MindInsightLogger(LoggerBase):
         if getattr(rank_zero_only, "rank", None):
             return
         run = self._fit_run
-        record = run.open_recorder or self._run.recorder()
+        record = run.values_recorder or self._run.begin_values()
         pairs = self._scalars.pairs(without_added_epoch(metrics, self), record)
         number = checked_step(step, run.last_step, record)
         if number is None:
@@ -230,7 +234,7 @@ class MindInsightLogger(LoggerBase):
         Args:
             status: Lightning's word: ``"success"``, ``"failed"`` or, before a SLURM requeue, ``"finished"``.
         """
-        self._run.end(str(status))
+        self._run.end(str(status), calling_trainer(self))
 
     # ---- graphs
 
@@ -247,11 +251,6 @@ class MindInsightLogger(LoggerBase):
             TypeError: ``model`` is not a module.
         """
         optional_module("model", model)
-        trainer = calling_trainer(model, self)
-        if trainer is not None:  # the one call in which every rank hands this logger its Trainer
-            self._run.enter(trainer)
-            if trainer.state.fn == "fit":
-                self._run.announce()
         self._record_graph(model, input_array)
 
     @rank_zero_only
@@ -259,7 +258,7 @@ class MindInsightLogger(LoggerBase):
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
         if example is not None and self._log_graph:
             self._run.recorder().capture_graph(model, example, transferred)
-        elif self._log_graph and calling_trainer(model, self) is None:  # a Trainer calls it at each fit, unasked
+        elif self._log_graph and not is_called_by_trainer(self):  # a Trainer calls it at each fit, unasked
             self._run.recorder().policy.warnings.warn("no example", NO_EXAMPLE, "log_graph")
 
     # ---- images, figures, histograms, tensors
@@ -329,7 +328,14 @@ class MindInsightLogger(LoggerBase):
             alike = "; a SummaryCollector(collect_gradients='.*') records gradients" if name == "watch" else alike
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A spawned process never hands its decision back, so the number is claimed before it starts.
-        self._run.version.claim()
-        return dict(self.__dict__)
+
+def _launch_by_fork() -> None:
+    """Let the loggers of a Trainer choose their runs before it forks the processes that it launches."""
+    trainer = launching_trainer()
+    for logger in getattr(trainer, "loggers", ()):
+        if isinstance(logger, MindInsightLogger):
+            logger._run.launch(trainer)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_launch_by_fork)

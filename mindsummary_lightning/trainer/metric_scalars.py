@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from types import FrameType
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import items_of, leaves
 from mindsummary_lightning.conversion.numeric import to_scalar
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.trainer_frames import is_called_by_trainer
 from mindsummary_lightning.values import SummaryValue
 
 _MAX_EXACT = 2**53  # ints below it are floats
@@ -62,19 +61,6 @@ def without_added_epoch(metrics: Any, logger: Any) -> Any:
     if not is_added or not is_called_by_trainer(logger):
         return metrics
     return {name: value for name, value in metrics.items() if name != "epoch"}
-
-
-def is_called_by_trainer(logger: Any) -> bool:
-    """Whether the call of a logger's method comes from a Trainer, not counting methods of a user's subclass."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__"))
-        if module.startswith(("lightning.pytorch.", "pytorch_lightning.")):  # and not Fabric, which adds none
-            return True
-        if not module.startswith("lightning_utilities.") and frame.f_locals.get("self") is not logger:
-            return False
-        frame = frame.f_back
-    return False
 
 
 def checked_step(step: Any, last_step: int, record: RunRecorder) -> int | None:

@@ -15,27 +15,6 @@ def is_tuning(trainer: Any) -> bool:
     return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)
 
 
-def ends_with_tuning(trainer: Any) -> bool:
-    """Whether this fit is only what ``Tuner.lr_find`` or ``scale_batch_size`` needs, and ends before it trains.
-
-    Reads ``_early_exit`` of the callback that a `Tuner` adds (lightning 2.4 to 2.6.6).
-    """
-    return any(getattr(callback, "_early_exit", False) for callback in trainer.callbacks)
-
-
-def calling_trainer(module: Any, logger: Any) -> Any | None:
-    """The Trainer, if it is what calls ``logger.log_graph(module)``, on every rank and between two hooks.
-
-    Only there may the ranks exchange something: a call of the user's may come from one rank alone. Reads
-    ``LightningModule._trainer`` and ``_current_fx_name`` (``None`` between hooks; lightning 2.4 to 2.6.6).
-    """
-    trainer = getattr(module, "_trainer", None)
-    if trainer is None or getattr(module, "_current_fx_name", "") is not None:
-        return None
-    is_its_own = getattr(trainer, "enable_autolog_hparams", True) and trainer.state.status == "running"
-    return trainer if is_its_own and any(known is logger for known in trainer.loggers) else None
-
-
 def transferred(module: Any, batch: Any) -> Any:
     """A batch as a Trainer hands it to its module: through the hooks of batch transfer; elsewhere as it is.
 

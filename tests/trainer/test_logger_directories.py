@@ -11,7 +11,7 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage
-from mindsummary_lightning.trainer.fit_run import RunVersion
+from mindsummary_lightning.trainer.run_version import RunVersion
 from tests.trainer.support import Net, files, loader, trainer
 
 
@@ -169,7 +169,7 @@ def test_a_remote_save_dir_is_refused(path: str | Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("path", ["C:/runs", "a:b/c", "runs"])
 def test_what_only_looks_like_a_scheme_is_a_path(path: str) -> None:
-    assert MindInsightLogger(path).save_dir == path
+    assert MindInsightLogger(path).save_dir == os.path.abspath(path)
 
 
 @pytest.mark.parametrize("kind", ["logger", SummaryCollector, TrainLineage, EvalLineage])

@@ -15,8 +15,8 @@ import torch
 from lightning.pytorch.tuner import Tuner
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, filter_summary_lineage
-from mindsummary_lightning.trainer import run_identity
-from mindsummary_lightning.trainer.run_identity import resume_path
+from mindsummary_lightning.trainer import run_ownership
+from mindsummary_lightning.trainer.trainer_frames import resume_path
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
 
 _KINDS = ("collector", "pair", "logger")
@@ -185,19 +185,20 @@ def test_a_tuner_begins_no_fit(tmp_path: Path, kind: str, caplog: pytest.LogCapt
     assert len(_said(caplog)) == 1
 
 
-@pytest.mark.parametrize(("version", "points_and_warnings"), [(None, (2, 1)), (0, (4, 0))])
-def test_copies_of_a_logger_in_processes_of_their_own_replace_a_curve_with_a_word_and_a_given_run_goes_on(
-    tmp_path: Path, version: int | None, points_and_warnings: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("version", "runs"), [(None, ["version_0", "version_1"]), (0, ["version_0"])])
+def test_copies_of_a_logger_in_processes_of_their_own_have_a_run_each_and_a_given_run_goes_on(
+    tmp_path: Path, version: int | None, runs: list[str], monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     logger = MindInsightLogger(tmp_path, name="", version=version)
-    for batches in (4, 2):  # as ddp_spawn does it
+    for batches in (4, 2):
         sent = pickle.dumps(logger)
-        monkeypatch.setattr(run_identity, "_TRAINERS", {})
+        monkeypatch.setattr(run_ownership, "_FITS", {})
         trainer(logger=pickle.loads(sent), limit_train_batches=batches).fit(Net(), loader())
 
-    assert os.listdir(tmp_path) == ["version_0"]
-    assert (len(_curve("logger", tmp_path / "version_0")), len(_said(caplog))) == points_and_warnings
+    assert sorted(os.listdir(tmp_path)) == runs
+    assert len(_curve("logger", tmp_path / "version_0")) == 4
+    assert not _said(caplog)
 
 
 @pytest.mark.slow

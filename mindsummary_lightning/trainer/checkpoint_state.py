@@ -1,8 +1,4 @@
-"""Which run a fit belongs to: asked when it begins, by whatever records it.
-
-A fit that is given a checkpoint, or that the same Trainer goes on with, continues the run of its directory; any other
-begins one. What is asked is the Trainer, the directory and what this process has recorded there. Files of other
-processes need no answer: what this one writes goes into a later file, from which readers take the steps that both have.
+"""What the collector keeps in a checkpoint, so that a fit that resumes from it goes on where the run was.
 
 A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved in the middle of an
 epoch holds one batch less than was trained (``_batches_that_stepped``, read in 2.6.6), and ``global_step`` counts every
@@ -11,80 +7,23 @@ optimizer. It has the first learning rates because the optimizer's state has the
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.collection.step_collector import StepCollector
-from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.trainer.trainer_state import steps_done
-from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-_WARN_ONCE = WarnOnce(_LOG)
 
 _KEY = "mindsummary_lightning.SummaryCollector"
 _RATES = "mindsummary_lightning.learning_rates"
 
 
-# The Trainer of the newest fit that this process has begun in a directory, by that one's real path.
-_TRAINERS: dict[str, weakref.ref[Any]] = {}
-
-
-def is_newest(trainer: Any, directory: str) -> bool:
-    """Whether the newest fit that this process has begun in the directory is of this Trainer."""
-    return _TRAINERS.get(os.path.realpath(directory), lambda: None)() is trainer
-
-
-def holds_values(directory: str) -> bool:
-    """Whether the directory has summary files."""
-    try:
-        return any(map(is_summary_name, os.listdir(directory)))
-    except OSError:  # removed, or out of reach
-        return False
-
-
-def begin(trainer: Any, directory: str) -> None:
-    """The fit begins in the directory."""
-    _TRAINERS[os.path.realpath(directory)] = weakref.ref(trainer)
-
-
-def has_fit(directory: str) -> bool:
-    """Whether this process has begun a fit there."""
-    return os.path.realpath(directory) in _TRAINERS
-
-
 def is_same_directory(one: str, other: str) -> bool:
     """Whether two paths, which need not exist, are the same directory."""
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def resume_path(trainer: Any) -> Any | None:
-    """The checkpoint that the running call of a Trainer's method resumes from, or ``None``.
-
-    Until the checkpoint is loaded, which is after ``setup``, ``trainer.ckpt_path`` is that of the call before. So the
-    argument ``ckpt_path`` is read, of the innermost method of the Trainer that has one; ``Trainer.fit`` itself does.
-    """
-    frame = inspect.currentframe()
-    while frame is not None:
-        code = frame.f_code
-        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if "ckpt_path" in arguments and frame.f_locals.get("self") is trainer:
-            return frame.f_locals["ckpt_path"]
-        frame = frame.f_back
-    _WARN_ONCE.warn(
-        "ckpt_path",
-        "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be recorded as a new run; pass "
-        "version=... to the logger to continue the old one",
-        level=logging.ERROR,
-    )
-    return getattr(trainer, "ckpt_path", None)
-
-
-# ---- in a checkpoint
 
 
 def save_state(

@@ -1,0 +1,57 @@
+"""``CheckpointCallbacks``: the directories of a Trainer's ``ModelCheckpoint``, where a run is not the one before."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from mindsummary_lightning.warn_once import WarnOnce
+
+_LOG = logging.getLogger(__name__)
+_WARN_ONCE = WarnOnce(_LOG)
+
+
+class CheckpointCallbacks:
+    """Which callbacks Lightning gives a directory in the run, because their user has not."""
+
+    def __init__(self) -> None:
+        self._placed: weakref.WeakKeyDictionary[Any, int | str] = weakref.WeakKeyDictionary()
+
+    def place(self, trainer: Any, version: int | str) -> None:
+        """Let Lightning place those anew that it placed in another version and that have saved nothing there.
+
+        It places a callback at the first call of a Trainer and never again; an evaluation may come before the fit.
+        """
+        for callback in _placeable(trainer):
+            has_moved = self._placed.get(callback, version) != version
+            if has_moved and not _saved_path(callback):
+                callback.dirpath = None
+            if callback.dirpath is None:
+                self._placed[callback] = version
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return CheckpointCallbacks, ()  # a copy's Trainer has callbacks of its own
+
+    @staticmethod
+    def warn_of_earlier_fit(trainer: Any) -> None:
+        """Say in one line that a callback has saved checkpoints of another Trainer's fit, which it may remove."""
+        for callback in _placeable(trainer):
+            path = _saved_path(callback)
+            if path:
+                _WARN_ONCE.warn(
+                    path,
+                    "%s must be new for each Trainer, got one that has saved %s in an earlier fit: it goes on to save "
+                    "into that directory and may delete what is there. Give each Trainer a callbacks list of its own",
+                    *(type(callback).__name__, os.path.relpath(path)),
+                )
+
+
+def _placeable(trainer: Any) -> Iterator[Any]:
+    return (callback for callback in trainer.checkpoint_callbacks if hasattr(callback, "dirpath"))
+
+
+def _saved_path(callback: Any) -> str:
+    return str(getattr(callback, "best_model_path", "") or getattr(callback, "last_model_path", ""))

@@ -1,0 +1,118 @@
+"""``RunVersion``: the version of one run, and the directory that claims its number."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import weakref
+
+from mindsummary_lightning.trainer.namespaces import rank_zero_only
+from mindsummary_lightning.trainer.run_ownership import event_files
+
+_VERSION_DIR = re.compile(r"version_(\d+)")
+
+
+def run_directory(root_dir: str, version: int | str, sub_dir: str = "") -> str:
+    """The directory of a version below a root directory."""
+    name = f"version_{version}" if isinstance(version, int) else version
+    return os.path.join(root_dir, name, sub_dir).rstrip(os.sep) or os.sep
+
+
+class RunVersion:
+    """The version of one run below a root directory: the user's number or name, or the number after the highest there.
+
+    A number is claimed by making its directory, which is atomic: of many processes that start together each gets one of
+    its own. The ranks of one run are told by rank zero.
+    """
+
+    def __init__(self, root_dir: str, given: int | str | None) -> None:
+        if isinstance(given, bool) or not isinstance(given, (int, str, type(None))):
+            raise TypeError(f"version must be an int, a str or None, not {given!r}")
+        if isinstance(given, int) and given < 0:
+            raise ValueError(f"version must be 0 or more, not {given}")
+        self.is_given: bool = given is not None
+        self.root_dir = root_dir
+        self._value = given
+        self._is_told = False  # the user knows the number, and may put files into its directory
+        self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim
+        self._cleanup: weakref.finalize[..., RunVersion] | None = None
+
+    @property
+    def value(self) -> int | str:
+        """The version; until it is claimed, the number that is free now."""
+        if self._value is None:
+            self._value = _next_number(self.root_dir)
+        return self._value
+
+    def tell(self) -> int | str:
+        """The version, for a user: what is recorded next goes there, also if its directory gets other files before."""
+        self._is_told |= not self._made
+        if not getattr(rank_zero_only, "rank", None):  # further ranks are told by rank zero
+            self.claim()
+        return self.value
+
+    def adopt(self, value: int | str) -> None:
+        """Take the version that rank zero decided."""
+        self._value = value
+
+    def claim(self) -> None:
+        """Make the directory of the number, or of the next one that is free; a given version needs none.
+
+        One that cannot be made is left to the first record, which reports it.
+        """
+        if self.is_given or self._made:
+            return
+        root, number = self.root_dir, int(self.value)
+        with contextlib.suppress(OSError):
+            parents = _missing_parents(root)
+            os.makedirs(root, exist_ok=True)
+            while not self._made:
+                path = os.path.join(root, f"version_{number}")
+                try:
+                    os.mkdir(path)
+                except FileExistsError:
+                    number += 1
+                else:
+                    self._made = [*parents, path]
+            self._value = number
+            self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
+
+    def release_unused(self) -> None:
+        """Remove the claimed directory and give the claim back, unless it has files or its number was told."""
+        if self._cleanup is not None and not self._is_told:
+            self._cleanup()
+        if self._made and not os.path.lexists(self._made[-1]):
+            self._made, self._value = [], None
+
+    def claim_next(self) -> None:
+        """Claim a later number; a directory with records stays."""
+        self._made, self._value, self._is_told = [], None, False
+        self.claim()
+
+
+def _next_number(root_dir: str) -> int:
+    """The number after the highest; on a further rank the highest itself where rank zero has claimed it."""
+    try:
+        names = os.listdir(root_dir)
+    except OSError:  # not there yet, or out of reach
+        names = []
+    highest = max((int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1)
+    is_claimed = getattr(rank_zero_only, "rank", None) and not event_files(run_directory(root_dir, highest))
+    return highest if is_claimed and highest >= 0 else highest + 1
+
+
+def _missing_parents(path: str) -> list[str]:
+    missing: list[str] = []
+    while not os.path.lexists(path):
+        missing.insert(0, path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def _remove_empty(made: list[str], process: int) -> None:
+    if os.getpid() != process:  # a forked child leaves them to its parent
+        return
+    for path in reversed(made):
+        with contextlib.suppress(OSError):  # not empty, or gone
+            os.rmdir(path)

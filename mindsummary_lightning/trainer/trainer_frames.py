@@ -1,0 +1,95 @@
+"""Who calls: what the frames of a running call say of the Trainer that makes it."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from mindsummary_lightning.warn_once import WarnOnce
+
+_LOG = logging.getLogger(__name__)
+_WARN_ONCE = WarnOnce(_LOG)
+
+_NAMESPACES = ("lightning.pytorch.", "pytorch_lightning.")
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those that called it, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | None:
+    """The innermost frame of Lightning, if between it and ``frame`` there are only a logger's own methods."""
+    while frame is not None:
+        module = _module(frame)
+        if module.startswith(_NAMESPACES):  # and not Fabric
+            return frame
+        is_own = module.startswith("lightning_utilities.") or frame.f_locals.get("self") is logger
+        frame = frame.f_back if is_own else None
+    return None
+
+
+def is_called_by_trainer(logger: Any) -> bool:
+    """Whether the call of a logger's method comes from a Trainer, not counting methods of a user's subclass."""
+    return _frame_of_lightning(sys._getframe(2), logger) is not None
+
+
+def calling_trainer(logger: Any) -> Any | None:
+    """The Trainer that calls a logger's method and has that logger; ``None`` if something else calls."""
+    frame = _frame_of_lightning(sys._getframe(1), logger)
+    if frame is None:
+        return None
+    owner = frame.f_locals.get("trainer", frame.f_locals.get("self"))
+    trainer = getattr(owner, "trainer", owner)  # a connector's
+    is_its_own = any(known is logger for known in getattr(trainer, "loggers", ()))
+    return trainer if is_its_own else None
+
+
+def is_within_trainer() -> bool:
+    """Whether a call of a Trainer's method runs in this thread, whoever it has called meanwhile."""
+    inside = tuple(f"{namespace}trainer." for namespace in _NAMESPACES)
+    return any(_module(frame).startswith(inside) for frame in _frames(inspect.currentframe()))
+
+
+def launching_trainer() -> Any | None:
+    """The Trainer that launches processes now, each with a copy of it."""
+    for frame in _frames(inspect.currentframe()):
+        if _module(frame).endswith(".strategies.launchers.multiprocessing") and "trainer" in frame.f_locals:
+            return frame.f_locals["trainer"]
+    return None
+
+
+def is_called_by_tuner() -> bool:
+    """Whether a ``Tuner`` is what fits, and ends the fit before it trains."""
+    return any(_module(frame).endswith(".tuner.tuning") for frame in _frames(inspect.currentframe()))
+
+
+def resume_path(trainer: Any) -> Any | None:
+    """The checkpoint that the running call of a Trainer's method resumes from, or ``None``.
+
+    Until the checkpoint is loaded, which is after ``setup``, ``trainer.ckpt_path`` is that of the call before. So the
+    argument ``ckpt_path`` is read, of the innermost method of the Trainer that has one; ``Trainer.fit`` itself does.
+    """
+    for frame in _frames(inspect.currentframe()):
+        code = frame.f_code
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if "ckpt_path" in arguments and frame.f_locals.get("self") is trainer:
+            return frame.f_locals["ckpt_path"]
+    _WARN_ONCE.warn(
+        "ckpt_path",
+        "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be recorded as a new run; pass "
+        "version=... to the logger to continue the old one",
+        level=logging.ERROR,
+    )
+    return getattr(trainer, "ckpt_path", None)
+
