@@ -96,8 +96,7 @@ def runs_to_pandas(
     table.read_scalars()
     rows = table.found(where, sort, descending)
     columns: dict[str, Any] = {
-        name: [row.cells.get(name) for row in rows]
-        for name in ordered_columns(rows, differing=differing)
+        name: [row.cells.get(name) for row in rows] for name in ordered_columns(rows, differing=differing)
     }
     for name in _TIMES:
         if name in columns:

@@ -15,33 +15,29 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mindsummary_lightning.errors import closest
+from mindsummary_lightning.lineage.column_names import (
+    FIRST,
+    METRIC,
+    USER_DEFINED,
+    is_of_files,
+    setting_column,
+)
 from mindsummary_lightning.lineage.merge import FIELDS, MergedLineage
 from mindsummary_lightning.lineage.query_language import (
     Conditions,
     QueryError,
-    complete_name,
+    field_of,
     in_order,
-    is_open_field,
     parse_conditions,
 )
 from mindsummary_lightning.lineage.search import CACHE, reading
-from mindsummary_lightning.lineage.table import Cell, flat_record
+from mindsummary_lightning.lineage.table import Cell, flat_values
 from mindsummary_lightning.reading.run_names import names_of_ids
 from mindsummary_lightning.reading.run_status import run_status
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, with_lineage_files
 from mindsummary_lightning.reading.scalar_summaries import RunScalars, read_run_scalars
 
 _LOG = logging.getLogger(__name__)
-
-METRIC = "metric/"
-USER_DEFINED = "user_defined/"
-OF_FILES = ("diverged", "started", "duration", "steps")
-"""Columns that summary files say, as they do the columns of :data:`STATISTICS`."""
-STATISTICS = ("last", "min", "max", "best_step")
-FIRST = ("status", *OF_FILES, "written")
-"""Columns that come first, in order."""
-_TAKEN = frozenset(("run", "path", *FIRST, *FIELDS))  # names of columns that no setting has
 
 
 @dataclass(slots=True)
@@ -132,12 +128,10 @@ class RunRows:
         found = [row for row in self.rows if conditions.matches(row.queried(asked))]
         return in_order(found, lambda row: row.value(by), is_descending=descending) if by else found
 
-    def _parsed(
-        self, where: str | Sequence[str] | None, sort: str | None
-    ) -> tuple[Conditions, str | None]:
+    def _parsed(self, where: str | Sequence[str] | None, sort: str | None) -> tuple[Conditions, str | None]:
         known = {"run", *FIRST, *FIELDS, *self.columns()}
         conditions = Conditions() if where is None else parse_conditions(where, known)
-        return conditions, None if sort is None else _field(sort, known)
+        return conditions, None if sort is None else _sort_field(sort, known)
 
     def read_scalars(self) -> None:
         """Read what summary files say of all runs; a run that cannot be read is named in a warning."""
@@ -165,25 +159,11 @@ def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
         return {}
     fields = lineage.fields
     info = {name: value for name, value in lineage.sections["run_info"].items() if name != "status"}
-    settings = flat_record({"model_lineage": {**info, **lineage.sections["user_defined"]}})
-    del settings["summary_dir"]
-    own = {
-        name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell
-    }
-    metrics = {METRIC + name: value for name, value in lineage.sections["metric"].items()}
-    cells = {
-        **fields,
-        **flat_record({"model_lineage": metrics}),
-        **{setting_column(name): own[name] for name in own},
-    }
-    del cells["summary_dir"]
+    settings = flat_values({**info, **lineage.sections["user_defined"]})
+    own = {name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell}
+    cells: dict[str, Cell] = {**fields, **flat_values(lineage.sections["metric"], METRIC)}
+    cells.update((setting_column(name), cell) for name, cell in own.items())
     return {name: cell for name, cell in cells.items() if cell is not None}
-
-
-def setting_column(name: str) -> str:
-    """The column of a setting: its own name, but for names of other columns."""
-    is_taken = name in _TAKEN or name.startswith(METRIC) or is_of_files(name)
-    return USER_DEFINED + name if is_taken else name
 
 
 def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
@@ -200,12 +180,6 @@ def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
         cells[f"max:{tag}"] = None if math.isnan(one.max) else one.max
         cells[f"best_step:{tag}"] = one.best_step(tag)
     return cells
-
-
-def is_of_files(name: str) -> bool:
-    """Whether summary files are read for a column."""
-    statistic, colon, _ = name.partition(":")
-    return name in OF_FILES or (bool(colon) and statistic in STATISTICS)
 
 
 def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
@@ -228,9 +202,7 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
 
     ``differing`` leaves out the settings in which all agree.
     """
-    names = dict.fromkeys(
-        name for row in rows for name, cell in row.cells.items() if cell is not None
-    )
+    names = dict.fromkeys(name for row in rows for name, cell in row.cells.items() if cell is not None)
     first = [name for name in FIRST if name in names]
     metrics = [name for name in names if name.startswith(METRIC)]
     scalars = [name for name in names if is_of_files(name) and name not in FIRST]
@@ -246,13 +218,8 @@ def _differs(cells: Sequence[Cell]) -> bool:
     return any(cell != cells[0] for cell in cells)
 
 
-def _field(name: str, known: Collection[str]) -> str:
-    found = complete_name(name, known)
-    if found is not None:
-        return found
-    if is_open_field(name) or is_of_files(name):
-        return name
-    raise QueryError("unknown", name, f"no field {name!r}{closest(name, known)}")
+def _sort_field(name: str, known: Collection[str]) -> str:
+    return name if is_of_files(name) else field_of(name.removeprefix(USER_DEFINED), known)
 
 
 def _lineages(listed: Sequence[ListedRun]) -> list[MergedLineage | None]:

@@ -19,6 +19,9 @@ STARTED = "started"
 KILLED_AFTER_S = 600.0
 """Seconds without growth after which a run without an end counts as killed: longer than most validations take."""
 
+GROWING_S = 120.0
+"""Seconds since the last write for which a run that records no end counts as running."""
+
 _PLAIN = {
     "success": "finished",  # Lightning's word for a fit that came to its end
     "finished": "interrupted",  # its word for a fit that goes on in the next job of a cluster
@@ -47,13 +50,13 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
     status = recorded_status(recorded.get("status"))
     if status is not None:
         return status
-    is_fit = recorded.get("status") == STARTED or any(
-        name in recorded for name in _TRAINER_VERSIONS
-    )
-    written_s = last_written(run_dir) if is_fit else None
-    if written_s is None:  # recorded by hand or by MindSpore, which record no end
+    written_s = last_written(run_dir)
+    if written_s is None:
         return None
-    return "running" if now_s - written_s < KILLED_AFTER_S else "killed"
+    if recorded.get("status") == STARTED or any(name in recorded for name in _TRAINER_VERSIONS):
+        return "running" if now_s - written_s < KILLED_AFTER_S else "killed"
+    # Recorded by hand or by MindSpore, which record no end.
+    return "running" if now_s - written_s < GROWING_S else None
 
 
 def last_written(run_dir: str) -> float | None:
@@ -61,8 +64,6 @@ def last_written(run_dir: str) -> float | None:
     try:
         with os.scandir(run_dir) as entries:
             files = [entry for entry in entries if timestamp_of(entry.name) is not None]
-            return max(
-                (entry.stat(follow_symlinks=False).st_mtime for entry in files), default=None
-            )
+            return max((entry.stat(follow_symlinks=False).st_mtime for entry in files), default=None)
     except OSError:  # removed since it was listed
         return None

@@ -77,8 +77,18 @@ class RunScalars:
     @property
     def is_diverged(self) -> bool | None:
         """Whether a loss ended as NaN or infinite; ``None`` if the run has no scalar that is a loss."""
-        losses = [one for tag, one in self.tags.items() if "loss" in tag.lower()]
-        return any(not np.isfinite(one.last) for one in losses) if losses else None
+        return is_diverged({tag: one.last for tag, one in self.tags.items()})
+
+
+def is_diverged(last: Mapping[str, float]) -> bool | None:
+    """Whether a loss ended as NaN or infinite, by the last values of scalars; ``None`` if none of them is a loss."""
+    losses = [value for tag, value in last.items() if "loss" in tag.lower()]
+    return not all(map(math.isfinite, losses)) if losses else None
+
+
+def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
+    """Seconds of recording, by the first and the last time of each file; a clock that was set back counts as none."""
+    return sum(max(0.0, end - begin) for begin, end in spans) if spans else None
 
 
 def is_lower_better(tag: str) -> bool:
@@ -141,21 +151,20 @@ def run_scalars(run: FollowedRun) -> RunScalars:
     series = {tag: run.scalars(tag) for tag in run.tags()["scalar"]}
     spans = run.time_spans()
     return RunScalars(
-        {tag: _summary(one) for tag, one in series.items()},
+        {tag: tag_summary(one) for tag, one in series.items()},
         max((int(one.steps[-1]) for one in series.values()), default=None),
         min((begin for begin, _ in spans), default=None),
-        sum(max(0.0, end - begin) for begin, end in spans) if spans else None,
+        duration_s(spans),
     )
 
 
-def _summary(series: ScalarSeries) -> TagSummary:
+def tag_summary(series: ScalarSeries) -> TagSummary:
+    """The summary of a scalar of at least one step."""
     _, summaries = _summarized(np.zeros(len(series), np.int64), series.steps, series.values)
     return summaries[0]
 
 
-def _read_together(
-    files: Sequence[_SmallFile], decoder: ScalarDecoder
-) -> Iterator[tuple[str, _Result]]:
+def _read_together(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> Iterator[tuple[str, _Result]]:
     """The scalars of runs with a small file each; of one that is damaged, all are read by themselves."""
     samples = _decoded(files, decoder) if files else None
     if samples is None:
@@ -165,9 +174,7 @@ def _read_together(
     yield from ((file.run_dir, one) for file, one in zip(files, found, strict=True))
 
 
-_Columns: TypeAlias = (
-    "tuple[NDArray[Any], ...]"  # of samples, as the fields of _Samples after the first one
-)
+_Columns: TypeAlias = "tuple[NDArray[Any], ...]"  # of samples, as the fields of _Samples after the first one
 _KINDS = (np.int64, np.int64, np.int64, np.int64, np.float64, np.float32)
 
 
@@ -218,9 +225,7 @@ def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _Samples | 
     return _joined(parts, tags)
 
 
-def _loose_samples(
-    outline: EventOutline, run: int, row: int, tags: dict[str, int]
-) -> Iterator[_Columns]:
+def _loose_samples(outline: EventOutline, run: int, row: int, tags: dict[str, int]) -> Iterator[_Columns]:
     """The scalars of one record whose set of tags is rare; new tags are added to ``tags``."""
     for value in outline.values:
         if value.kind == "scalar":
@@ -229,9 +234,7 @@ def _loose_samples(
             yield tuple(np.array([number]) for number in numbers)
 
 
-def _samples_of(
-    columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict[str, int]
-) -> _Columns:
+def _samples_of(columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict[str, int]) -> _Columns:
     """Records with the same tags, as samples; new tags are added to ``tags``."""
     numbers = np.array([tags.setdefault(tag, len(tags)) for tag in columns.tags])
     count = len(columns.tags)
@@ -268,9 +271,7 @@ class _RunFacts:
     duration_s: float | None = None
 
     def scalars(self, tags: Mapping[str, TagSummary]) -> RunScalars:
-        return RunScalars(
-            dict(sorted(tags.items())), self.last_step, self.started_s, self.duration_s
-        )
+        return RunScalars(dict(sorted(tags.items())), self.last_step, self.started_s, self.duration_s)
 
 
 def _facts_by_run(samples: _Samples) -> dict[int, _RunFacts]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
+from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
@@ -86,6 +87,7 @@ class CurrentRun:
         self.has_explained_resume = False
         self._begun: _Begun | None = None
         self._has_met_trainer = False
+        self._notes_start = True  # a collector that records for itself does so if it is asked to
         self._announced = self._shown = ""  # directories
         self._view_dir = self._root_dir
         self._sub_dir = sub_dir
@@ -100,6 +102,7 @@ class CurrentRun:
         """The runs of a collector with a directory of its own."""
         run = cls(*os.path.split(directory), "", options)
         run._view_dir = directory
+        run._notes_start = False
         return run
 
     @property
@@ -224,6 +227,8 @@ class CurrentRun:
         effects.get(begun.place, lambda: None)()
         if self._is_fitting:
             self._hand_over()
+            if self._notes_start:  # with the first value; a run that has no end after it was killed
+                self.recorder().defer_lineage(RunInfo({"status": STARTED}))
 
     def _decided(self, trainer: Any) -> _Begun:
         """Which call begins and where it is recorded; the present one, if it is that."""

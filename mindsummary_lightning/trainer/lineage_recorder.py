@@ -103,9 +103,7 @@ class LineageRecorder:
         self.is_first_batch: bool = False
         self._next_evaluation = -math.inf
 
-    def custom(
-        self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True
-    ) -> None:
+    def custom(self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True) -> None:
         """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too.
 
         ``notes_end``: how the run ends is going to be recorded, so that a run that has no end was killed.
