@@ -33,7 +33,7 @@ VERBS = {  # in the order of the help
 }
 MORE = {  # of each verb two lines that use it, and the page about it
     "view": ("view runs", "view runs --port 8080 --no-browser", "viewer"),
-    "list": ("list runs", "list runs/* --json", "command-line"),
+    "list": ("list runs", "list runs --best val/loss --limit 10", "choose-the-best-run"),
     "show": ("show runs/digits/version_0", "show runs/digits/version_0 --follow", "command-line"),
     "lineage": ("lineage runs --sort loss --limit 10", "lineage runs --where 'metric/accuracy>0.9'", "lineage"),
     "compare": ("compare runs/mindspore runs/torch", "compare a b --html page.html", "is-my-port-right"),

@@ -13,11 +13,12 @@ import numpy as np
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError, missing_packages
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.lineage.run_rows import TIMES, RunRow, RunRows, ordered_columns, time_of
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.lineage_text import lineage_values
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import files_size
+from mindsummary_lightning.reading.run_names import run_names
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values.text import utf8_text
@@ -60,8 +61,8 @@ def export_parquet_dataset(
 
     Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
     percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
-    times in seconds and values float32. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a
-    column of several types is text.
+    times in seconds and values float32. ``lineage.parquet`` has ``run`` and the columns of
+    :func:`~mindsummary_lightning.runs_to_pandas`; a column of several types is text.
 
     Args:
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
@@ -82,15 +83,14 @@ def export_parquet_dataset(
     """
     pyarrow = _import_pyarrow()
     refuse_remote("out_dir", out_dir)
-    names = {run_dir: utf8_text(os.path.relpath(run_dir, root)) for run_dir in run_dirs}
-    itself = utf8_text(os.path.basename(os.path.abspath(root)))
-    names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
-    exported, rows = ExportedFiles(), []
+    names = run_names(run_dirs, root)
+    exported = ExportedFiles()
     with OutputDirectory(out_dir, mode_of_runs(run_dirs), force=force) as out:
         for run_dir, name in names.items():
             try:
                 reader = SummaryReader(run_dir)
-                run, lineage = table_of(reader), reader.lineage()
+                run = table_of(reader)
+                reader.lineage()  # which may be damaged, too
                 tables = {  # histograms first: only they can prove to be damaged once they are written
                     "histograms": _histogram_blocks(run, pyarrow),
                     "scalars": _scalar_blocks(run),
@@ -106,12 +106,10 @@ def export_parquet_dataset(
                 if len(exported.damaged) == len(names):
                     raise
                 continue
-            values = lineage_values(lineage)  # one called "run" is renamed: that column names the run
-            rows.append({"run": name, **{"user_defined/run" if key == "run" else key: values[key] for key in values}})
-        recorded = dict.fromkeys(column for row in rows for column in row)
-        columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
+        rows = RunRows(root, only=set(names.values()) - exported.damaged.keys())
+        rows.read_scalars()
         with out.file("lineage.parquet") as file:
-            pyarrow.parquet.write_table(pyarrow.table(columns), file)
+            pyarrow.parquet.write_table(pyarrow.table(_run_columns(pyarrow, rows.rows)), file)
     exported[:] = out.files
     return exported
 
@@ -221,6 +219,18 @@ def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
             [1] * (rows * steps),
             {"step": np.repeat(table.steps, rows), **numbers},
         )
+
+
+def _run_columns(pyarrow: Any, rows: Sequence[RunRow]) -> dict[str, Any]:
+    """The table of runs by column, as :func:`~mindsummary_lightning.runs_to_pandas` has it."""
+    columns: dict[str, Any] = {"run": [row.run for row in rows]}
+    for name in ordered_columns(rows):
+        cells = [row.cells.get(name) for row in rows]
+        columns[name] = (
+            pyarrow.array(map(time_of, cells), pyarrow.timestamp("us", "UTC")) if name in TIMES else _one_type(cells)
+        )
+    columns["path"] = [utf8_text(row.path) for row in rows]
+    return columns
 
 
 def _folder(name: str) -> str:

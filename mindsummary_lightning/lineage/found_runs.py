@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.errors import imported
-from mindsummary_lightning.lineage.run_rows import RunRow, RunRows, ordered_columns
+from mindsummary_lightning.lineage.run_rows import TIMES, RunRows, ordered_columns, time_of
 from mindsummary_lightning.reading.run_directory import local_path
 from mindsummary_lightning.reading.run_names import RunPath, run_names
 from mindsummary_lightning.reading.run_tree import find_run_directories
 
 if TYPE_CHECKING:
     import pandas
-
-_TIMES = ("started", "written")  # columns of times
 
 
 def find_runs(
@@ -98,16 +95,9 @@ def runs_to_pandas(
     columns: dict[str, Any] = {
         name: [row.cells.get(name) for row in rows] for name in ordered_columns(rows, differing=differing)
     }
-    for name in _TIMES:
+    for name in TIMES:
         if name in columns:
-            columns[name] = pandas.to_datetime([_time(row, name) for row in rows], utc=True)
+            columns[name] = pandas.to_datetime([time_of(seconds) for seconds in columns[name]], utc=True)
     columns["path"] = [row.path for row in rows]
     index = pandas.Index([row.run for row in rows], name="run", dtype=object)
     return pandas.DataFrame(columns, index=index)
-
-
-def _time(row: RunRow, name: str) -> datetime.datetime | None:
-    seconds = row.cells.get(name)
-    if not isinstance(seconds, (int, float)):
-        return None
-    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)

@@ -8,6 +8,7 @@ metric of an evaluation; fields of lineage and settings by their own names; and 
 
 from __future__ import annotations
 
+import datetime
 import logging
 import math
 import os
@@ -22,6 +23,7 @@ from mindsummary_lightning.lineage.column_names import (
     is_of_files,
     setting_column,
 )
+from mindsummary_lightning.lineage.conditions import NUMBER_FIELDS
 from mindsummary_lightning.lineage.merge import FIELDS, MergedLineage
 from mindsummary_lightning.lineage.query_language import (
     Conditions,
@@ -38,6 +40,10 @@ from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, with_line
 from mindsummary_lightning.reading.scalar_summaries import RunScalars, read_run_scalars
 
 _LOG = logging.getLogger(__name__)
+
+TIMES = ("started", "written")
+"""Columns that hold seconds since the epoch; where a table has times, it shows those."""
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # MindInsight's texts of such numbers
 
 
 @dataclass(slots=True)
@@ -72,6 +78,7 @@ class RunRows:
     Args:
         base: the directory.
         now_s: the time now, seconds since the epoch: a run without an end is killed or running.
+        only: names of the runs to read; ``None`` takes all.
 
     Attributes:
         rows: a row for each run.
@@ -81,7 +88,7 @@ class RunRows:
         OSError: the directory cannot be listed.
     """
 
-    def __init__(self, base: str, now_s: float | None = None) -> None:
+    def __init__(self, base: str, now_s: float | None = None, only: Collection[str] | None = None) -> None:
         os.scandir(base).close()  # what is below it may be skipped with a warning, but not itself
         self._now_s = time.time() if now_s is None else now_s
         self.problems: dict[str, str] = {}
@@ -89,6 +96,9 @@ class RunRows:
         tree = RunTree(base)
         listed = [run for run in tree.scan() if run.summary_files or run.lineage_names]
         names = names_of_ids([run.train_id for run in listed], base)
+        if only is not None:
+            chosen = [(run, name) for run, name in zip(listed, names, strict=True) if name in only]
+            listed, names = [run for run, _ in chosen], [name for _, name in chosen]
         lineages = _lineages(listed)
         self.rows: list[RunRow] = [
             RunRow(name, run.path, self._cells(run, lineage))
@@ -157,7 +167,10 @@ def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
     """What lineage says of a run, by column, without its status."""
     if lineage is None:
         return {}
-    fields = lineage.fields
+    fields = {
+        name: _NOT_FINITE.get(value, value) if name in NUMBER_FIELDS else value
+        for name, value in lineage.fields.items()
+    }
     info = {name: value for name, value in lineage.sections["run_info"].items() if name != "status"}
     settings = flat_values({**info, **lineage.sections["user_defined"]})
     own = {name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell}
@@ -212,6 +225,13 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
     shown = [name for name in settings if differs[name]]
     others = [] if differing and len(rows) > 1 else [name for name in settings if not differs[name]]
     return [*first, *metrics, *shown, *others, *scalars]
+
+
+def time_of(seconds: Cell) -> datetime.datetime | None:
+    """A cell of a column of :data:`TIMES` as a time in UTC."""
+    if not isinstance(seconds, (int, float)):
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
 
 
 def _differs(cells: Sequence[Cell]) -> bool:

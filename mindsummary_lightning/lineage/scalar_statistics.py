@@ -18,6 +18,7 @@ from mindsummary_lightning.reading.tag_survey import TagSurvey
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.run_tree import RunDirectory
 
+
 def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:
     """One scalar of a run, as :data:`~mindsummary_lightning.lineage.column_names.STATISTICS` orders its statistics.
 

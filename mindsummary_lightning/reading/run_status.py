@@ -20,7 +20,7 @@ KILLED_AFTER_S = 600.0
 """Seconds without growth after which a run without an end counts as killed: longer than most validations take."""
 
 GROWING_S = 120.0
-"""Seconds since the last write for which a run that records no end counts as running."""
+"""Seconds since the last write for which a run that is looked at is expected to grow."""
 
 _PLAIN = {
     "success": "finished",  # Lightning's word for a fit that came to its end
@@ -50,13 +50,11 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
     status = recorded_status(recorded.get("status"))
     if status is not None:
         return status
-    written_s = last_written(run_dir)
-    if written_s is None:
+    is_fit = recorded.get("status") == STARTED or any(name in recorded for name in _TRAINER_VERSIONS)
+    written_s = last_written(run_dir) if is_fit else None
+    if written_s is None:  # recorded by hand or by MindSpore, which record no end
         return None
-    if recorded.get("status") == STARTED or any(name in recorded for name in _TRAINER_VERSIONS):
-        return "running" if now_s - written_s < KILLED_AFTER_S else "killed"
-    # Recorded by hand or by MindSpore, which record no end.
-    return "running" if now_s - written_s < GROWING_S else None
+    return "running" if now_s - written_s < KILLED_AFTER_S else "killed"
 
 
 def last_written(run_dir: str) -> float | None:
