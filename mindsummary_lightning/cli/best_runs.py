@@ -11,13 +11,12 @@ from mindsummary_lightning.cli import output
 from mindsummary_lightning.cli.output import Answer, UsageError, short_number
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import LineageSearchConditionParamError, printable
-from mindsummary_lightning.lineage.ranking import Ranking, rank
 from mindsummary_lightning.lineage.column_names import FIRST, METRIC, is_of_files
+from mindsummary_lightning.lineage.ranking import Ranking, rank
 from mindsummary_lightning.lineage.run_rows import RunRow, RunRows, ordered_columns
 from mindsummary_lightning.lineage.table import Cell
 from mindsummary_lightning.reading.run_directory import local_path
 from mindsummary_lightning.reading.scalar_summaries import is_lower_better
-
 
 
 def best_runs(arguments: argparse.Namespace) -> Answer:

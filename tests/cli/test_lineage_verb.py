@@ -236,7 +236,7 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
     base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "76")
+    monkeypatch.setenv("COLUMNS", "70")
     run(str(base))
     wide = capsys.readouterr().out
     monkeypatch.setenv("COLUMNS", "40")
