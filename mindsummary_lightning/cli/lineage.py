@@ -14,14 +14,10 @@ from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import closest, printable
 from mindsummary_lightning.lineage.column_names import METRIC, USER_DEFINED, is_statistic, setting_column
 from mindsummary_lightning.lineage.conditions import PLAIN_FIELDS, SCALAR
+from mindsummary_lightning.lineage.field_names import QueryError, complete_name, field_of
 from mindsummary_lightning.lineage.merge import FIELDS
-from mindsummary_lightning.lineage.query_language import (
-    Conditions,
-    QueryError,
-    complete_name,
-    field_of,
-    parse_conditions,
-)
+from mindsummary_lightning.lineage.query_conditions import Conditions
+from mindsummary_lightning.lineage.query_language import parse_conditions
 from mindsummary_lightning.lineage.run_rows import join_old_metrics
 from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics, scalar_tags
 from mindsummary_lightning.lineage.search import CACHE, Query, query_lineage, recorded_fields
@@ -185,7 +181,7 @@ def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) ->
         is_result, is_setting = name == result and (name in differing or len(records) == 1), name not in results
         differs = name in differing
         groups = (name == "run", name in asked, is_result, differs and is_setting, differs, True)
-        return groups.index(True), _COLUMNS.index(_prefix(name)) if _prefix(name) in _COLUMNS else len(_COLUMNS)
+        return groups.index(True), _place(name)
 
     return sorted(names, key=rank)
 
@@ -195,6 +191,11 @@ def _column(field: str) -> str:
     if field.startswith(USER_DEFINED) and field != f"{USER_DEFINED}status":
         return setting_column(field.removeprefix(USER_DEFINED))
     return {"summary_dir": "run", f"{USER_DEFINED}status": "status"}.get(field, field)
+
+
+def _place(name: str) -> int:
+    """Where a column is by its kind; those that are shown only because they were asked for come last."""
+    return _COLUMNS.index(_prefix(name)) if _prefix(name) in _COLUMNS else len(_COLUMNS)
 
 
 def _prefix(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,7 +22,8 @@ from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_names import run_names
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
-from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
+from mindsummary_lightning.values.text import listed, utf8_text
 
 SAMPLE_COLUMNS = {"elements": "count"} | {
     name: name for name in ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
@@ -36,6 +38,8 @@ Progress: TypeAlias = Callable[[int], object]
 _BLOCK_ROWS = 1 << 16
 _BUCKET_COLUMNS = (("left", "lefts", np.float64), ("width", "widths", np.float64), ("count", "counts", np.int64))
 _INT64 = range(-(2**63), 2**63)
+_RENAMED = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
+_LISTED = 5  # of them, in a note
 
 
 def export_parquet(
@@ -62,7 +66,8 @@ def export_parquet_dataset(
     Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
     percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
     times in seconds and values float32. ``lineage.parquet`` has ``run`` and the columns of
-    :func:`~mindsummary_lightning.runs_to_pandas`; a column of several types is text.
+    :func:`~mindsummary_lightning.runs_to_pandas`; a column of several types is text. Of names that differ by
+    case only, the second becomes ``name (2)``.
 
     Args:
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
@@ -108,8 +113,9 @@ def export_parquet_dataset(
                 continue
         rows = RunRows(root, only=set(names.values()) - exported.damaged.keys())
         rows.read_scalars()
-        with out.file("lineage.parquet") as file:
-            pyarrow.parquet.write_table(pyarrow.table(_run_columns(pyarrow, rows.rows)), file)
+        renamed = _write_runs(pyarrow, out, rows.rows)
+    if renamed:
+        exported.changed[f"{_RENAMED}: {listed(renamed, _LISTED)}"] = len(renamed)
     exported[:] = out.files
     return exported
 
@@ -167,6 +173,17 @@ def _write(
             progress(sum(sizes) if name.startswith("scalars/") else len(texts))
 
 
+def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> list[str]:
+    """Write the table of runs; which columns have another name there than the values that they hold."""
+    recorded = _run_columns(rows)
+    names = _distinct_names(recorded)
+    columns = {names[column]: cells for column, cells in recorded.items()}
+    table = pyarrow.table(columns).replace_schema_metadata(_for_pandas(columns))
+    with out.file("lineage.parquet") as file:
+        pyarrow.parquet.write_table(table, file)
+    return [f"{column} is {name}" for column, name in names.items() if name != column]
+
+
 def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
     """The items, as many at a time as have the rows of a block."""
     batch: list[_T] = []
@@ -221,14 +238,12 @@ def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
         )
 
 
-def _run_columns(pyarrow: Any, rows: Sequence[RunRow]) -> dict[str, Any]:
+def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
     """The table of runs by column, as :func:`~mindsummary_lightning.runs_to_pandas` has it."""
-    columns: dict[str, Any] = {"run": [row.run for row in rows]}
+    columns: dict[str, list[Any]] = {"run": [row.run for row in rows]}
     for name in ordered_columns(rows):
         cells = [row.cells.get(name) for row in rows]
-        columns[name] = (
-            pyarrow.array(map(time_of, cells), pyarrow.timestamp("us", "UTC")) if name in TIMES else _one_type(cells)
-        )
+        columns[name] = [time_of(cell) for cell in cells] if name in TIMES else _one_type(cells)
     columns["path"] = [utf8_text(row.path) for row in rows]
     return columns
 
@@ -237,6 +252,34 @@ def _folder(name: str) -> str:
     """The folder of a run: its name percent-quoted, and so that Arrow and Spark, which skip ``.`` and ``_``, see it."""
     quoted = quoted_name(name)
     return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted[0] in "._" else quoted
+
+
+def _distinct_names(columns: Collection[str]) -> dict[str, str]:
+    """The columns' names in a file, no two of which differ by case only: the later one has a number after it."""
+    names: dict[str, str] = {}
+    taken = {column.casefold() for column in columns}
+    used: set[str] = set()
+    for column in columns:
+        name, number = column, 2
+        while name.casefold() in used or (name != column and name.casefold() in taken):
+            name, number = f"{column} ({number})", number + 1
+        names[column] = name
+        used.add(name.casefold())
+    return names
+
+
+def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
+    """Metadata that let pandas keep ints beyond 2**53 of a column with gaps, which it would make floats."""
+    exact = [
+        name
+        for name, cells in columns.items()
+        if None in cells and any(type(cell) is int and abs(cell) > EXACT_MAX for cell in cells)
+    ]
+    if not exact:
+        return None
+    kinds = {"pandas_type": "int64", "numpy_type": "Int64", "metadata": None}
+    described = [{"name": name, "field_name": name, **kinds} for name in exact]
+    return {"pandas": json.dumps({"index_columns": [], "column_indexes": [], "columns": described})}
 
 
 def _one_type(cells: list[Any]) -> list[Any]:

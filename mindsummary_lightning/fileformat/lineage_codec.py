@@ -19,7 +19,13 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
-from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
+from mindsummary_lightning.values.lineage_info import (
+    EXACT_MAX,
+    INT32_MAX,
+    INT32_MIN,
+    CustomValue,
+    ParameterValue,
+)
 
 _FILLER = varint(1001 << 3 | 2)  # the key of a field of bytes, of ours alone as ``run_info`` is
 _Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"  # a message's fields, each with its layout if it is one
@@ -150,18 +156,42 @@ def _fill_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, Cus
             entry.map_str[key] = value
         elif isinstance(value, float):
             entry.map_double[key] = value
-        else:
+        elif INT32_MIN <= value <= INT32_MAX:
             entry.map_int32[key] = value
+        else:
+            _fill_int(entry, key, value)
+
+
+def _fill_int(entry: lineage_pb2.UserDefinedInfo, key: str, value: int) -> None:
+    """An int beyond 32 bits as what MindInsight can show: a float if that is the same number, else text."""
+    entry.is_int = True
+    if abs(value) <= EXACT_MAX:
+        entry.map_double[key] = value
+    else:
+        entry.map_str[key] = str(value)
 
 
 def _entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomValue]:
     values: dict[str, CustomValue] = {}
     for entry in message.user_info:
-        _add_plain(values, entry.map_int32, entry.map_str, entry.map_double)
+        if entry.is_int:
+            _add_ints(values, entry)
+        else:
+            _add_plain(values, entry.map_int32, entry.map_str, entry.map_double)
         parts = entry.map_dict
         for key in parts:
             values[text(key)] = _entries(parts[key])
     return values
+
+
+def _add_ints(values: dict[str, CustomValue], entry: lineage_pb2.UserDefinedInfo) -> None:
+    plain: dict[str, Any] = {}
+    _add_plain(plain, entry.map_int32, entry.map_str, entry.map_double)
+    for key, value in plain.items():
+        try:
+            values[key] = int(value)
+        except (ValueError, OverflowError):  # another program's mark on what is no int
+            values[key] = value
 
 
 def _add_plain(values: dict[str, Any], *contents: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.errors import imported
-from mindsummary_lightning.lineage.run_rows import TIMES, RunRows, ordered_columns, time_of
+from mindsummary_lightning.lineage.run_rows import TIMES, RunRows, has_exact_int, ordered_columns, time_of
 from mindsummary_lightning.reading.run_directory import local_path
 from mindsummary_lightning.reading.run_names import RunPath, run_names
 from mindsummary_lightning.reading.run_tree import find_run_directories
@@ -98,6 +98,9 @@ def runs_to_pandas(
     for name in TIMES:
         if name in columns:
             columns[name] = pandas.to_datetime([time_of(seconds) for seconds in columns[name]], utc=True)
+    for name, cells in columns.items():
+        if name not in TIMES and has_exact_int(cells):
+            columns[name] = pandas.array(cells, dtype="Int64")  # with gaps they would become floats
     columns["path"] = [row.path for row in rows]
     index = pandas.Index([row.run for row in rows], name="run", dtype=object)
     return pandas.DataFrame(columns, index=index)

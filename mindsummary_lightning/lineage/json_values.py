@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.values import DatasetGraph, Operation
-from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
-from mindsummary_lightning.values.text import finite_or_named, shortest_float32
+from mindsummary_lightning.values.lineage_info import EXACT_MAX, CustomValue, ParameterValue
+from mindsummary_lightning.values.text import finite_or_named, map_json, shortest_float32
 
 JsonValue: TypeAlias = Any  # what json.loads can return: a recursive type that mypy and readers both follow badly
 
@@ -31,6 +31,19 @@ def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonVal
         else:
             shown[key] = finite_or_named(value) if isinstance(value, float) else user_defined_to_json(value)
     return shown
+
+
+def has_inexact_int(values: Mapping[str, JsonValue]) -> bool:
+    """Whether custom data hold an int that is no 64-bit float."""
+    return any(
+        has_inexact_int(value) if isinstance(value, dict) else type(value) is int and abs(value) > EXACT_MAX
+        for value in values.values()
+    )
+
+
+def for_a_browser(value: JsonValue) -> JsonValue:
+    """JSON as a browser reads it without loss: an int that is no 64-bit float as text, as MindInsight has it."""
+    return map_json(value, lambda leaf: str(leaf) if type(leaf) is int and abs(leaf) > EXACT_MAX else leaf)
 
 
 def dataset_graph_to_json(graph: DatasetGraph) -> dict[str, JsonValue]:

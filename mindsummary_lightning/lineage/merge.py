@@ -18,6 +18,8 @@ from mindsummary_lightning.lineage.json_values import (
     JsonValue,
     dataset_graph_to_json,
     float32_to_json,
+    for_a_browser,
+    has_inexact_int,
     user_defined_to_json,
 )
 from mindsummary_lightning.values import DatasetGraph
@@ -90,11 +92,22 @@ class MergedLineage(NamedTuple):
             ``valid_dataset``, ``dataset_graph``, ``user_defined`` and ``run_info``; one that was not recorded is empty.
         fields: every name of :data:`FIELDS` -> its value or ``None``.
         graph_key: the same text for equal data pipelines.
+        has_inexact_int: whether the custom data that MindInsight shows hold an int that is no 64-bit float.
     """
 
     sections: Mapping[str, Mapping[str, JsonValue]]
     fields: Mapping[str, JsonValue]
     graph_key: str
+    has_inexact_int: bool = False
+
+    def for_a_browser(self) -> MergedLineage:
+        """The same, of JSON that a browser reads without loss."""
+        if not self.has_inexact_int:
+            return self
+        return self._replace(
+            sections={**self.sections, "user_defined": for_a_browser(self.sections["user_defined"])},
+            has_inexact_int=False,
+        )
 
 
 def lineage_of_file(contents: Iterable[tuple[str | None, Any]], on_problem: Callable[[str], None]) -> FileLineage:
@@ -133,7 +146,7 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
     if sections is None:
         return None
     fields = {name: sections[section].get(key) for name, (section, key) in FIELDS.items()}
-    return MergedLineage(sections, fields, graph.key)
+    return MergedLineage(sections, fields, graph.key, has_inexact_int(sections["user_defined"]))
 
 
 def _sections(content: Mapping[str, Any]) -> dict[str, dict[str, JsonValue]]:

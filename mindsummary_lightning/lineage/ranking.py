@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
+from mindsummary_lightning.lineage.cell_values import in_order
 from mindsummary_lightning.lineage.column_names import is_statistic
-from mindsummary_lightning.lineage.query_language import in_order
 from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
 from mindsummary_lightning.reading.scalar_summaries import is_lower_better
 from mindsummary_lightning.values.text import listed

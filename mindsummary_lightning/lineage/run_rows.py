@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mindsummary_lightning.lineage.cell_values import in_order
 from mindsummary_lightning.lineage.column_names import (
     FIRST,
     METRIC,
@@ -24,20 +25,17 @@ from mindsummary_lightning.lineage.column_names import (
     setting_column,
 )
 from mindsummary_lightning.lineage.conditions import NUMBER_FIELDS
+from mindsummary_lightning.lineage.field_names import QueryError, field_of
 from mindsummary_lightning.lineage.merge import FIELDS, MergedLineage
-from mindsummary_lightning.lineage.query_language import (
-    Conditions,
-    QueryError,
-    field_of,
-    in_order,
-    parse_conditions,
-)
+from mindsummary_lightning.lineage.query_conditions import Conditions
+from mindsummary_lightning.lineage.query_language import parse_conditions
 from mindsummary_lightning.lineage.search import CACHE, reading
 from mindsummary_lightning.lineage.table import Cell, flat_values
 from mindsummary_lightning.reading.run_names import names_of_ids
 from mindsummary_lightning.reading.run_status import run_status
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, with_lineage_files
 from mindsummary_lightning.reading.scalar_summaries import RunScalars, read_run_scalars
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
 _LOG = logging.getLogger(__name__)
 
@@ -232,6 +230,16 @@ def time_of(seconds: Cell) -> datetime.datetime | None:
     if not isinstance(seconds, (int, float)):
         return None
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+
+def has_exact_int(cells: Sequence[Cell]) -> bool:
+    """Whether a column has gaps and nothing but ints, one of which is no 64-bit float."""
+    numbers = [cell for cell in cells if cell is not None]
+    return (
+        len(numbers) < len(cells)
+        and all(type(cell) is int for cell in numbers)
+        and any(EXACT_MAX < abs(cell) < 2**63 for cell in numbers if isinstance(cell, int))
+    )
 
 
 def _differs(cells: Sequence[Cell]) -> bool:

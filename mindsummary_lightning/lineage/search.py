@@ -20,10 +20,11 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_content
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.lineage.cell_values import in_order
 from mindsummary_lightning.lineage.conditions import SCALAR, SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
-from mindsummary_lightning.lineage.query_language import Conditions, in_order
+from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics
 from mindsummary_lightning.reading.run_status import run_status
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
@@ -173,15 +174,21 @@ def search_lineage(
     directories: Iterable[RunDirectory],
     condition: SearchCondition,
     added_info: Mapping[str, Mapping[str, JsonValue]] | None = None,
+    *,
+    is_for_browser: bool = False,
 ) -> dict[str, Any]:
     """The runs that meet a condition, as MindInsight 2.3.1 answers it; the order of the runs numbers their pipelines.
 
-    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. The answer is that of
+    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. For a browser, an int beyond 2**53
+    is the text that MindInsight shows, also to conditions. The answer is that of
     :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache: copy it before you
     change it.
     """
     scalars = ScalarStatistics(condition.fields)
-    runs = [run for run in _runs(directories, added_info or {}, scalars) if condition.matches(run.value)]
+    runs = _runs(directories, added_info or {}, scalars)
+    if is_for_browser:
+        runs = [run._replace(lineage=run.lineage.for_a_browser()) for run in runs]
+    runs = [run for run in runs if condition.matches(run.value)]
     if condition.ordering is not None:
         runs = condition.ordering.sort(runs, _Run.value)
     return _answer(runs, runs[condition.page], condition.lineage_types)

@@ -16,6 +16,10 @@ from mindsummary_lightning.values.text import utf8_json, utf8_text
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1
+EXACT_MAX = 2**53
+"""Up to here every whole number is a 64-bit float too, as JSON in a browser and TensorBoard have them."""
+
+_MAX_INT_BITS = 10_000  # of custom data; Python refuses to write out ints of more than 4,300 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +129,9 @@ class UserDefinedInfo:
     """Custom lineage data, one entry a key, in order.
 
     Attributes:
-        values: str keys; values are int (a bool counts as one; beyond 32 bits it is kept as text), float, str, or a
-            mapping of the same kind (shown as an object, not filterable).
+        values: str keys; values are int (a bool counts as one), float, str, or a mapping of the same kind (shown as an
+            object, not filterable). MindInsight, which has ints of 32 bits only, shows a larger one as a float, and as
+            text beyond 2**53; here it stays an int.
     """
 
     values: Mapping[str, CustomValue]
@@ -163,7 +168,10 @@ def _checked_entry(key: str, value: Any) -> CustomValue:
     if isinstance(value, Mapping):
         return _checked(value)
     if isinstance(value, int):  # a bool too
-        return int(value) if INT32_MIN <= value <= INT32_MAX else str(value)
+        if value.bit_length() > _MAX_INT_BITS:
+            limit = f"an int of at most {_MAX_INT_BITS} bits"
+            raise ValueError(f"{key} of UserDefinedInfo must be {limit}, got one of {value.bit_length()}")
+        return int(value)
     if isinstance(value, float):
         return value
     if isinstance(value, str):

@@ -247,7 +247,7 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
 
     assert wide.startswith("\033[1mrun")
     assert "not shown because the terminal is too narrow: loss" in wide
-    assert narrow.splitlines()[-1].endswith("narrow: seed, note, loss")
+    assert narrow.splitlines()[-1].endswith("narrow: note, loss")
     assert all(len(line) <= 40 for line in narrow.splitlines()[1:-1])
     assert "a note of run 2 that is longer …" in capsys.readouterr().out
 

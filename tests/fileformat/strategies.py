@@ -143,7 +143,9 @@ train_lineages = st.builds(
 )
 evaluation_lineages = st.builds(EvaluationInfo, _text, _text, _size)
 custom_values: st.SearchStrategy[Any] = st.recursive(
-    int32 | finite | texts, lambda inner: st.dictionaries(texts, inner, min_size=1, max_size=3), max_leaves=4
+    int32 | st.integers(-(2**70), 2**70) | finite | texts,
+    lambda inner: st.dictionaries(texts, inner, min_size=1, max_size=3),
+    max_leaves=4,
 )
 custom_lineages = st.builds(UserDefinedInfo, st.dictionaries(texts, custom_values, max_size=4))
 parameters = st.dictionaries(

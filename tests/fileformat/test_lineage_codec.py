@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any
 
 import pytest
@@ -44,6 +45,34 @@ def test_each_custom_entry_has_an_element_of_its_own() -> None:
         for entry in info.user_info
     ] == [({"a": 1}, {}, {}, []), ({}, {"b": 2.0}, {}, []), ({}, {}, {"c": "x"}, []), ({}, {}, {}, ["d"])]
     assert [dict(entry.map_int32) for entry in info.user_info[3].map_dict["d"].user_info] == [{"e": 5}]
+
+
+def test_an_int_beyond_32_bits_is_what_mindinsight_can_show_and_is_read_back_as_an_int() -> None:
+    whole = {"a": 2**31, "b": -(2**31) - 1, "c": 2**53, "d": 2**53 + 1, "e": -(2**70)}
+    others = {"f": 3e9, "g": "3000000000"}
+    payload = encode_lineage_event(LineageEvent(1.0, UserDefinedInfo({**whole, **others})))
+    entries = lineage_pb2.LineageEvent.FromString(payload).user_defined_info.user_info
+
+    shown = {key: text for entry in entries for key, text in {**entry.map_double, **entry.map_str}.items()}
+    assert shown == {
+        "a": 2.0**31, "b": -(2.0**31) - 1, "c": 2.0**53, "d": "9007199254740993", "e": str(-(2**70)), **others
+    }  # fmt: skip
+    back = decode_lineage_event(payload).what
+    assert isinstance(back, UserDefinedInfo)
+    assert back.values == {**whole, **others}
+    assert [type(value) for value in back.values.values()] == [*[int] * 5, float, str]
+
+
+def test_a_mark_of_an_int_on_what_is_none_changes_nothing() -> None:
+    message = lineage_pb2.LineageEvent(wall_time=1.0)
+    for content in ("text", "1.5"):
+        message.user_defined_info.user_info.add(is_int=True).map_str[content] = content
+    message.user_defined_info.user_info.add(is_int=True).map_double["inf"] = math.inf
+
+    back = decode_lineage_event(message.SerializeToString()).what
+
+    assert isinstance(back, UserDefinedInfo)
+    assert back.values == {"text": "text", "1.5": "1.5", "inf": math.inf}
 
 
 def test_facts_that_are_not_known_stay_out_of_the_file() -> None:
@@ -98,8 +127,16 @@ def _listed(message: Any) -> dict[Any, Any]:
         for name in _MAPS:
             for key in listed.get(name, ()):
                 content = listed[name][key]
-                values[_text(key)] = _listed(content) if name == "map_dict" else _text(content)
+                value = _listed(content) if name == "map_dict" else _text(content)
+                is_int = entry.is_int and name != "map_dict"
+                values[_text(key)] = _int_or_itself(value) if is_int else value
     return values
+
+
+def _int_or_itself(value: Any) -> Any:
+    with contextlib.suppress(ValueError, OverflowError):
+        return int(value)
+    return value
 
 
 def _text(value: Any) -> Any:

@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
-from mindsummary_lightning.lineage.query_language import (
-    Condition,
-    Conditions,
-    QueryError,
-    in_order,
-    parse_conditions,
-    sort_key,
-)
+from mindsummary_lightning.lineage.cell_values import in_order, sort_key
+from mindsummary_lightning.lineage.field_names import QueryError
+from mindsummary_lightning.lineage.query_conditions import Condition, Conditions
+from mindsummary_lightning.lineage.query_language import parse_conditions
 
 ROW: dict[str, Any] = {
     "summary_dir": "./sweep/version_1",

@@ -23,6 +23,7 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.query import filter_summary_lineage
 from tests.lineage.lineage_tree import write_tree
 from tests.lineage.search_conditions import search_conditions
+from tests.lineage.table_of_values import RECORDED, record_run
 from tests.oracle.mindinsight_server import needed_python
 
 SEED = 20_240_607
@@ -88,3 +89,26 @@ def test_the_conditions_compared_are_worth_comparing(tree: Path) -> None:
     assert kinds["refused"] > CONDITIONS_LOOKED_AT // 5
     assert kinds[2] > CONDITIONS_LOOKED_AT // 4
     assert kinds[1] > 0
+
+
+def test_mindinsight_shows_the_table_of_values_and_answers_about_it_as_this_package(tmp_path: Path) -> None:
+    record_run(tmp_path / "runs" / "with")
+    record_run(tmp_path / "runs" / "without", {"other": 1})
+    there = {name: str(value) if _is_inexact(value) else value for name, value in RECORDED.items()}
+    conditions = [{f"user_defined/{name}": {"eq": value}} for name, value in there.items()]
+    ordered = [{f"user_defined/{name}": {"ge": value}} for name, value in there.items()]
+
+    shown, *answers = _theirs(tmp_path / "runs", [{}, *conditions, *ordered], tmp_path)
+
+    by_name = {run["summary_dir"]: run["model_lineage"]["user_defined"] for run in shown["result"]["object"]}
+    assert by_name == {"./with": there, "./without": {"other": 1}}
+    for condition, theirs in zip([*conditions, *ordered], answers, strict=True):
+        ((field, asked),) = condition.items()
+        name = field.removeprefix("user_defined/")
+        ours = _ours(tmp_path / "runs", {field: dict.fromkeys(asked, RECORDED[name])})
+        assert [run["summary_dir"] for run in theirs["result"]["object"]] == ["./with"], condition
+        assert [run["summary_dir"] for run in ours["result"]["object"]] == ["./with"], condition
+
+
+def _is_inexact(value: object) -> bool:
+    return isinstance(value, int) and abs(value) > 2**53

@@ -86,10 +86,17 @@ def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
 
 
 def test_custom_data_keeps_only_what_the_format_has() -> None:
-    info = UserDefinedInfo({"flag": True, "small": -(2**31), "big": 2**31, "nested": {"x": 1.5}, "text": "a"})
+    info = UserDefinedInfo({"flag": True, "small": -(2**31), "big": 2**70, "nested": {"x": 1.5}, "text": "a"})
 
-    assert info.values == {"flag": 1, "small": -(2**31), "big": str(2**31), "nested": {"x": 1.5}, "text": "a"}
+    assert info.values == {"flag": 1, "small": -(2**31), "big": 2**70, "nested": {"x": 1.5}, "text": "a"}
     assert type(info.values["flag"]) is int
+
+
+def test_an_int_that_python_refuses_to_write_out_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="seed of UserDefinedInfo must be an int of at most 10000 bits, got one of 10001"
+    ):
+        UserDefinedInfo({"seed": 2**10_000})
 
 
 @pytest.mark.parametrize("values", [{1: 2}, {"a": None}, {"a": [1]}, {"a": {"b": object()}}])

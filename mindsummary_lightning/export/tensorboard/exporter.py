@@ -71,8 +71,7 @@ def export_tensorboard(
 
         write(first, file_version="brain.Event:2")
         settings, results, texts = session_start(tb, lineage, last)
-        if texts:
-            changed["hparams: not finite, so text"] = texts
+        changed.update(texts)
         if graph is not None:
             write(first, graph_def=graph_def(tb, graph).SerializeToString())
             written["graph"] = 1

@@ -27,7 +27,7 @@ from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
 from mindsummary_lightning.values import Event, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.limits import MAX_EVENT
-from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
 _LOG = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ class _RunImport:
         for name, value in content.session_start_info.hparams.items():
             kind = value.WhichOneof("kind")
             number = value.number_value
-            if kind == "number_value" and number.is_integer() and INT32_MIN <= number <= INT32_MAX:
+            if kind == "number_value" and number.is_integer() and abs(number) <= EXACT_MAX:
                 settings[name] = int(number)
             elif kind in ("number_value", "string_value", "bool_value"):
                 settings[name] = plain_value(getattr(value, kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.lineage_text import lineage_values
 from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values import Graph, TensorType
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
 _SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
 
@@ -66,31 +68,44 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     return found
 
 
-def session_start(tb: SimpleNamespace, lineage: RunLineage, last: Mapping[str, float]) -> tuple[Any, int, int]:
+def session_start(
+    tb: SimpleNamespace, lineage: RunLineage, last: Mapping[str, float]
+) -> tuple[Any, int, Mapping[str, int]]:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
     The plugin takes a run's results from its scalars, by their names there, so those of the lineage are left out, as is
     what the ``last`` value of a scalar with its name is: the second part of the answer says how many. The third is the
-    number of those that became text: they are not finite.
+    number of those that became text, by the reason.
     """
     content = tb.HParams()
-    left_out = texts = 0
+    left_out = 0
+    texts: Counter[str] = Counter()
     results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
     for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
         if name in results or name == "final_learning_rate" or last.get(name) == value:
             left_out += 1
             continue
-        texts += isinstance(value, float) and not math.isfinite(value)
-        if isinstance(value, (int, float)) and math.isfinite(value):
+        reason = _why_text(value)
+        if isinstance(value, (int, float)) and not reason:
             content.session_start_info.hparams[name].number_value = value
         else:
             content.session_start_info.hparams[name].string_value = str(value)
+            texts.update([reason] if reason else [])
     if not content.session_start_info.hparams:
         return None, left_out, texts
     message = tb.Summary.Value(tag="_hparams_/session_start_info")
     message.metadata.plugin_data.plugin_name = "hparams"
     message.metadata.plugin_data.content = content.SerializeToString()
     return message, left_out, texts
+
+
+def _why_text(value: Any) -> str:
+    """Why a number is written as text; ``""`` if it is not."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "hparams: not finite, so text"
+    if isinstance(value, int) and abs(value) > EXACT_MAX:
+        return "hparams: a whole number beyond 2^53, so text"
+    return ""
 
 
 def _in_its_module(name: str, scope: str) -> str:

@@ -26,7 +26,7 @@ class LineageEvent(_message.Message):
     def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., train_lineage: _Optional[_Union[TrainLineage, _Mapping]] = ..., evaluation_lineage: _Optional[_Union[EvaluationLineage, _Mapping]] = ..., dataset_graph: _Optional[_Union[DatasetGraph, _Mapping]] = ..., user_defined_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ..., run_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ...) -> None: ...
 
 class UserDefinedInfo(_message.Message):
-    __slots__ = ("user_info", "map_dict", "map_int32", "map_str", "map_double")
+    __slots__ = ("user_info", "map_dict", "map_int32", "map_str", "map_double", "is_int")
     class MapDictEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -60,12 +60,14 @@ class UserDefinedInfo(_message.Message):
     MAP_INT32_FIELD_NUMBER: _ClassVar[int]
     MAP_STR_FIELD_NUMBER: _ClassVar[int]
     MAP_DOUBLE_FIELD_NUMBER: _ClassVar[int]
+    IS_INT_FIELD_NUMBER: _ClassVar[int]
     user_info: _containers.RepeatedCompositeFieldContainer[UserDefinedInfo]
     map_dict: _containers.MessageMap[str, UserDefinedInfo]
     map_int32: _containers.ScalarMap[str, int]
     map_str: _containers.ScalarMap[str, str]
     map_double: _containers.ScalarMap[str, float]
-    def __init__(self, user_info: _Optional[_Iterable[_Union[UserDefinedInfo, _Mapping]]] = ..., map_dict: _Optional[_Mapping[str, UserDefinedInfo]] = ..., map_int32: _Optional[_Mapping[str, int]] = ..., map_str: _Optional[_Mapping[str, str]] = ..., map_double: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    is_int: bool
+    def __init__(self, user_info: _Optional[_Iterable[_Union[UserDefinedInfo, _Mapping]]] = ..., map_dict: _Optional[_Mapping[str, UserDefinedInfo]] = ..., map_int32: _Optional[_Mapping[str, int]] = ..., map_str: _Optional[_Mapping[str, str]] = ..., map_double: _Optional[_Mapping[str, float]] = ..., is_int: bool = ...) -> None: ...
 
 class TrainLineage(_message.Message):
     __slots__ = ("hyper_parameters", "train_dataset", "algorithm", "model")

@@ -30,7 +30,11 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         directories = [run for run in directories if run.summary_dir in request.only]
     remarks = remarks_of(runs.base_dir).all()
     state = (directories, remarks)
-    return runs.lineages.of(request.body, lambda: search_lineage(directories, condition, remarks), state)
+
+    def find() -> dict[str, Any]:
+        return search_lineage(directories, condition, remarks, is_for_browser=True)
+
+    return runs.lineages.of(request.body, find, state)
 
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:

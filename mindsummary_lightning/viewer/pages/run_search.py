@@ -13,16 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mindsummary_lightning.lineage.cell_values import in_order, searched_text
 from mindsummary_lightning.lineage.column_names import STATISTICS, USER_DEFINED
 from mindsummary_lightning.lineage.conditions import SCALAR
-from mindsummary_lightning.lineage.query_language import (
-    Conditions,
-    QueryError,
-    Word,
-    in_order,
-    parse_conditions,
-    searched_text,
-)
+from mindsummary_lightning.lineage.field_names import QueryError
+from mindsummary_lightning.lineage.query_conditions import Conditions, Word
+from mindsummary_lightning.lineage.query_language import parse_conditions
 from mindsummary_lightning.reading.run_status import GROWING_S
 from mindsummary_lightning.reading.run_tree import ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
@@ -58,9 +54,9 @@ def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     runs the summary files could not be read in time: they are not found yet, or sorted last.
     """
     asked = _asked(request)
-    run_table(runs, ApiRequest())
+    answer = run_table(runs, ApiRequest())
     table = table_of(runs.base_dir)
-    known = _known_fields(table)
+    known = {*answer["columns"], *answer["same"], *_FIELDS, *_last_values(table)}
     try:
         aliases = {USER_DEFINED + name: name for name in known} | dict(asked.aliases)
         query = parse_conditions(asked.query, known, aliases=aliases, timezone=asked.timezone)
@@ -107,11 +103,9 @@ def _zone(name: object) -> datetime.tzinfo | None:
         return None
 
 
-def _known_fields(table: RunTable) -> set[str]:
-    """Names of the columns, and the last value of each scalar of the runs whose summary files were read."""
-    tags = {tag for known in list(table.facts.values()) for tag in known.facts["tags"]}
-    recorded = {name for _, _, cells in list(table.rows.values()) for name in cells}
-    return {*recorded, *_FIELDS, *(f"last:{tag}" for tag in tags)}
+def _last_values(table: RunTable) -> set[str]:
+    """The fields of the last values of scalars, of the runs whose summary files were read."""
+    return {f"last:{tag}" for known in list(table.facts.values()) for tag in known.facts["tags"]}
 
 
 def _found(rows: list[_RowValues], query: Conditions, table: RunTable) -> tuple[list[_RowValues], str | None]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
+from mindsummary_lightning.lineage.json_values import for_a_browser
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.run_rows import join_old_metrics, lineage_cells
 from mindsummary_lightning.lineage.scalar_statistics import statistics_of
@@ -29,6 +30,7 @@ from mindsummary_lightning.reading.run_names import names_of_ids
 from mindsummary_lightning.reading.run_status import GROWING_S, run_status
 from mindsummary_lightning.reading.run_tree import SETTLED_S, FileState, ListedRun
 from mindsummary_lightning.reading.scalar_summaries import duration_s, is_diverged
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
@@ -139,12 +141,18 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
     for name in dict.fromkeys(name for row in cells for name in row):
         values = [row.get(name) for row in cells]
         if len(values) > 1 and all(value == values[0] for value in values):
-            same[name] = values[0]
+            (same[name],) = _for_a_browser(values[:1])
         else:
-            columns[name] = values
+            columns[name] = _for_a_browser(values)
     written = [row[0].update_time_us / 1e6 for row in rows]
     train_ids = [row[0].train_id for row in rows]
     return {"train_ids": train_ids, "written": written, "columns": columns, "same": same}
+
+
+def _for_a_browser(values: list[Any]) -> list[Any]:
+    has_inexact = any(type(value) is int and abs(value) > EXACT_MAX for value in values)
+    converted: list[Any] = for_a_browser(values) if has_inexact else values
+    return converted
 
 
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:

@@ -1,0 +1,90 @@
+"""Values as queries see them: as numbers, as text, in order.
+
+A value is what a row of lineage or of the table of runs holds: bool, int, float, str, a list of these, or ``None``,
+which is no value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+Value: TypeAlias = Any  # what json.loads can return
+Number: TypeAlias = "int | float"
+Row = TypeVar("Row")
+
+SECTIONS = ("metric/", "user_defined/")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_WITHOUT_ORDER = 2  # from here on, keys are of NaN and of no value
+
+
+def number_of(value: Value) -> Number | None:
+    """A value as a number, also a text that shows one (``1e-3``, ``NaN``, ``-inf``); ``None`` if it is none."""
+    if isinstance(value, (int, float)):
+        return value
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if _NUMBER.fullmatch(text):
+        with contextlib.suppress(ValueError):  # an int of thousands of digits
+            return int(text)
+        return float(text)
+    sign = -1 if text.startswith("-") else 1
+    number = _NOT_FINITE.get(text.lstrip("+-").casefold()) if len(text) - len(text.lstrip("+-")) < 2 else None
+    return None if number is None else sign * number
+
+
+def as_text(value: Value) -> str:
+    """A value as a search sees it: a list as JSON, ``NaN`` and ``Infinity`` as cells show them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
+
+
+def searched_text(row: Mapping[str, Value]) -> str:
+    """What words are looked for in: the row's values with the short names of their fields, a line each."""
+    lines = [
+        as_text(value) if name in ("run", "summary_dir") else f"{short_name(name)}={as_text(value)}"
+        for name, value in row.items()
+        if value is not None
+    ]
+    return "\n".join(lines).lower()
+
+
+def short_name(field: str) -> str:
+    """The name of a field without ``metric/`` or ``user_defined/``."""
+    for section in SECTIONS:
+        field = field.removeprefix(section)
+    return field
+
+
+def sort_key(value: Value) -> tuple[Any, ...]:
+    """The key of a value in ascending order: numbers, then texts, then NaN, then no value.
+
+    Booleans are 1 and 0, a text that shows a number is that number, and numbers inside of texts count as such:
+    ``run9`` comes before ``run10``.
+    """
+    number = number_of(value)
+    if number is not None and not math.isnan(number):
+        return (0, number)
+    if number is not None:
+        return (2,)
+    if value is None:
+        return (3,)
+    text = as_text(value)
+    parts = [(0, int(part), "") if part.isdecimal() else (1, 0, part.casefold()) for part in re.split(r"(\d+)", text)]
+    return (1, parts, text)
+
+
+def in_order(rows: Sequence[Row], value_of: Callable[[Row], Value], *, is_descending: bool = False) -> list[Row]:
+    """Rows by a value of theirs; NaN and no value come last in both directions, equal ones keep their order."""
+    keyed = [(sort_key(value_of(row)), row) for row in rows]
+    with_value = [pair for pair in keyed if pair[0][0] < _WITHOUT_ORDER]
+    with_value.sort(key=lambda pair: pair[0], reverse=is_descending)
+    without = sorted((pair for pair in keyed if pair[0][0] >= _WITHOUT_ORDER), key=lambda pair: pair[0])
+    return [row for _, row in (*with_value, *without)]

@@ -1,0 +1,86 @@
+"""Names of fields in queries: completed with those that runs have, or refused with the closest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
+from mindsummary_lightning.lineage.cell_values import SECTIONS
+from mindsummary_lightning.lineage.conditions import SCALAR
+from mindsummary_lightning.values.text import listed
+
+_LAST = "last:"  # of a scalar, for which its bare tag stands
+_OLD_METRIC = "metric_"
+_OPTIMIZER_GROUPS = "/optimizer_groups/"  # what a run notes of itself; a user's setting of the same name comes first
+_LISTED = 30  # fields in a message
+
+
+class QueryError(LineageSearchConditionParamError):
+    """A query cannot be understood.
+
+    Attributes:
+        problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name) or ``number`` (the field is
+            compared with numbers only).
+        field: the name that the query has.
+        names: the fields that it may mean.
+    """
+
+    def __init__(self, problem: str, field: str, text: str, names: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.problem = problem
+        self.field = field
+        self.names = tuple(sorted(names))
+
+
+def field_of(name: str, known: Collection[str]) -> str:
+    """The field that a name in a query stands for, as :func:`parse_conditions` finds it.
+
+    Raises:
+        QueryError: there is none, or several known fields end in the name.
+    """
+    found = complete_name(name, known)
+    if found is not None:
+        return found
+    if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
+        return "metric/" + name[len(_OLD_METRIC) :]
+    if is_open_field(name):
+        return name
+    fields = listed(sorted(known), _LISTED)
+    all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {fields}"
+    raise QueryError("unknown", name, f"no field {name!r}{closest(name, known) or all_fields}")
+
+
+def complete_name(name: str, known: Collection[str]) -> str | None:
+    """The known field that a name stands for: itself, or the only one that ends in it; ``None`` if there is none.
+
+    Raises:
+        QueryError: several fields end in the name.
+    """
+    old = "metric/" + name[len(_OLD_METRIC) :] if name.startswith(_OLD_METRIC) else name
+    for spelling in (name, old, name.removeprefix("user_defined/") if name == "user_defined/status" else name):
+        if spelling in known:
+            return spelling
+    found = _completed(name, {field: field for field in known})
+    return found or _completed(name.casefold(), {field.casefold(): field for field in known})
+
+
+def _completed(name: str, fields: Mapping[str, str]) -> str | None:
+    """As :func:`complete_name`, of the fields by their spellings."""
+    recorded = {spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)}
+    found = _fields_of(name, recorded, SECTIONS) or _fields_of(name, fields, (_LAST,))
+    if len(found) > 1:
+        raise QueryError("ambiguous", name, f"no field {name!r}; which of {listed(sorted(found), 5)}?", found)
+    return found[0] if found else None
+
+
+def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) -> list[str]:
+    """The fields that a name can mean: with one of the prefixes, or else those that end in it."""
+    exact = [fields[prefix + name] for prefix in ("", *prefixes) if prefix + name in fields]
+    ending = [field for spelling, field in fields.items() if spelling.endswith(f"/{name}")]
+    own = [field for field in ending if _OPTIMIZER_GROUPS not in field]
+    return exact or own or ending
+
+
+def is_open_field(name: str) -> bool:
+    """Whether a name is that of a field of any run, recorded or not: a metric, a setting or a scalar."""
+    return any(name.startswith(section) and name != section for section in SECTIONS) or bool(SCALAR.fullmatch(name))

@@ -1,0 +1,162 @@
+"""Parsed queries: conditions and words that a row must meet, and alternatives of these."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mindsummary_lightning.lineage.cell_values import Number, Value, as_text, number_of, searched_text
+
+BOOLEANS = {"true": 1, "false": 0}
+_TIMES = ("written", "started")  # fields that hold seconds since the epoch and are compared with dates, too
+_DATE = re.compile(r"\d{4}(-|$)")
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of a field with a value.
+
+    Attributes:
+        field: name of the field.
+        operator: one of ``= != < <= > >=``.
+        text: the value as it was written, without its quotes.
+        is_quoted: whether it was in quotes: then it is a text, in exactly these letters.
+        timezone: the zone of dates; ``None`` is that of the machine.
+    """
+
+    field: str
+    operator: str
+    text: str
+    is_quoted: bool = False
+    timezone: datetime.tzinfo | None = None
+
+    def matches(self, actual: Value) -> bool:
+        """Whether a value meets the condition; ``None``, which is no value, meets ``!=`` only."""
+        if actual is None:
+            return self.operator == "!="
+        if self._is_date() and number_of(actual) is not None:
+            return self._matches_date(actual)
+        if self.operator == "=":
+            return self._equals(actual)
+        if self.operator == "!=":
+            return not self._equals(actual)
+        return self._is_in_order(actual)
+
+    def _is_date(self) -> bool:
+        return self.field in _TIMES and _DATE.match(self.text) is not None
+
+    def _matches_date(self, seconds: Number) -> bool:
+        shown = datetime.datetime.fromtimestamp(seconds, self.timezone).isoformat(" ", "seconds")[: len(self.text)]
+        asked = self.text.replace("T", " ")
+        if self.operator in _ORDERS:
+            return _ORDERS[self.operator](shown, asked)
+        return (shown == asked) == (self.operator == "=")
+
+    def _equals(self, actual: Value) -> bool:
+        if self.is_quoted:
+            return isinstance(actual, str) and actual == self.text
+        shown, asked = as_text(actual).casefold(), self.text.casefold()
+        if "*" in asked:
+            return _pattern(asked).fullmatch(shown) is not None
+        number = number_of(self.text)
+        if number is None:
+            number = BOOLEANS.get(asked)
+        found = number_of(actual)
+        if number is None or found is None:
+            return shown == asked
+        return found == number or (math.isnan(found) and math.isnan(number)) or shown == asked
+
+    def _is_in_order(self, actual: Value) -> bool:
+        order = _ORDERS[self.operator]
+        if self.is_quoted:
+            return isinstance(actual, str) and order(actual, self.text)
+        asked = number_of(self.text)
+        if asked is None:
+            return isinstance(actual, str) and order(actual.casefold(), self.text.casefold())
+        found = number_of(actual)
+        return found is not None and order(found, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that a run's name or values must contain.
+
+    Attributes:
+        text: the word, in lower case.
+        is_excluded: whether they must not contain it.
+        is_quoted: whether it was in quotes: then ``*`` and ``-`` are letters like others.
+    """
+
+    text: str
+    is_excluded: bool = False
+    is_quoted: bool = False
+
+    def is_in(self, searched: str) -> bool:
+        """Whether a text in lower case contains the word; see :func:`searched_text`."""
+        if "*" in self.text and not self.is_quoted:
+            return _pattern(self.text).search(searched) is not None
+        return self.text in searched
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What a run must meet, all of it."""
+
+    conditions: tuple[Condition, ...] = ()
+    words: tuple[Word, ...] = ()
+
+    def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
+        """Whether a row meets it; ``searched`` is its :func:`searched_text` if that is known."""
+        # Conditions one by one: what a row has to read from files it reads only if those before it hold.
+        if not all(condition.matches(row.get(condition.field)) for condition in self.conditions):
+            return False
+        if not self.words:
+            return True
+        text = searched_text(row) if searched is None else searched
+        return all(word.is_in(text) != word.is_excluded for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """A query: a run is found if it meets one of the alternatives.
+
+    Attributes:
+        alternatives: the parts between ``OR``; at least one, which is empty for a query that finds every run.
+    """
+
+    alternatives: tuple[Alternative, ...] = (Alternative(),)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields that conditions compare, in order, each once."""
+        conditions = (condition for one in self.alternatives for condition in one.conditions)
+        return tuple(dict.fromkeys(condition.field for condition in conditions))
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words of all alternatives."""
+        return tuple(word for one in self.alternatives for word in one.words)
+
+    def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
+        """Whether a row is found.
+
+        Args:
+            row: value by name of the field. A name that it lacks, or ``None``, is no value, which meets ``!=`` only.
+            searched: the row's :func:`searched_text`, where many queries are asked about the same rows.
+        """
+        return any(one.matches(row, searched) for one in self.alternatives)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
