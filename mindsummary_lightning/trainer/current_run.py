@@ -332,11 +332,12 @@ class CurrentRun:
 
     # ---- where the files are
 
-    def announce(self) -> None:
-        """Say where the files of the run are going to be, and how to look at them meanwhile."""
+    def announce(self, note: str = "") -> None:
+        """Say where the files of the run are going to be, and how to look at them meanwhile; ``note`` is said of them."""
         if self._announced != self.directory:
             self._announced = self.directory
-            rank_zero_info(f"MindInsight files go to {self._short_directory}; while it trains: {self._view_command()}")
+            where = f"MindInsight files go to {self._short_directory}{note}"
+            rank_zero_info(f"{where}; while it trains: {self._view_command()}")
 
     def _view_command(self) -> str:
         """``mindsummary view``, as this environment has it."""
