@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.cli import output
-from mindsummary_lightning.cli.output import Answer, UsageError, short_number
+from mindsummary_lightning.cli.output import Answer, UsageError
 from mindsummary_lightning.cli.runs import runs_in
-from mindsummary_lightning.errors import LineageSearchConditionParamError, printable
-from mindsummary_lightning.lineage.column_names import FIRST, METRIC, is_of_files
-from mindsummary_lightning.lineage.ranking import Ranking, rank
-from mindsummary_lightning.lineage.run_rows import RunRow, RunRows, ordered_columns
-from mindsummary_lightning.lineage.table import Cell
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.ranking import Ranking, cell_text, rank, ranked_columns, status_text
+from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
 from mindsummary_lightning.reading.run_directory import local_path
-from mindsummary_lightning.reading.scalar_summaries import is_lower_better
 
 
 def best_runs(arguments: argparse.Namespace) -> Answer:
@@ -38,26 +34,8 @@ def best_runs(arguments: argparse.Namespace) -> Answer:
 
 
 def _lines(rows: list[RunRow], ranking: Ranking) -> Iterator[str]:
-    columns = ordered_columns(rows, differing=True)
-    extreme = "min" if is_lower_better(ranking.tag) else "max"
-    of_tag = [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")] if ranking.tag else []
-    asked = [ranking.column, *of_tag]
-    settings = [name for name in columns if not (name in FIRST or name.startswith(METRIC) or is_of_files(name))]
-    metrics = [name for name in columns if name.startswith(METRIC)]
-    names = dict.fromkeys([*asked, *settings, *metrics])
-    shown = [name for name in names if any(row.cells.get(name) is not None for row in rows)]
+    shown = ranked_columns(rows, ranking)
     lines = [["run", "status", *shown]]
-    lines += [[row.run, _status(row), *(_text(row.cells.get(name)) for name in shown)] for row in rows]
+    lines += [[row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in shown)] for row in rows]
     numbers = [at for at, name in enumerate(shown, 2) if not any(isinstance(row.cells.get(name), str) for row in rows)]
     return output.table_lines(lines, numbers)
-
-
-def _status(row: RunRow) -> str:
-    words = [str(row.cells["status"])] if row.cells.get("status") else []
-    return ", ".join([*words, *(["diverged"] if row.cells.get("diverged") else [])]) or "-"
-
-
-def _text(cell: Cell) -> str:
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return str(cell)
-    return short_number(cell) if cell is None or isinstance(cell, float) else printable(str(cell))

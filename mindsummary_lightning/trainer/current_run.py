@@ -333,7 +333,7 @@ class CurrentRun:
     # ---- where the files are
 
     def announce(self, note: str = "") -> None:
-        """Say where the files of the run are going to be, and how to look at them meanwhile; ``note`` is said of them."""
+        """Say where the files of the run are going to be, ``note`` of them, and how to look at them meanwhile."""
         if self._announced != self.directory:
             self._announced = self.directory
             where = f"MindInsight files go to {self._short_directory}{note}"

@@ -124,7 +124,9 @@ def _write(directory: Path, run: Run) -> None:
     ]
     if run.is_resumed:  # from step 6 on; the first part got to step 8, with other values
         first = [*events[:5], *(values_at(step, {"val/loss": 0.001}, second + 2.0 * step) for step in (6, 7, 8))]
-        later = [values_at(step, {"val/loss": run.losses[step - 1]}, second + 500.0 + 2.0 * step) for step in range(6, 11)]
+        later = [
+            values_at(step, {"val/loss": run.losses[step - 1]}, second + 500.0 + 2.0 * step) for step in range(6, 11)
+        ]
         paths = [write_summary(directory, first, second), write_summary(directory, later, second + 500)]
     else:
         paths = [write_summary(directory, events, second)]
