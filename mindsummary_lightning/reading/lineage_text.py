@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
-    """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data.
+    """Values by name, in order: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
 
     Custom data with the name of another entry, such as a setting ``loss``, is ``user_defined/<name>``, as in a table of
     lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
@@ -57,7 +57,7 @@ def _checkpoint(text: str | None) -> Any:
 
 def _metrics(text: str | None) -> dict[str, Any]:
     try:
-        return {f"metric {name}": value for name, value in parsed_metric(text or "{}").items()}
+        return {f"metric/{name}": value for name, value in parsed_metric(text or "{}").items()}
     except ValueError:
         return {"metric": text}
 
