@@ -20,6 +20,7 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_names import run_names
+from mindsummary_lightning.reading.scalar_summaries import RunScalars, run_scalars
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
@@ -90,6 +91,7 @@ def export_parquet_dataset(
     refuse_remote("out_dir", out_dir)
     names = run_names(run_dirs, root)
     exported = ExportedFiles()
+    scalars: dict[str, RunScalars] = {}
     with OutputDirectory(out_dir, mode_of_runs(run_dirs), force=force) as out:
         for run_dir, name in names.items():
             try:
@@ -111,8 +113,9 @@ def export_parquet_dataset(
                 if len(exported.damaged) == len(names):
                     raise
                 continue
-        rows = RunRows(root, only=set(names.values()) - exported.damaged.keys())
-        rows.read_scalars()
+            scalars[name] = run_scalars(run)
+        rows = RunRows(root, only=scalars.keys())
+        rows.take_scalars(scalars)
         renamed = _write_runs(pyarrow, out, rows.rows)
     if renamed:
         exported.changed[f"{_RENAMED}: {listed(renamed, _LISTED)}"] = len(renamed)

@@ -13,7 +13,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mindsummary_lightning.lineage.cell_values import in_order
@@ -154,6 +154,13 @@ class RunRows:
             else:
                 self.problems[row.run] = str(found)
                 _LOG.warning("the scalars of %s are left out: %s", row.run, found)
+
+    def take_scalars(self, scalars: Mapping[str, RunScalars]) -> None:
+        """Take the scalars of all runs, by name, from someone who has read them."""
+        self._has_scalars = True
+        for row in self.rows:
+            if row.run in scalars:
+                row.cells.update(scalar_cells(scalars[row.run]))
 
     def columns(self) -> list[str]:
         """Names of all columns that a run has a value in, without order."""

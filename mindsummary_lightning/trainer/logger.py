@@ -325,7 +325,6 @@ class MindInsightLogger(LoggerBase):
             if name in ("log_text", "log_table"):  # as ``experiment.add_text``
                 return rank_zero_only(lambda *_, **__: self._run.recorder().policy.warnings.warn(name, NO_PAGE, name))
             alike = "" if name.startswith("_") else closest(name, dir(type(self)))
-            alike = "; a SummaryCollector(collect_gradients='.*') records gradients" if name == "watch" else alike
             alike = call_of_other_tracker(name) or alike
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
 
