@@ -48,6 +48,7 @@ _COLUMNS = (
 )
 _RESULTS = ("metric/", "loss")
 _HIDDEN = ("dataset_mark", "written")
+_ALWAYS = ("summary_dir", "dataset_mark", "written")  # fields that every run has
 _WIDEST_CELL = 32
 
 
@@ -76,28 +77,46 @@ def run(arguments: argparse.Namespace) -> Answer:
 def _query(
     arguments: argparse.Namespace, directory: str, runs: Sequence[RunDirectory], known: Collection[str]
 ) -> Query:
-    """What is asked; a name that no lineage file has may be that of a scalar."""
+    """What is asked; a name of which no lineage file has a value may be that of a scalar."""
     if arguments.descending and not arguments.sort:
         raise UsageError("--descending is the direction of --sort: give both")
-    fields = {*known, *PLAIN_FIELDS, "written"}
+    fields = {*known, *PLAIN_FIELDS, *_ALWAYS}
     try:
-        return _parsed(arguments, directory, fields)
+        query = _parsed(arguments, directory, fields)
     except QueryError as error:
-        first = error
-    tags = scalar_tags(runs) if first.problem == "unknown" else set()
-    if not tags:
-        raise UsageError(str(first)) from first
+        tags = scalar_tags(runs) if error.problem == "unknown" else set()
+        query = _with_scalars(arguments, directory, fields, tags, error)
+    else:
+        lacking = {field for field in query.fields if field in fields and field not in (*known, *_ALWAYS)}
+        tags = scalar_tags(runs) if lacking else set()
+        if lacking & tags:
+            query = _with_scalars(arguments, directory, fields - (lacking & tags), tags)
+    _say_what_is_last(query, " ".join([*arguments.where, arguments.sort or ""]))
+    return query
+
+
+def _with_scalars(
+    arguments: argparse.Namespace,
+    directory: str,
+    fields: Collection[str],
+    tags: Collection[str],
+    refused: QueryError | None = None,
+) -> Query:
+    """What is asked, if bare tags are names too; ``refused`` is why it cannot be answered without them."""
     try:
-        query = _parsed(arguments, directory, {*fields, *(f"last:{tag}" for tag in tags)})
+        return _parsed(arguments, directory, {*fields, *(f"last:{tag}" for tag in tags)})
     except QueryError as error:
-        raise UsageError(str(first if closest(first.field, fields) else error)) from error
-    asked = " ".join([*arguments.where, arguments.sort or ""])
+        has_a_guess = refused is not None and closest(refused.field, fields)
+        raise UsageError(str(refused if has_a_guess else error)) from error
+
+
+def _say_what_is_last(query: Query, asked: str) -> None:
+    """Tell which names were taken for those of scalars."""
     for field in query.fields:
         if field.startswith("last:") and field not in asked:
             tag = field.removeprefix("last:")
             text = f"{tag} is a scalar: its last value is taken; min:{tag} and max:{tag} are its least and greatest"
             say(text, sys.stderr)
-    return query
 
 
 def _parsed(arguments: argparse.Namespace, directory: str, fields: Collection[str]) -> Query:
@@ -134,8 +153,8 @@ def _unrecorded(fields: Iterable[str], known: Collection[str] | None) -> list[st
     """What is to be said of fields that no run has; ``None`` if there are no runs."""
     if known is None:
         return []
-    unknown = [field for field in dict.fromkeys(fields) if "/" in field and not SCALAR.fullmatch(field)]
-    return [f"no run has {field}{closest(field, known)}" for field in unknown if field not in known]
+    lineage = [field for field in dict.fromkeys(fields) if field not in _ALWAYS and not SCALAR.fullmatch(field)]
+    return [f"no run has {field}{closest(field, known)}" for field in lineage if field not in known]
 
 
 def _unknown_scalars(fields: Iterable[str], scalars: ScalarStatistics) -> list[str]:

@@ -141,7 +141,10 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
         if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
             return _METRIC + name[len(_OLD_METRIC) :]
     known = (*sorted(PLAIN_FIELDS), *others)
-    all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {', '.join(known)}"
+    all_fields = (
+        f"; fields are metric/{name} or user_defined/{name} if you recorded it, "
+        f"last:{name}, min:{name} or max:{name} of a scalar, {', '.join(known)}"
+    )
     raise LineageSearchConditionParamError(f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}")
 
 

@@ -46,7 +46,10 @@ def field_of(name: str, known: Collection[str]) -> str:
     if is_open_field(name):
         return name
     fields = listed(sorted(known), _LISTED)
-    all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {fields}"
+    all_fields = (
+        f"; fields are metric/{name} or user_defined/{name} if you recorded it, "
+        f"last:{name}, min:{name} or max:{name} of a scalar, {fields}"
+    )
     raise QueryError("unknown", name, f"no field {name!r}{closest(name, known) or all_fields}")
 
 

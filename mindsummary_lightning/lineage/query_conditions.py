@@ -68,7 +68,7 @@ class Condition:
             return isinstance(actual, str) and actual == self.text
         shown, asked = as_text(actual).casefold(), self.text.casefold()
         if "*" in asked:
-            return _pattern(asked).fullmatch(shown) is not None
+            return fits(asked, shown)
         number = number_of(self.text)
         if number is None:
             number = BOOLEANS.get(asked)
@@ -105,7 +105,7 @@ class Word:
     def is_in(self, searched: str) -> bool:
         """Whether a text in lower case contains the word; see :func:`searched_text`."""
         if "*" in self.text and not self.is_quoted:
-            return _pattern(self.text).search(searched) is not None
+            return any(fits(f"*{self.text}*", line) for line in searched.split("\n"))
         return self.text in searched
 
 
@@ -158,5 +158,15 @@ class Conditions:
         return any(one.matches(row, searched) for one in self.alternatives)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
+def fits(pattern: str, text: str) -> bool:
+    """Whether a text is what a pattern says, in which ``*`` stands for anything; in time that grows with the text."""
+    first, *middle, last = pattern.split("*")
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True

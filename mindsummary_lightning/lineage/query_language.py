@@ -57,17 +57,19 @@ def parse_conditions(
     """
     texts = [query] if isinstance(query, str) else list(query)
     parser = _Parser(known, aliases or {}, timezone, base_dir)
-    joined = Conditions()
+    alternatives: Sequence[Alternative] = (Alternative(),)
     for text in texts:
-        found = parser.parsed(text, is_rest_value)
-        joined = Conditions(
-            tuple(
-                Alternative((*first.conditions, *second.conditions), (*first.words, *second.words))
-                for first in joined.alternatives
-                for second in found.alternatives
-            )
-        )
-    return joined
+        found = parser.parsed(text, is_rest_value).alternatives
+        alternatives = [_joined(first, second) for first in alternatives for second in found]
+    return Conditions(tuple(alternatives))
+
+
+def _joined(first: Alternative, second: Alternative) -> Alternative:
+    """What meets both; scalars last, as their files are read only of runs that meet all other conditions."""
+    conditions = sorted(
+        (*first.conditions, *second.conditions), key=lambda one: SCALAR.fullmatch(one.field) is not None
+    )
+    return Alternative(tuple(conditions), (*first.words, *second.words))
 
 
 class _Parser:
@@ -79,6 +81,7 @@ class _Parser:
         self.timezone = timezone
         self.base_dir = base_dir
         self.names = {*known, *aliases, *(ending for field in known for ending in _endings(field))}
+        self.longest = max(map(len, self.names), default=0)
 
     def parsed(self, text: str, is_rest_value: bool) -> Conditions:
         alternatives: list[list[_Part]] = [[]]
@@ -93,9 +96,7 @@ class _Parser:
 
     def _alternative(self, parts: Sequence[_Part]) -> Alternative:
         conditions = [self._checked(part.what) for part in parts if isinstance(part.what, Condition)]
-        # Scalars last: their files are read only of runs that meet all other conditions.
-        conditions.sort(key=lambda condition: SCALAR.fullmatch(condition.field) is not None)
-        words = [_word(part.what) for part in parts if isinstance(part.what, Word)]
+        words = [self._word(part.what) for part in parts if isinstance(part.what, Word)]
         return Alternative(tuple(conditions), tuple(words))
 
     def _parts(self, text: str) -> Iterator[_Part]:
@@ -131,6 +132,8 @@ class _Parser:
         names = []
         for sign in _OPERATOR.finditer(text, at):
             name = text[at : sign.start()].rstrip()
+            if len(name) > self.longest:
+                break
             if name in self.names:
                 names.append(_Name(name, sign.group(), sign.start()))
         return names[-1] if names else None
@@ -145,6 +148,13 @@ class _Parser:
         if field == "summary_dir" and self.base_dir:
             text = relative_to_base(text, self.base_dir)
         return replace(condition, field=field, text=text)
+
+    def _word(self, written: Word) -> Word:
+        if written.is_quoted:
+            return replace(written, text=written.text.lower())
+        is_excluded = len(written.text) > 1 and written.text.startswith("-")
+        text = written.text[is_excluded:]
+        return Word(self.aliases.get(text, text).lower(), is_excluded)
 
     def _field(self, name: str) -> str:
         name = self.aliases.get(name, name)
@@ -202,13 +212,6 @@ def _value_at(text: str, at: int) -> tuple[str, bool, int]:
 def _word_at(text: str, at: int) -> _Part:
     shown, is_quoted, end = _value_at(text, at)
     return _Part(Word(shown, is_quoted=is_quoted), at, end)
-
-
-def _word(written: Word) -> Word:
-    if written.is_quoted:
-        return replace(written, text=written.text.lower())
-    is_excluded = len(written.text) > 1 and written.text.startswith("-")
-    return Word(written.text[is_excluded:].lower(), is_excluded)
 
 
 def _with_the_rest(text: str, parts: list[_Part]) -> list[_Part]:

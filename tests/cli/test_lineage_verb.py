@@ -197,6 +197,22 @@ def test_a_scalar_that_no_lineage_has_is_taken_by_its_last_value(
     assert output.err == f"{said}\n"
 
 
+def test_a_field_of_lineage_that_no_run_has_gives_way_to_a_scalar_of_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, loss in (("a", 0.5), ("b", 0.25)):
+        write_summary(tmp_path / name, [values_at(1, {"loss": loss})])
+        write_lineage(tmp_path / name, [TrainInfo(epoch=1)])
+
+    assert run(str(tmp_path), "--where", "loss<0.3") == 0
+    output = capsys.readouterr()
+    assert names(output.out) == ["./b"]
+    assert output.err.startswith("loss is a scalar: its last value is taken;")
+
+    assert run(str(tmp_path), "--where", "network=LeNet5") == 0
+    assert "no run has network" in capsys.readouterr().err
+
+
 def test_a_scalar_that_no_run_has_is_said_with_the_closest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(_with_scalars(tmp_path)), "--sort", "last:trian_loss") == 0
     assert "no run has a scalar trian_loss; closest: 'train_loss'" in capsys.readouterr().err
@@ -214,9 +230,11 @@ def test_summary_files_are_read_only_of_runs_that_meet_all_other_conditions(
         FollowedRun, "refresh", lambda self: (read.append(os.path.basename(self.run_dir)), refresh(self))
     )
 
-    run(str(_with_scalars(tmp_path)), "--sort", "last:train_loss", "--where", "min:train_loss<9 epoch<1")
+    base = str(_with_scalars(tmp_path))
+    run(base, "--sort", "last:train_loss", "--where", "min:train_loss<9 epoch<1")
+    run(base, "--where", "min:train_loss<9", "--where", "epoch<1")
 
-    assert read == ["a"]
+    assert read == ["a", "a"]
 
 
 def test_json_is_the_answer_of_the_query_and_strict(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

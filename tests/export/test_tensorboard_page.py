@@ -83,6 +83,7 @@ RECORDED: dict[str, Recorded] = {
     "settings that are numbers or texts": _run(
         lineage=[UserDefinedInfo({"lr": 0.1, "n": 3, "name": "net", "big": 1e20})]
     ),
+    "settings that are whole numbers beyond 2^53": _run(lineage=[UserDefinedInfo({"seed": 2**53 + 1})]),
     "settings that are true, false, NaN or infinite": _run(lineage=[UserDefinedInfo({"x": NAN})]),
     "graphs": ([record(Event(1.0, 0, Graph((GraphNode("1", "ReLU", "net", "net/ReLU-op1"),))))], ()),
     "data pipelines, evaluation, loss landscapes, results in the lineage": _run(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.cell_values import in_order, sort_key
 from mindsummary_lightning.lineage.field_names import QueryError
-from mindsummary_lightning.lineage.query_conditions import Condition, Conditions
+from mindsummary_lightning.lineage.query_conditions import Condition, Conditions, fits
 from mindsummary_lightning.lineage.query_language import parse_conditions
 
 ROW: dict[str, Any] = {
@@ -152,6 +156,37 @@ def test_a_query_finds_what_cells_show(query: str, expected: bool) -> None:
     assert is_found(query) is expected
 
 
+@pytest.mark.slow
+@given(st.text("ab*", min_size=1, max_size=6).filter(lambda text: "*" in text), st.text("ab", max_size=8))
+def test_a_star_stands_for_anything(pattern: str, text: str) -> None:
+    expected = re.fullmatch(pattern.replace("*", ".*"), text) is not None
+
+    assert fits(pattern, text) is expected
+
+
+def test_a_word_with_stars_is_looked_for_within_one_value_and_in_no_time() -> None:
+    assert not is_found("adam*after")
+    assert is_found("bat*after")
+    assert not is_found("*".join("a" * 30) + "b", {"user_defined/long": "a" * 5_000})
+
+
+@given(st.text(st.sampled_from("ab=<>!\"' *-OR\t.1e"), max_size=30))
+def test_any_text_is_a_query_or_the_one_error(query: str) -> None:
+    with contextlib.suppress(QueryError):
+        assert parse_conditions(query, ["a", "b", "a b", "a=b"], is_rest_value=True).matches({"a": 1}) in (True, False)
+
+
+@pytest.mark.slow
+@given(st.text(min_size=1, max_size=8), st.text(max_size=8))
+def test_any_name_and_text_can_be_asked_for_in_quotes(name: str, value: str) -> None:
+    quoted = ['"' + text.replace('"', '""') + '"' for text in (name, value)]
+
+    query = parse_conditions("=".join(quoted), [f"user_defined/{name}"])
+
+    assert query.fields == (f"user_defined/{name}",)
+    assert query.matches({f"user_defined/{name}": value})
+
+
 def test_of_several_queries_all_must_hold() -> None:
     assert is_found(["optimizer=adam", "loss<1 OR loss>5"])
     assert not is_found(["optimizer=adam", "loss>1 OR loss>5"])
@@ -196,7 +231,8 @@ def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:
 def test_names_and_texts_of_another_language_are_understood() -> None:
     aliases = {"学习率": "loss", "写入中": "growing"}
 
-    assert is_found("学习率=0.25 status=写入中", aliases=aliases)
+    assert is_found("学习率=0.25 status=写入中 写入中", aliases=aliases)
+    assert not is_found("-写入中", aliases=aliases)
 
 
 def test_a_query_says_its_fields_and_words() -> None:

@@ -37,6 +37,8 @@ _CONDITIONS = (
     "user_defined/note='run 7'", "user_defined/precision=16-mixed", "metric/a_rare_metric>0",
     "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
     "learning_rate!=0.1", "user_defined/optim/momentum=0.9", "user_defined/status=failed",
+    "optimizer=sgd", "network=vit*", "epoch>2.5", "learning_rate!=NaN", "seed=3 OR seed=5", "resnet", "-resnet",
+    "min:loss<1", "last:loss>0",
 )  # fmt: skip
 _CELLS = """
 const rows = [...document.querySelectorAll('tbody tr')];
@@ -191,12 +193,33 @@ def test_conditions_find_what_the_command_finds(
     _open(browser, f"{serve(sweep)}#size=100")
     found, expected = {}, {}
     for condition in _CONDITIONS:
-        answer = mindsummary(capsys, "lineage", sweep, "--json", "--limit", 999, "--where", condition)
+        answer = mindsummary(capsys, "lineage", sweep, "--json", "--limit", 999, f"--where={condition}")
         expected[condition] = sorted(run["summary_dir"].removeprefix("./") for run in json.loads(answer.out)["object"])
         _search(browser, condition)
         found[condition] = sorted(name for name in _run(browser, _NAMES) if name != "longest")  # which has no lineage
 
     assert found == expected
+
+
+def test_what_cells_show_in_chinese_is_found(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    _record(tmp_path / "live", loss=[1.0, 0.5])
+    _record(tmp_path / "lost", loss=[1.0, float("nan")])
+    write_lineage(tmp_path / "lost", [TrainInfo(learning_rate=0.1)])
+    for file in (tmp_path / "lost").iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    _open(browser, serve(tmp_path))
+    _run(browser, "document.getElementById('language').click()")
+    for query, name in (
+        ("状态=写入中", "live"),
+        ("写入中", "live"),
+        ("学习率=0.1", "lost"),
+        ("损失曲线=NaN", "lost"),
+        ("curve!=NaN", "live"),
+        ("loss<1", "live"),
+    ):
+        _search(browser, query)
+        assert _run(browser, _NAMES) == [f"./{name}"], query
+    _run(browser, "document.getElementById('language').click()")
 
 
 def test_short_names_and_settings_that_all_runs_share_are_found(browser: Browser, three: str) -> None:

@@ -108,7 +108,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
             table.rows = rows
             for known in (table.curves, table.facts, table.texts):
-                for train_id in [train_id for train_id in known if train_id not in rows]:
+                for train_id in [train_id for train_id in list(known) if train_id not in rows]:
                     del known[train_id]
             unread = sum(row[1] is None for row in rows.values())
             table.names = dict(zip(rows, names_of_ids(list(rows), runs.base_dir), strict=True))

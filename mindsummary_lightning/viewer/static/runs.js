@@ -484,6 +484,7 @@
     }
     wanted = [];
     isReading = false;
+    if (problem) find(); // a name may be that of a scalar which is known now
   }
 
   function expectGrowth() {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -7,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from mindsummary_lightning.lineage.query import filter_summary_lineage
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer import remarks
 from mindsummary_lightning.viewer.api import ApiRequest
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 from mindsummary_lightning.viewer.pages.lineages import drawable_pipeline
 from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import write_lineage, write_summary
+from tests.viewer.pages.asking import ask
 from tests.viewer.pages.site import Site
 
 LINEAGES = "lineagemgr/lineages"
@@ -230,3 +234,17 @@ def test_the_operations_of_a_pipeline_are_drawn_in_dot_and_their_parameters_are_
         "children": [{"op_type": "B("}],
         "operations": [{"tensor_op_name": "'", "x": '"'}],
     }
+
+
+def test_an_int_that_a_browser_would_round_is_the_text_that_mindinsight_shows(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", TrainInfo(epoch=1), UserDefinedInfo({"seed": 2**53 + 1, "tokens": 7_000_000_000}))
+    write_run(tmp_path / "b", TrainInfo(epoch=1), UserDefinedInfo({"seed": 3}))
+    runs = LoadedRuns(str(tmp_path))
+    condition = {"user_defined/seed": {"eq": "9007199254740993"}}
+
+    answer = ask(runs, "lineagemgr/lineages", body=json.dumps(condition).encode())
+
+    (run,) = answer["object"]
+    assert run["model_lineage"]["user_defined"] == {"seed": "9007199254740993", "tokens": 7_000_000_000}
+    assert answer["customized"]["user_defined/seed"]["type"] == "str"
+    assert filter_summary_lineage(tmp_path, {"user_defined/seed": {"eq": 2**53 + 1}})["count"] == 1
