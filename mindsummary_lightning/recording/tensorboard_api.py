@@ -44,7 +44,8 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
     "log_parameter": _SETTINGS, "log_parameters": _SETTINGS, "set_tag": _SETTINGS, "set_tags": _SETTINGS,
     "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED, "set_terminated": _NOT_NEEDED,
     "define_metric": "no call: runs are sorted by the last, least or greatest value of any scalar",
-    "watch": "no call: a SummaryCollector(collect_gradients='.*') records gradients", "log_image": "logger.log_image(tag, [image], step)",
+    "watch": "no call: a SummaryCollector(collect_gradients='.*') records gradients",
+    "log_image": "logger.log_image(tag, [image], step)",
     "log_figure": "logger.log_figure(tag, figure, step)", "log_artifact": _FILES, "log_artifacts": _FILES,
     "log_model": _FILES, "save": _FILES,
 }  # fmt: skip

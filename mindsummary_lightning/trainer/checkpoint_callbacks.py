@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.warn_once import WarnOnce
@@ -25,11 +24,11 @@ class CheckpointCallbacks:
 
         It places a callback at the first call of a Trainer and never again; an evaluation may come before the fit.
         """
-        for callback in _placeable(trainer):
-            has_moved = self._placed.get(callback, version) != version
-            if has_moved and not _saved_path(callback):
+        for callback, its_version in self._placed.items():
+            if its_version != version and not _saved_path(callback):
                 callback.dirpath = None
-            if callback.dirpath is None:
+        for callback in trainer.checkpoint_callbacks:
+            if getattr(callback, "dirpath", "") is None:
                 self._placed[callback] = version
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
@@ -38,7 +37,7 @@ class CheckpointCallbacks:
     @staticmethod
     def warn_of_earlier_fit(trainer: Any) -> None:
         """Say in one line that a callback has saved checkpoints of another Trainer's fit, which it may remove."""
-        for callback in _placeable(trainer):
+        for callback in trainer.checkpoint_callbacks:
             path = _saved_path(callback)
             if path:
                 _WARN_ONCE.warn(
@@ -47,10 +46,6 @@ class CheckpointCallbacks:
                     "into that directory and may delete what is there. Give each Trainer a callbacks list of its own",
                     *(type(callback).__name__, os.path.relpath(path)),
                 )
-
-
-def _placeable(trainer: Any) -> Iterator[Any]:
-    return (callback for callback in trainer.checkpoint_callbacks if hasattr(callback, "dirpath"))
 
 
 def _saved_path(callback: Any) -> str:

@@ -56,9 +56,9 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
     ``directory`` is the first of the ``directories``: where the collector recorded.
     """
-    state = checkpoint.get(_KEY) or {}
+    state = checkpoint.get(_KEY, {})
     directory = next(iter(state.get("directories", ())), None)
-    return {**state, "directory": directory, "learning_rates": checkpoint.get(_RATES) or []}
+    return {**state, "directory": directory, "learning_rates": checkpoint.get(_RATES, [])}
 
 
 def continued_state(steps: StepCollector) -> dict[str, Any]:

@@ -44,7 +44,6 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
 from mindsummary_lightning.trainer.checkpoint_state import (
     continued_state,
-    is_same_directory,
     save_state,
     saved_state,
     steps_before_fit,
@@ -180,7 +179,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError("a Trainer may have one SummaryCollector; give one that collects everything")
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
-        self._join(logger)
+        if logger is not None and self._own_run is not None and logger._run.is_at(self._own_run.directory):
+            self._summary_dir = self._own_run = None  # it is the logger's
         is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
         if is_on and logger is not None and self._summary_dir is None:
             logger._run.take_options(self._file_options)
@@ -213,13 +213,6 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                     self._guard.raise_exception = record.policy.raise_exception
                 if self._lineage is not None:
                     self._lineage.call_begins()
-
-    def _join(self, logger: MindInsightLogger | None) -> None:
-        """Record with the Trainer's logger if the collector was given the directory of that one, now or before."""
-        run = getattr(logger, "_run", None)
-        for directory in filter(None, [getattr(run, "directory", None), getattr(run, "earlier_directory", None)]):
-            if self._summary_dir is not None and is_same_directory(self._summary_dir, directory):
-                self._summary_dir = self._own_run = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""

@@ -12,8 +12,9 @@ import shlex
 import shutil
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
@@ -23,14 +24,13 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
-    PLACES,
-    Call,
+    TrainerCall,
     Holds,
     Place,
     begin_fit,
     contents,
-    event_files,
     kind_of_call,
+    place_of,
     reports_status,
 )
 from mindsummary_lightning.trainer.run_version import RunVersion, run_directory
@@ -45,19 +45,36 @@ from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
 _LOG = logging.getLogger(__name__)
 
+_STATUS_OF_EXCEPTION = {"TrialPruned": "pruned"}  # of a study, whose values count
 
-@dataclass(frozen=True)
+
+@dataclass
 class _Begun:
-    """A call of a Trainer that has begun, and where it is recorded."""
+    """A call of a Trainer that has begun."""
 
-    trainer: weakref.ref[Any] | None  # ``None`` in a copy that a Trainer launches with itself
-    call: Call
-    held: Holds
-    place: Place
-    process: int
+    is_trainer: Callable[[Any], bool]  # whether another Trainer is the one that called
+    call: TrainerCall
+    held: Holds  # by the directory when it began
+    to_enter: list[Place]  # where it is recorded, until this process has gone there
 
-    def is_of(self, trainer: Any, call: Call) -> bool:
-        return self.call is call and (self.trainer is None or self.trainer() is trainer)
+    def is_of(self, trainer: Any, call: TrainerCall) -> bool:
+        return self.call is call and self.is_trainer(trainer)
+
+
+def _is_referent(reference: weakref.ref[Any], trainer: Any) -> bool:
+    return reference() is trainer
+
+
+def _is_of_launched_copy(_: Any) -> bool:
+    """Take the Trainer of a copy for the one that launched it: they came together."""
+    return True
+
+
+def _is_none(_: Any) -> bool:
+    return False
+
+
+_NO_CALL = _Begun(_is_none, TrainerCall.TUNING, Holds.OTHERS, [])
 
 
 class CurrentRun:
@@ -71,7 +88,6 @@ class CurrentRun:
         open_recorder: what records, once something has asked for it.
         values_recorder: the same while values come, so that each costs nothing more; ``None`` before the first one.
         last_step: the last step logged.
-        earlier_directory: where the run before was recorded; "" if there was none.
         has_explained_resume: whether the user was told that the present fit resumes in a run of its own.
     """
 
@@ -83,18 +99,17 @@ class CurrentRun:
         self.open_recorder: RunRecorder | None = None
         self.values_recorder: RunRecorder | None = None
         self.last_step: int = -1
-        self.earlier_directory = ""
+        self._earlier_directory = ""  # of the run before, its real path
         self.has_explained_resume = False
-        self._begun: _Begun | None = None
+        self._begun = _NO_CALL
         self._has_met_trainer = False
         self._notes_start = True  # a collector that records for itself does so if it is asked to
-        self._announced = self._shown = ""  # directories
+        self._said: dict[str, str] = {}  # of which directory, when
         self._view_dir = self._root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
         self._record: SummaryRecord | None = None
         self._waiting = WaitingHyperparameters()
-        self._handed: dict[str, int] | None = None  # the files when those were handed to the run, if they were
         self._checkpoints = CheckpointCallbacks()
 
     @classmethod
@@ -122,6 +137,10 @@ class CurrentRun:
     def _short_directory(self) -> str:
         return _shortest(self.directory)
 
+    def is_at(self, directory: str) -> bool:
+        """Whether a directory is that of the present run or of the one before it."""
+        return os.path.realpath(directory) in (os.path.realpath(self.directory), self._earlier_directory)
+
     @property
     def has_recorded(self) -> bool:
         """Whether anything has been recorded through the record that is open."""
@@ -137,13 +156,12 @@ class CurrentRun:
             self._record.set_mode("eval")  # values of summary operators are the collector's
             self.open_recorder = recorder_of(self._record)
             self.open_recorder.is_reopened = True  # users of a SummaryWriter close it in hooks
-            if self._handed is not None:
-                self._waiting.hand_to(self.open_recorder)
+            self._waiting.hand_again(self.open_recorder)
         return self._record
 
     def recorder(self) -> RunRecorder:
         """What :meth:`record` is built on."""
-        return self.open_recorder or recorder_of(self.record())
+        return recorder_of(self.record())
 
     def begin_values(self) -> RunRecorder:
         """What values are recorded with; the first ones of a fit announce where they go."""
@@ -160,7 +178,7 @@ class CurrentRun:
         """
         for name, value in options.items():
             own = self._options[name]
-            if value is None or value == own:
+            if value in (None, own):
                 continue
             if own is not None:
                 raise ValueError(
@@ -187,81 +205,55 @@ class CurrentRun:
             return
         self._waiting.add(info)
         if not self._has_met_trainer:  # a loop of the user's own
-            self._hand_over()
+            self._waiting.hand_to(self.recorder())
             if self.has_recorded:
                 self.recorder().write_deferred_lineage()
-                self._waiting.forget()
-
-    def _hand_over(self) -> None:
-        if self._handed is None:
-            self._handed = event_files(self.directory)
-        recorder = self.recorder()
-        recorder.discard_deferred_lineage()
-        self._waiting.hand_to(recorder)
-
-    def _settle_hyperparameters(self) -> None:
-        """Forget those that are recorded, and a Trainer's for a call that recorded nothing."""
-        if self._handed is not None and self._handed != event_files(self.directory):
-            self._waiting.forget()
-        self._handed = None
-        if self.open_recorder is not None:
-            self.open_recorder.discard_deferred_lineage()
 
     # ---- a Trainer's call
 
     def begin(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
-            self._begin_at_rank_zero(trainer)
+            self.launch(trainer)
+            enter = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
+            enter[Place.INSTEAD] = self._begin_instead
+            places, self._begun.to_enter = self._begun.to_enter, []
+            for place in places:
+                enter.get(place, self.recorder)()
+            if places and self._is_fitting and self._notes_start:
+                # With the first value; a run that has no end after it was killed.
+                self.recorder().defer_lineage(RunInfo({"status": STARTED}))
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
         self._checkpoints.place(trainer, self.version.value)
 
-    def _begin_at_rank_zero(self, trainer: Any) -> None:
-        begun = self._decided(trainer)
-        if begun is self._begun and begun.process == os.getpid():
-            return
-        self._begun = replace(begun, trainer=weakref.ref(trainer), process=os.getpid())
-        self._begin_call(trainer)
-        effects = {Place.NEWEST_FILE: self._continue_file, Place.NEW_FILE: self._begin_file}
-        effects[Place.INSTEAD] = self._begin_instead
-        effects.get(begun.place, lambda: None)()
-        if self._is_fitting:
-            self._hand_over()
-            if self._notes_start:  # with the first value; a run that has no end after it was killed
-                self.recorder().defer_lineage(RunInfo({"status": STARTED}))
-
-    def _decided(self, trainer: Any) -> _Begun:
-        """Which call begins and where it is recorded; the present one, if it is that."""
+    def launch(self, trainer: Any) -> None:
+        """Decide where a call is recorded, also for the processes that a Trainer starts, each with a copy of this."""
         path = resume_path(trainer)
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
-        if self._begun is not None and self._begun.is_of(trainer, call):
-            return self._begun
-        self._settle_hyperparameters()
-        held = contents(self.directory, self.version.is_given, self.has_recorded)
-        if held is Holds.NOTHING and self.has_recorded:  # what was recorded has been removed, the graph too
-            self._drop_record()
-        begun = _Begun(weakref.ref(trainer), call, held, PLACES[call][held.value], os.getpid())
-        if begun.place is Place.NEXT_VERSION:
+        if self._begun.is_of(trainer, call):
+            return
+        held = contents(self.directory, self.has_recorded)
+        self._leave(held)
+        place = place_of(call, held, self.version.is_given)
+        if place is Place.NEXT_VERSION:
             self._begin_next_version()
-        self._tell(begun, trainer, path)
-        return replace(begun)
-
-    def launch(self, trainer: Any) -> None:
-        """A Trainer is about to start processes, each with a copy of this run, which go where it says now."""
-        begun = self._decided(trainer)
-        if begun is not self._begun:
-            self._begun = begun
-            self._begin_call(trainer)
-            self._handed = event_files(self.directory)
-
-    def _begin_call(self, trainer: Any) -> None:
-        self._has_met_trainer, self.values_recorder = True, None
+        self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place])
         if self._is_fitting:
             begin_fit(trainer, self.directory)
+            self._waiting.hand_to(self.recorder())
+        self._explain(trainer, path)
+
+    def _leave(self, held: Holds) -> None:
+        """Leave the call before, of whose directory it is known now what it holds."""
+        self._has_met_trainer, self.values_recorder = True, None
+        self._waiting.settle(is_recorded=held is not Holds.NOTHING)
+        self.recorder().discard_deferred_lineage()
+        if held is Holds.NOTHING:  # what was recorded has been removed, the graph too
+            self._drop_record()
 
     @property
     def _is_fitting(self) -> bool:
-        return self._begun is not None and self._begun.call not in (Call.EVALUATION, Call.TUNING)
+        return self._begun.call not in (TrainerCall.EVALUATION, TrainerCall.TUNING)
 
     def _begin_file(self) -> None:
         self.recorder().begin_file()
@@ -270,37 +262,34 @@ class CurrentRun:
         self.recorder().continue_file()
 
     def _begin_instead(self) -> None:
+        _LOG.warning(
+            "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
+            "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
+            "summary_dir of its own",
+            self._short_directory,
+        )
         self._drop_record()
         self.recorder().begin_file(is_new_run=True)
 
     def _begin_next_version(self) -> None:
-        self.earlier_directory = self.directory
+        earlier = self.directory
+        self._earlier_directory = os.path.realpath(earlier)
         self._drop_record()
         self.version.claim_next()
         self.last_step = -1
+        rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
 
-    def _tell(self, begun: _Begun, trainer: Any, resumed: Any) -> None:
-        """Say where a call is recorded, if that may surprise."""
-        if begun.place is Place.NEXT_VERSION:
-            earlier = _shortest(self.earlier_directory)
-            rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self._short_directory}")
-        if begun.place is Place.INSTEAD:
-            _LOG.warning(
-                "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
-                "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
-                "summary_dir of its own",
-                self._short_directory,
-            )
-        if begun.call is Call.NEW_FIT:
+    def _explain(self, trainer: Any, resumed: Any) -> None:
+        """Say before a fit what may surprise in its checkpoints or its curve."""
+        if self._begun.call is TrainerCall.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
-        is_apart = begun.call is Call.RESUMED_FIT and begun.held is Holds.NOTHING
-        self.has_explained_resume = is_apart and not self.version.is_given
+        new_run = (TrainerCall.RESUMED_FIT, Holds.NOTHING, False)
+        self.has_explained_resume = (self._begun.call, self._begun.held, self.version.is_given) == new_run
         if self.has_explained_resume:
-            run = os.path.dirname(os.path.dirname(str(resumed)))
             _LOG.warning(
                 "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight draws one curve only "
-                "for the files of one directory. To continue the curve, pass version=%s to the logger",
-                *(resumed, self._short_directory, repr(os.path.basename(run)) if event_files(run) else "..."),
+                "for the files of one directory. To continue the curve, pass version=... of that run to the logger",
+                *(resumed, self._short_directory),
             )
 
     def end(self, status: str, trainer: Any = None, records_status: bool = True) -> None:
@@ -309,20 +298,14 @@ class CurrentRun:
         For Lightning every exception is ``"failed"``; a trial that a study has pruned is done, and its values count.
         ``trainer`` is whose call it is, ``None`` for a user's.
         """
-        if type(sys.exc_info()[1]).__name__ == "TrialPruned":
-            status = "pruned"
-        held = Holds.OTHERS if self._begun is None else self._begun.held
-        if self.has_recorded and records_status and reports_status(trainer, self.directory, held):
-            self.recorder().write_lineage(RunInfo({"status": status}))
-        if self.has_recorded and self._shown != self.directory:
-            self._shown = self.directory
-            rank_zero_info(
-                f"MindInsight files of this run: {self._short_directory}\nto view them: {self._view_command()}"
-            )
+        status = _STATUS_OF_EXCEPTION.get(type(sys.exc_info()[1]).__name__, status)
+        if self.has_recorded:
+            if records_status and reports_status(trainer, self.directory, self._begun.held):
+                self.recorder().write_lineage(RunInfo({"status": status}))
+            self._say_once("end", "MindInsight files of this run: {}\nto view them: {}")
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
-        self._settle_hyperparameters()
-        self._begun = self.values_recorder = None
+        self._begun, self.values_recorder = _NO_CALL, None
         if self.has_recorded:
             self.recorder().release()
             self._waiting.remember_run(self.recorder())
@@ -334,10 +317,14 @@ class CurrentRun:
 
     def announce(self, note: str = "") -> None:
         """Say where the files of the run are going to be, ``note`` of them, and how to look at them meanwhile."""
-        if self._announced != self.directory:
-            self._announced = self.directory
-            where = f"MindInsight files go to {self._short_directory}{note}"
-            rank_zero_info(f"{where}; while it trains: {self._view_command()}")
+        escaped = note.replace("{", "{{").replace("}", "}}")
+        self._say_once("begin", f"MindInsight files go to {{}}{escaped}; while it trains: {{}}")
+
+    def _say_once(self, when: str, text: str) -> None:
+        """Say something of the run's directory and of how to look at it, once."""
+        if self._said.get(when) != self.directory:
+            self._said[when] = self.directory
+            rank_zero_info(text.format(self._short_directory, self._view_command()))
 
     def _view_command(self) -> str:
         """``mindsummary view``, as this environment has it."""
@@ -345,7 +332,7 @@ class CurrentRun:
         default = shutil.which("mindsummary")
         if own is None:
             command = f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
-        elif default is not None and os.path.samefile(own, default):
+        elif os.path.realpath(own) == os.path.realpath(str(default)):
             command = "mindsummary"
         else:
             command = shlex.quote(_shortest(own))
@@ -355,11 +342,11 @@ class CurrentRun:
 
     def __getstate__(self) -> dict[str, Any]:
         # A spawned process never hands its decision back, so the run is chosen before it starts.
-        trainer = launching_trainer()
+        trainer, begun = launching_trainer(), _NO_CALL
         if trainer is not None:
             self.launch(trainer)
+            begun = replace(self._begun, is_trainer=_is_of_launched_copy)
         self.version.claim()
-        begun = None if trainer is None or self._begun is None else replace(self._begun, trainer=None)
         return {**self.__dict__, "_begun": begun, "values_recorder": None}
 
 

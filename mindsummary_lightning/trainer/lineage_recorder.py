@@ -22,7 +22,9 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.checkpoint_state import save_rates
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
+    CheckpointFile,
     arithmetic,
+    earlier_checkpoint,
     environment,
     evaluation_dataset,
     first_learning_rates,
@@ -87,6 +89,7 @@ class LineageRecorder:
         self._has_begun = self._has_saved_checkpoint = False
         self._checkpoints: Any = None  # the Trainer's first checkpoint callback
         self._best_path = ""  # as it was written last
+        self._earlier_checkpoint: CheckpointFile | None = None  # of a callback that another fit has used
         self._custom = dict(custom or {})
         self._timer = timer
         self.first_rates: list[float] = []
@@ -130,6 +133,7 @@ class LineageRecorder:
         self.fit_begins(trainer)
         self._has_begun, self._checkpoints = True, trainer.checkpoint_callback
         self._best_path = getattr(self._checkpoints, "best_model_path", "")
+        self._earlier_checkpoint = earlier_checkpoint(trainer)
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
         self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
 
@@ -196,7 +200,8 @@ class LineageRecorder:
         names = [name for name in self._losses if name is not None]
         name = ", ".join(names) if len(names) == len(self._losses) else None
         sizes = UNKNOWN if self._sizes is None else self._sizes.sizes
-        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None)]
+        earlier = self._earlier_checkpoint
+        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None, earlier)]
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         final = {"final_learning_rate": rates[0]} if self._has_scheduled and rates else {}

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
-from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name
+from mindsummary_lightning.fileformat.file_names import is_summary_name, timestamp_of
+
+_T = TypeVar("_T")
 
 
 class Call(Enum):
@@ -33,9 +35,7 @@ class Holds(Enum):
     NOTHING = 0
     VALUES = 1  # of evaluations, or that the user logged, in this process
     FIT = 2  # of this process
-    FIT_IN_FIXED = 3  # the same, and the user fixed the directory: a version, or a collector's summary_dir
-    OTHERS = 4  # files of another process
-    OTHERS_IN_FIXED = 5
+    OTHERS = 3  # files of another process
 
 
 class Place(Enum):
@@ -51,13 +51,18 @@ class Place(Enum):
 _HERE, _NEWEST, _FILE, _INSTEAD, _NEXT = Place
 
 PLACES: dict[Call, tuple[Place, ...]] = {
-    # a call that begins   NOTHING  VALUES   FIT      FIT_IN_FIXED  OTHERS   OTHERS_IN_FIXED
-    Call.EVALUATION:      (_HERE, _NEWEST, _NEWEST,  _NEWEST,      _NEWEST, _NEWEST),
-    Call.TUNING:          (_HERE, _HERE,   _HERE,    _HERE,        _HERE,   _HERE),
-    Call.NEW_FIT:         (_HERE, _HERE,   _NEXT,    _INSTEAD,     _NEXT,   _HERE),
-    Call.CONTINUED_FIT:   (_HERE, _HERE,   _HERE,    _HERE,        _HERE,   _HERE),
-    Call.RESUMED_FIT:     (_HERE, _HERE,   _FILE,    _FILE,        _HERE,   _HERE),
+    # a call that begins   NOTHING  VALUES   FIT      OTHERS
+    Call.EVALUATION:      (_HERE,  _NEWEST, _NEWEST, _NEWEST),
+    Call.TUNING:          (_HERE,  _HERE,   _HERE,   _HERE),
+    Call.NEW_FIT:         (_HERE,  _HERE,   _NEXT,   _NEXT),
+    Call.CONTINUED_FIT:   (_HERE,  _HERE,   _HERE,   _HERE),
+    Call.RESUMED_FIT:     (_HERE,  _HERE,   _FILE,   _HERE),
 }  # fmt: skip
+
+# The same where the user fixed the directory: a version of a logger, or a collector's summary_dir.
+PLACES_IN_FIXED = {**PLACES, Call.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE)}
+
+_TABLES = {False: PLACES, True: PLACES_IN_FIXED}
 
 # An evaluation reports how it ended only in a run that holds no fit, and that this process began.
 HAS_STATUS_OF_EVALUATION = frozenset({Holds.NOTHING, Holds.VALUES})
@@ -67,16 +72,14 @@ HAS_STATUS_OF_EVALUATION = frozenset({Holds.NOTHING, Holds.VALUES})
 class _Fit:
     """A fit that this process has begun in a directory."""
 
-    trainer: weakref.ref[Any]
+    trainer: Callable[[], Any]  # a weak reference
     files: Mapping[str, int]  # that the directory held when it began
 
-    def has_values(self, files: Mapping[str, int]) -> bool:
-        """Whether a value of it is in the directory, which holds these files now."""
-        return summaries(files) != summaries(self.files)
 
+_NO_FIT = _Fit(lambda: None, {})
 
 # The newest fit of each directory by its real path, and before it the newest that has recorded a value.
-_FITS: dict[str, tuple[_Fit, ...]] = {}
+_FITS: dict[str, tuple[_Fit, _Fit]] = {}
 
 
 def event_files(directory: str) -> dict[str, int]:
@@ -84,20 +87,66 @@ def event_files(directory: str) -> dict[str, int]:
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(directory):
-            if is_summary_name(entry.name) or is_lineage_name(entry.name):
+            if timestamp_of(entry.name) is not None:
                 found[entry.name] = entry.stat().st_size
     return found
 
 
-def summaries(files: Mapping[str, int]) -> dict[str, int]:
-    """Those of :func:`event_files` that hold values."""
-    return {name: size for name, size in files.items() if is_summary_name(name)}
+def _summaries(files: Mapping[str, int]) -> dict[str, int]:
+    return dict(filter(lambda file: is_summary_name(file[0]), files.items()))
 
 
-def _recorded_fit(directory: str, files: Mapping[str, int]) -> _Fit | None:
-    """The newest fit that this process began in a directory and that has recorded a value there."""
-    fits = _FITS.get(os.path.realpath(directory), ())
-    return next((fit for fit in fits if summaries(files) and fit.has_values(files)), None)
+def _fits(directory: str) -> tuple[_Fit, _Fit]:
+    return _FITS.get(os.path.realpath(directory), (_NO_FIT, _NO_FIT))
+
+
+def _recorded_fit(directory: str) -> _Fit:
+    """The newest fit that this process began in a directory and that has recorded a value there, or ``_NO_FIT``."""
+    newest, before = _fits(directory)
+    now = _summaries(event_files(directory))
+    if not now:  # removed
+        return _NO_FIT
+    return before if _summaries(newest.files) == now else newest
+
+
+def begin_fit(trainer: Any, directory: str) -> None:
+    """A Trainer begins a fit in a directory."""
+    newest = _Fit(weakref.ref(trainer), event_files(directory))
+    _FITS[os.path.realpath(directory)] = (newest, _recorded_fit(directory))
+
+
+def contents(directory: str, has_own_values: bool) -> Holds:
+    """Which column of the table a directory is; ``has_own_values``: whoever asks has recorded there."""
+    columns = (
+        (not _summaries(event_files(directory)), Holds.NOTHING),
+        (_recorded_fit(directory) is not _NO_FIT, Holds.FIT),
+        (has_own_values, Holds.VALUES),
+        (True, Holds.OTHERS),
+    )
+    return _first(columns)
+
+
+def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> Call:
+    """Which row of the table a Trainer's call is that begins."""
+    # A Trainer whose fit ran in other processes has done no step.
+    goes_on = _recorded_fit(directory).trainer() is trainer and trainer.global_step > 0
+    rows = (
+        (trainer.state.fn != "fit", Call.EVALUATION),
+        (is_tuning, Call.TUNING),
+        (resumes, Call.RESUMED_FIT),
+        (goes_on, Call.CONTINUED_FIT),
+        (True, Call.NEW_FIT),
+    )
+    return _first(rows)
+
+
+def _first(candidates: Iterable[tuple[bool, _T]]) -> _T:
+    return next(candidate for applies, candidate in candidates if applies)
+
+
+def place_of(call: Call, holds: Holds, is_fixed: bool) -> Place:
+    """Look a call up in the table; ``is_fixed``: the user fixed the directory."""
+    return _TABLES[is_fixed][call][holds.value]
 
 
 def reports_status(trainer: Any, directory: str, held: Holds) -> bool:
@@ -107,41 +156,8 @@ def reports_status(trainer: Any, directory: str, held: Holds) -> bool:
     is said of the one before.
     """
     if trainer is None:
-        return _recorded_fit(directory, event_files(directory)) is None
+        return _recorded_fit(directory) is _NO_FIT
     if trainer.state.fn != "fit":
         return held in HAS_STATUS_OF_EVALUATION
-    newest = next(iter(_FITS.get(os.path.realpath(directory), ())), None)
-    return newest is not None and newest.trainer() is trainer and newest.files != event_files(directory)
-
-
-def begin_fit(trainer: Any, directory: str) -> None:
-    """A Trainer begins a fit in a directory."""
-    files = event_files(directory)
-    before = _recorded_fit(directory, files)
-    _FITS[os.path.realpath(directory)] = (_Fit(weakref.ref(trainer), files), *([before] if before else []))
-
-
-def contents(directory: str, is_fixed: bool, has_own_values: bool) -> Holds:
-    """What a directory holds; ``has_own_values``: whoever asks has recorded there."""
-    files = event_files(directory)
-    if not summaries(files):
-        return Holds.NOTHING
-    if _recorded_fit(directory, files) is not None:
-        return Holds.FIT_IN_FIXED if is_fixed else Holds.FIT
-    if has_own_values:
-        return Holds.VALUES
-    return Holds.OTHERS_IN_FIXED if is_fixed else Holds.OTHERS
-
-
-def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> Call:
-    """Which row of the table a Trainer's call is that begins."""
-    if trainer.state.fn != "fit":
-        return Call.EVALUATION
-    if is_tuning:
-        return Call.TUNING
-    if resumes:
-        return Call.RESUMED_FIT
-    newest = _recorded_fit(directory, event_files(directory))
-    is_same = newest is not None and newest.trainer() is trainer
-    goes_on = is_same and trainer.global_step > 0  # a Trainer whose fit ran in other processes has done none
-    return Call.CONTINUED_FIT if goes_on else Call.NEW_FIT
+    newest, _ = _fits(directory)
+    return newest.trainer() is trainer and newest.files != event_files(directory)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import weakref
+from collections.abc import Callable
 
 from mindsummary_lightning.trainer.namespaces import rank_zero_only
 from mindsummary_lightning.trainer.run_ownership import event_files
@@ -36,7 +37,7 @@ class RunVersion:
         self._value = given
         self._is_told = False  # the user knows the number, and may put files into its directory
         self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim
-        self._cleanup: weakref.finalize[..., RunVersion] | None = None
+        self._cleanup: Callable[[], object] = list  # removes what was made
 
     @property
     def value(self) -> int | str:
@@ -48,7 +49,7 @@ class RunVersion:
     def tell(self) -> int | str:
         """The version, for a user: what is recorded next goes there, also if its directory gets other files before."""
         self._is_told |= not self._made
-        if not getattr(rank_zero_only, "rank", None):  # further ranks are told by rank zero
+        if not _is_further_rank():  # further ranks are told by rank zero
             self.claim()
         return self.value
 
@@ -69,18 +70,15 @@ class RunVersion:
             os.makedirs(root, exist_ok=True)
             while not self._made:
                 path = os.path.join(root, f"version_{number}")
-                try:
+                self._value, number = number, number + 1
+                with contextlib.suppress(FileExistsError):
                     os.mkdir(path)
-                except FileExistsError:
-                    number += 1
-                else:
                     self._made = [*parents, path]
-            self._value = number
             self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
 
     def release_unused(self) -> None:
         """Remove the claimed directory and give the claim back, unless it has files or its number was told."""
-        if self._cleanup is not None and not self._is_told:
+        if not self._is_told:
             self._cleanup()
         if self._made and not os.path.lexists(self._made[-1]):
             self._made, self._value = [], None
@@ -93,13 +91,16 @@ class RunVersion:
 
 def _next_number(root_dir: str) -> int:
     """The number after the highest; on a further rank the highest itself where rank zero has claimed it."""
-    try:
+    names: list[str] = []
+    with contextlib.suppress(OSError):  # not there yet, or out of reach
         names = os.listdir(root_dir)
-    except OSError:  # not there yet, or out of reach
-        names = []
     highest = max((int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1)
-    is_claimed = getattr(rank_zero_only, "rank", None) and not event_files(run_directory(root_dir, highest))
-    return highest if is_claimed and highest >= 0 else highest + 1
+    is_claimed = _is_further_rank() and not event_files(run_directory(root_dir, highest))
+    return max(0, highest + 1 - is_claimed)
+
+
+def _is_further_rank() -> bool:
+    return bool(getattr(rank_zero_only, "rank", 0))
 
 
 def _missing_parents(path: str) -> list[str]:

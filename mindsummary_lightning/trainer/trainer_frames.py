@@ -46,10 +46,8 @@ def is_called_by_trainer(logger: Any) -> bool:
 
 def calling_trainer(logger: Any) -> Any | None:
     """The Trainer that calls a logger's method and has that logger; ``None`` if something else calls."""
-    frame = _frame_of_lightning(sys._getframe(1), logger)
-    if frame is None:
-        return None
-    owner = frame.f_locals.get("trainer", frame.f_locals.get("self"))
+    values = getattr(_frame_of_lightning(sys._getframe(1), logger), "f_locals", {})
+    owner = values.get("trainer", values.get("self"))
     trainer = getattr(owner, "trainer", owner)  # a connector's
     is_its_own = any(known is logger for known in getattr(trainer, "loggers", ()))
     return trainer if is_its_own else None
@@ -64,8 +62,8 @@ def is_within_trainer() -> bool:
 def launching_trainer() -> Any | None:
     """The Trainer that launches processes now, each with a copy of it."""
     for frame in _frames(inspect.currentframe()):
-        if _module(frame).endswith(".strategies.launchers.multiprocessing") and "trainer" in frame.f_locals:
-            return frame.f_locals["trainer"]
+        if _module(frame).endswith(".strategies.launchers.multiprocessing"):
+            return frame.f_locals.get("trainer")
     return None
 
 
@@ -92,4 +90,3 @@ def resume_path(trainer: Any) -> Any | None:
         level=logging.ERROR,
     )
     return getattr(trainer, "ckpt_path", None)
-

@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
@@ -34,13 +35,16 @@ def train_lineage(
     learning_rate: float | None = None,
     sizes: LoaderSizes | None = None,
     loss_function: str | None = None,
+    earlier_checkpoint: CheckpointFile | None = None,
 ) -> TrainInfo:
     """The fields of a training job that are known now.
 
     ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first group was made with.
+    ``earlier_checkpoint`` is another fit's, and not recorded.
     """
     loader = _known(lambda: training_loader(trainer))
-    path = checkpoint_path(trainer)
+    checkpoint = checkpoint_file(trainer)
+    path = checkpoint.path if checkpoint != earlier_checkpoint else None
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(one).__name__ for one in real_optimizers(trainer.optimizers))) or None,
         learning_rate=learning_rate,
@@ -84,6 +88,25 @@ def checkpoint_path(trainer: Any) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class CheckpointFile:
+    """A checkpoint, and when it was written."""
+
+    path: str | None
+    modified_ns: int | None
+
+
+def checkpoint_file(trainer: Any) -> CheckpointFile:
+    """What :func:`checkpoint_path` names, as it is now."""
+    path = checkpoint_path(trainer)
+    return CheckpointFile(path, _known(lambda: os.stat(str(path)).st_mtime_ns))
+
+
+def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
+    """The checkpoint that a callback saved in another fit, when a fit begins that neither resumes nor goes on."""
+    return None if trainer.ckpt_path or trainer.global_step else checkpoint_file(trainer)
+
+
 def size_of(path: str) -> int | None:
     """Bytes of a checkpoint: a file, or a directory of shards."""
     if os.path.isdir(path):
@@ -105,8 +128,10 @@ def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str |
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
-    """Hyper-parameters of the data module and, over them, of the module, flattened."""
+    """Hyper-parameters of the data module and, over them, of the module, flattened; none if the Trainer logs none."""
     params: dict[str, CustomValue] = {}
+    if not getattr(trainer, "enable_autolog_hparams", True):
+        return params
     for owner in (getattr(trainer, "datamodule", None), module):
         found = _known(lambda owner=owner: flatten(owner.hparams))
         params.update(found or {})

@@ -14,33 +14,40 @@ class WaitingHyperparameters:
 
     def __init__(self) -> None:
         self._values: list[UserDefinedInfo] = []
+        self._handed: list[UserDefinedInfo] = []  # to a run, which may record nothing
         self._last_run: list[RunRecorder] = []  # one at most
-        finalizer = weakref.finalize(self, _record, self._values, self._last_run, os.getpid())
-        self._finalizer: weakref.finalize[..., WaitingHyperparameters] = finalizer
+        weakref.finalize(self, _record, self._values, self._last_run, os.getpid())
 
     def add(self, info: UserDefinedInfo) -> None:
         """Keep one set of them."""
         self._values.append(info)
 
     def hand_to(self, recorder: RunRecorder) -> None:
-        """Let a run record them with its first value; they are kept, in case that it records none."""
-        for info in self._values:
+        """Let a run record them with its first value."""
+        self._handed += self._values
+        self._values.clear()
+        self.hand_again(recorder)
+
+    def hand_again(self, recorder: RunRecorder) -> None:
+        """Let what takes a run's place record what was handed to it."""
+        for info in self._handed:
             recorder.defer_lineage(info)
 
-    def forget(self) -> None:
-        """They are recorded."""
-        self._values.clear()
+    def settle(self, is_recorded: bool) -> None:
+        """Keep those that were handed to a run for the next one, unless it has recorded them."""
+        self._values[:0] = self._handed * (not is_recorded)
+        self._handed.clear()
 
     def remember_run(self, recorder: RunRecorder) -> None:
         """A run has ended, and is the last one until another begins."""
         self._last_run[:] = [recorder]
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"_values": self._values}
+    def __getstate__(self) -> dict[str, list[UserDefinedInfo]]:
+        return {"_values": [], "_handed": self._handed}
 
     def __setstate__(self, state: dict[str, list[UserDefinedInfo]]) -> None:
         self.__init__()  # type: ignore[misc]
-        self._values += state["_values"]
+        self._handed += state["_handed"]
 
 
 def _record(values: list[UserDefinedInfo], last_run: list[RunRecorder], process: int) -> None:

@@ -206,7 +206,7 @@ def test_a_field_of_lineage_that_no_run_has_gives_way_to_a_scalar_of_its_name(
 
     assert run(str(tmp_path), "--where", "loss<0.3") == 0
     output = capsys.readouterr()
-    assert names(output.out) == ["./b"]
+    assert names(output.out) == ["b"]
     assert output.err.startswith("loss is a scalar: its last value is taken;")
 
     assert run(str(tmp_path), "--where", "network=LeNet5") == 0

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import lightning as L
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning_utilities.core.rank_zero import rank_zero_only
 from torch.multiprocessing.spawn import ProcessException
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
@@ -241,6 +241,7 @@ def run_flow(name: str, kind: str, processes: str, directory: Path, version: int
 
 def run_in_process(name: str, kind: str, processes: str, directory: str, version: int | None) -> None:
     """Run a flow in a process of its own, and leave what its runs must hold in a file."""
+    rank_zero_only.rank = int(os.environ.get("RANK", "0"))  # as when Lightning is imported in this process
     runs = run_flow(name, kind, processes, Path(directory), version)
-    if os.environ.get("RANK", "0") == "0":
+    if rank_zero_only.rank == 0:
         Path(directory, "expected.json").write_text(json.dumps({run: vars(facts) for run, facts in runs.items()}))

@@ -1,19 +1,22 @@
-"""Which run a call belongs to: every row of the table, through a logger, a collector and both, in one process and more."""
+"""Which run a call belongs to: every row of the table, through a logger, a collector and both."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mindsummary_lightning import SummaryReader
-from mindsummary_lightning.trainer.run_ownership import PLACES, Call, Holds
-from tests.trainer.ownership_flows import FLOWS, Expected, run_flow, run_in_process
-from tests.trainer.support import points
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Call, Holds
+from tests.trainer.ownership_flows import FLOWS, Expected, Noted, run_flow, run_in_process
+from tests.trainer.support import Net, loader, points, run_script, trainer
 from tests.warm_processes import run_two_ranks, run_warm
 
 _NO_SPAWN = ("same_trainer_after_failure",)  # Lightning: a Trainer that launches processes fits once
@@ -47,7 +50,8 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
         assert saved, run
         if kind == "B":
             path = json.loads(SummaryReader(run).lineage().train.model_path)["ckpt"]  # type: ignore[union-attr]
-            assert path == str(run / "checkpoints" / saved[0])
+            assert os.path.dirname(path) == str(run / "checkpoints")
+            assert os.path.basename(path) in saved
     elif (run / "checkpoints").exists():
         raise AssertionError(f"{run} has checkpoints of another fit")
 
@@ -61,9 +65,6 @@ def _check_all(directory: Path, kind: str, runs: dict[str, Expected]) -> None:
 def _check_processes(directory: Path, kind: str) -> None:
     found = json.loads((directory / "expected.json").read_text())
     _check_all(directory, kind, {name: Expected(**facts) for name, facts in found.items()})
-
-
-_UNEXPECTED = ("log_graph", "earlier fit", "draws one curve")
 
 
 @pytest.mark.slow
@@ -116,5 +117,202 @@ def test_launched_copies_record_where_the_process_that_launches_them_says(
 
 
 def test_the_table_has_a_place_for_every_call_and_state() -> None:
-    assert set(PLACES) == set(Call)
-    assert {len(row) for row in PLACES.values()} == {len(Holds)}
+    for table in (PLACES, PLACES_IN_FIXED):
+        assert set(table) == set(Call)
+        assert {len(row) for row in table.values()} == {len(Holds)}
+
+
+# ---- single faults
+
+
+def _status(run: Path) -> Any:
+    return SummaryReader(run).lineage().custom.values.get("status")  # type: ignore[union-attr]
+
+
+def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    ours = [record for record in caplog.records if record.name.startswith("mindsummary_lightning")]
+    return [record.getMessage() for record in ours if record.levelname == "WARNING"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["logger", "pair", "collector"])
+def test_a_checkpoint_callback_of_an_earlier_fit_is_named_in_one_line_and_its_file_is_not_this_fits(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path, name="") if kind != "collector" else False
+    saving, said = ModelCheckpoint(tmp_path / "saved", monitor="fixed", save_top_k=1), []
+    for number in range(2):
+        run = tmp_path / f"version_{number}"
+        ours = [] if kind == "logger" else [SummaryCollector(None if logger else run)]
+        caplog.clear()
+        running = trainer(logger=logger, callbacks=[*ours, saving], enable_checkpointing=True)
+        running.fit(_Monitored(), loader(2))
+        said.append([message for message in _warnings(caplog) if "ModelCheckpoint" in message])
+        if kind != "logger":
+            path = SummaryReader(run).lineage().train.model_path  # type: ignore[union-attr]
+            assert (json.loads(path)["ckpt"] is None) == (number == 1)
+
+    assert [len(messages) for messages in said] == [0, 1]
+    assert os.path.basename(saving.best_model_path) in said[1][0]
+
+
+class _Monitored(Net):
+    """A module whose monitored value never improves, so that a second fit saves nothing better."""
+
+    def on_train_epoch_end(self) -> None:
+        self.log("fixed", 1.0)
+
+
+@pytest.mark.parametrize("by", ["config", "CSVLogger"])
+def test_what_a_user_puts_into_the_directory_that_was_told_lies_with_the_run(tmp_path: Path, by: str) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    told, others = logger.log_dir, []
+    if by == "config":
+        Path(told, "config.yaml").touch()
+    else:
+        others = [CSVLogger(tmp_path, name="", version=logger.version)]
+    MindInsightLogger(tmp_path, name="").log_metrics({"another": 1.0}, step=0)
+    trainer(logger=[*others, logger], limit_train_batches=2).fit(Net(), loader())
+
+    assert logger.log_dir == told
+    assert [step for step, _ in points(told, "train/loss")] == [0, 1]
+
+
+def test_an_empty_directory_that_was_told_goes_with_its_logger(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path / "runs")
+    assert os.path.isdir(logger.log_dir)
+    trainer(logger=logger).predict(Net(), [loader(1).dataset[0][0][None]])
+    assert os.path.isdir(logger.log_dir)
+    del logger
+    gc.collect()
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_working_directory_that_changes_parts_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    logger = MindInsightLogger("runs", name="")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    running = trainer(logger=logger, callbacks=[ModelCheckpoint()], limit_train_batches=2, enable_checkpointing=True)
+    running.fit(Net(), loader())
+
+    assert os.path.isabs(logger.log_dir)
+    assert len(points(logger.log_dir, "train/loss")) == 2
+    assert os.listdir(Path(logger.log_dir, "checkpoints"))
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_collector", [False, True])
+def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(tmp_path: Path, with_collector: bool) -> None:
+    callbacks = [SummaryCollector()] if with_collector else []
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    options = {"callbacks": callbacks, "limit_train_batches": 2, "enable_autolog_hparams": False}
+    trainer(logger=logger, **options).fit(Noted(3), loader())
+
+    assert "width" not in SummaryReader(logger.log_dir).lineage().custom.values  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+def test_a_collector_of_the_loggers_directory_is_that_loggers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    logger = MindInsightLogger(tmp_path, name="")
+    for number in range(2):
+        collector = SummaryCollector(logger.log_dir, collect_freq=1)
+        trainer(logger=logger, callbacks=[collector], limit_train_batches=2).fit(Net(), loader())
+        run = tmp_path / f"version_{number}"
+        assert [step for step, _ in points(run, "train/loss")] == [0, 1]
+        assert [step for step, _ in points(run, "loss/auto")] == [1, 2]
+
+    said = [record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage()]
+    assert len(said) == 4
+    assert len({message.rpartition(" view ")[2] for message in said}) == 1
+
+
+@pytest.mark.parametrize("with_collector", [False, True])
+def test_a_fit_that_trains_nothing_announces_no_directory(
+    tmp_path: Path, with_collector: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    callbacks = [SummaryCollector()] if with_collector else []
+    trainer(logger=MindInsightLogger(tmp_path), callbacks=callbacks, limit_train_batches=0).fit(Net(), loader())
+
+    assert "MindInsight files" not in caplog.text
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["logger", "pair"])
+def test_a_resume_into_a_run_of_its_own_is_explained_once(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for epochs, path in ((1, None), (2, tmp_path / "mine.ckpt")):
+        callbacks = [SummaryCollector()] if kind == "pair" else []
+        logger = MindInsightLogger(tmp_path / "runs", name="")
+        running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=2, max_epochs=epochs)
+        running.fit(Net(), loader(), ckpt_path=path)
+        running.save_checkpoint(tmp_path / "mine.ckpt")
+
+    (said,) = [message for message in _warnings(caplog) if "one curve" in message]
+    assert "version" in said
+
+
+_FIT_THEN_TEST = """
+import sys
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.ownership_flows import Noted
+from tests.trainer.support import loader, trainer
+
+directory, call, stops_in, with_collector = sys.argv[1:]
+logger = MindInsightLogger(directory, name="", version="run")
+callbacks = [SummaryCollector(collect_freq=1)] if with_collector == "True" else []
+running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=3)
+loaders = [loader(), loader(1)] if call == "fit" else [loader(1)]
+try:
+    getattr(running, call)(Noted(0, stops_in), *loaders)
+except RuntimeError:
+    pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_collector", [False, True])
+@pytest.mark.parametrize(("fit_stops_in", "test_stops_in"), [("on_train_epoch_end", ""), ("", "on_test_batch_end")])
+def test_an_evaluation_in_another_process_leaves_curve_and_status_of_the_fit(
+    tmp_path: Path, fit_stops_in: str, test_stops_in: str, with_collector: bool
+) -> None:
+    for call, stops_in in (("fit", fit_stops_in), ("test", test_stops_in), ("validate", "")):
+        done = run_script(_FIT_THEN_TEST, tmp_path, call, stops_in, with_collector)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    run = tmp_path / "run"
+    assert _status(run) == ("failed" if fit_stops_in else "success")
+    assert [step for step, _ in points(run, "train/loss")] == [0, 1, 2]
+    assert [step for step, _ in points(run, "val/loss")] == [0, 2]
+
+
+@pytest.mark.parametrize("with_trainer", [False, True])
+def test_hyper_parameters_that_no_fit_follows_are_the_last_runs(tmp_path: Path, with_trainer: bool) -> None:
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    if with_trainer:
+        trainer(logger=logger, limit_train_batches=2).fit(Net(), loader())
+    else:
+        logger.log_metrics({"a": 1.0}, step=0)
+    logger.log_hyperparams({"note": "last"})
+    del logger
+    gc.collect()
+
+    assert SummaryReader(tmp_path / "run").lineage().custom.values["note"] == "last"  # type: ignore[union-attr]
+
+
+def test_hyper_parameters_before_a_fit_that_fails_early_are_those_of_the_next(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    logger.log_hyperparams({"note": "mine"})
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(logger=logger).fit(Noted(1, "on_fit_start"), loader())
+    trainer(logger=logger, limit_train_batches=2).fit(Net(), loader())
+
+    values = SummaryReader(tmp_path / "version_0").lineage().custom.values  # type: ignore[union-attr]
+    assert values.get("note") == "mine"
+    assert "width" not in values
