@@ -19,7 +19,7 @@ from mindsummary_lightning.fileformat.file_names import is_summary_name, timesta
 _T = TypeVar("_T")
 
 
-class Call(Enum):
+class TrainerCall(Enum):
     """A call of a Trainer's method that begins."""
 
     EVALUATION = auto()  # validate, test or predict
@@ -50,17 +50,17 @@ class Place(Enum):
 
 _HERE, _NEWEST, _FILE, _INSTEAD, _NEXT = Place
 
-PLACES: dict[Call, tuple[Place, ...]] = {
+PLACES: dict[TrainerCall, tuple[Place, ...]] = {
     # a call that begins   NOTHING  VALUES   FIT      OTHERS
-    Call.EVALUATION:      (_HERE,  _NEWEST, _NEWEST, _NEWEST),
-    Call.TUNING:          (_HERE,  _HERE,   _HERE,   _HERE),
-    Call.NEW_FIT:         (_HERE,  _HERE,   _NEXT,   _NEXT),
-    Call.CONTINUED_FIT:   (_HERE,  _HERE,   _HERE,   _HERE),
-    Call.RESUMED_FIT:     (_HERE,  _HERE,   _FILE,   _HERE),
+    TrainerCall.EVALUATION:      (_HERE,  _NEWEST, _NEWEST, _NEWEST),
+    TrainerCall.TUNING:          (_HERE,  _HERE,   _HERE,   _HERE),
+    TrainerCall.NEW_FIT:         (_HERE,  _HERE,   _NEXT,   _NEXT),
+    TrainerCall.CONTINUED_FIT:   (_HERE,  _HERE,   _HERE,   _HERE),
+    TrainerCall.RESUMED_FIT:     (_HERE,  _HERE,   _FILE,   _HERE),
 }  # fmt: skip
 
 # The same where the user fixed the directory: a version of a logger, or a collector's summary_dir.
-PLACES_IN_FIXED = {**PLACES, Call.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE)}
+PLACES_IN_FIXED = {**PLACES, TrainerCall.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE)}
 
 _TABLES = {False: PLACES, True: PLACES_IN_FIXED}
 
@@ -126,16 +126,16 @@ def contents(directory: str, has_own_values: bool) -> Holds:
     return _first(columns)
 
 
-def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> Call:
+def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> TrainerCall:
     """Which row of the table a Trainer's call is that begins."""
     # A Trainer whose fit ran in other processes has done no step.
     goes_on = _recorded_fit(directory).trainer() is trainer and trainer.global_step > 0
     rows = (
-        (trainer.state.fn != "fit", Call.EVALUATION),
-        (is_tuning, Call.TUNING),
-        (resumes, Call.RESUMED_FIT),
-        (goes_on, Call.CONTINUED_FIT),
-        (True, Call.NEW_FIT),
+        (trainer.state.fn != "fit", TrainerCall.EVALUATION),
+        (is_tuning, TrainerCall.TUNING),
+        (resumes, TrainerCall.RESUMED_FIT),
+        (goes_on, TrainerCall.CONTINUED_FIT),
+        (True, TrainerCall.NEW_FIT),
     )
     return _first(rows)
 
@@ -144,7 +144,7 @@ def _first(candidates: Iterable[tuple[bool, _T]]) -> _T:
     return next(candidate for applies, candidate in candidates if applies)
 
 
-def place_of(call: Call, holds: Holds, is_fixed: bool) -> Place:
+def place_of(call: TrainerCall, holds: Holds, is_fixed: bool) -> Place:
     """Look a call up in the table; ``is_fixed``: the user fixed the directory."""
     return _TABLES[is_fixed][call][holds.value]
 

@@ -136,7 +136,9 @@ def fit_after_failure(flow: Flow, stops_in: str = "on_train_batch_end", error: s
     is_early = stops_in == "on_fit_start"
     if not is_early:
         train, losses = ([0], [1, 2]) if stops_in == "on_train_batch_end" else ([0, 1, 2, 3, 4], None)
-        flow.expect("version_0", train, losses, status="failed", width=0, judge=flow.judge)
+        validations = int(stops_in == "on_train_epoch_end")
+        facts: dict[str, Any] = {"width": 0, "judge": flow.judge, "validations": validations}
+        flow.expect("version_0", train, losses, status="failed", **facts)
     module.stops_in = ""
     flow.call(flow.trainer(), "fit", module)
     name = "version_0" if is_early else second_name(flow)

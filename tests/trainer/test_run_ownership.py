@@ -14,8 +14,16 @@ from lightning.pytorch.loggers import CSVLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Call, Holds
-from tests.trainer.ownership_flows import FLOWS, Expected, Noted, run_flow, run_in_process
+from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, TrainerCall, Holds
+from tests.trainer.ownership_flows import (
+    FLOWS,
+    Expected,
+    Flow,
+    Noted,
+    fit_after_failure,
+    run_flow,
+    run_in_process,
+)
 from tests.trainer.support import Net, loader, points, run_script, trainer
 from tests.warm_processes import run_two_ranks, run_warm
 
@@ -84,6 +92,19 @@ def test_every_run_holds_what_its_fit_recorded(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("error", ["RuntimeError", "KeyboardInterrupt"])
+@pytest.mark.parametrize(
+    "hook", ["on_fit_start", "on_train_batch_end", "on_validation_epoch_end", "on_train_epoch_end"]
+)
+@pytest.mark.parametrize("kind", ["L", "B"])
+def test_a_fit_that_stops_in_any_hook_keeps_its_run(tmp_path: Path, kind: str, hook: str, error: str) -> None:
+    flow = Flow(tmp_path, kind, "one process")
+    fit_after_failure(flow, hook, error)
+
+    _check_all(tmp_path, kind, flow.runs)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["L", "B"])
 @pytest.mark.parametrize("flow", ["two_fits", "fit_after_failure", "fit_after_failed_test", "resumed_fit"])
 def test_in_a_fixed_version_the_newest_fit_replaces_the_others(tmp_path: Path, flow: str, kind: str) -> None:
@@ -118,7 +139,7 @@ def test_launched_copies_record_where_the_process_that_launches_them_says(
 
 def test_the_table_has_a_place_for_every_call_and_state() -> None:
     for table in (PLACES, PLACES_IN_FIXED):
-        assert set(table) == set(Call)
+        assert set(table) == set(TrainerCall)
         assert {len(row) for row in table.values()} == {len(Holds)}
 
 
