@@ -24,9 +24,9 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
-    TrainerCall,
     Holds,
     Place,
+    TrainerCall,
     begin_fit,
     contents,
     kind_of_call,
