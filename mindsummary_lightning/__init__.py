@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from mindsummary_lightning.comparison.result import Comparison
     from mindsummary_lightning.comparison.verdict import compare_runs
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+    from mindsummary_lightning.lineage.found_runs import find_runs, runs_to_pandas
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
     from mindsummary_lightning.reading.landscape_plot import plot_landscapes
-    from mindsummary_lightning.reading.many_runs import find_runs, read_scalars
+    from mindsummary_lightning.reading.many_runs import read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
     from mindsummary_lightning.recording.summary_record import SummaryRecord
     from mindsummary_lightning.trainer.collector import SummaryCollector
@@ -64,6 +65,7 @@ __all__ = [
     "lineage_to_pandas",
     "plot_landscapes",
     "read_scalars",
+    "runs_to_pandas",
     "scalar_summary",
     "tensor_summary",
 ]
@@ -79,6 +81,7 @@ _MODULES = {
     "reading.landscape_plot": ["plot_landscapes"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],
+    "lineage.found_runs": ["find_runs", "runs_to_pandas"],
     "lineage.query": ["filter_summary_lineage", "get_summary_lineage"],
     "lineage.table": ["lineage_to_pandas"],
     "trainer.logger": ["MindInsightLogger"],
@@ -92,7 +95,7 @@ _MODULES = {
         "scalar_summary",
         "tensor_summary",
     ],
-    "reading.many_runs": ["find_runs", "read_scalars"],
+    "reading.many_runs": ["read_scalars"],
     "reading.summary_reader": ["SummaryReader"],
     "recording.summary_record": ["SummaryRecord"],
 }

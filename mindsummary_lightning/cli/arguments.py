@@ -25,6 +25,13 @@ def flag(name: str, text: str) -> Argument:
     return argument(name, action="store_true", help=text)
 
 
+def positive(text: str) -> int:
+    """A whole number of at least 1, as ``type=`` of an argument."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
 def json_of(what: str) -> Argument:
     """``--json`` of a verb that reports."""
     return flag("--json", f"print {what} as JSON")

@@ -8,26 +8,22 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
+from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag, positive
 from mindsummary_lightning.cli.output import Answer, UsageError, cut, say, short_number, table_lines
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import closest, printable
+from mindsummary_lightning.lineage.column_names import METRIC, USER_DEFINED, is_statistic, setting_column
 from mindsummary_lightning.lineage.conditions import PLAIN_FIELDS, SCALAR
 from mindsummary_lightning.lineage.field_names import QueryError, complete_name, field_of
+from mindsummary_lightning.lineage.merge import FIELDS
 from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.query_language import parse_conditions
+from mindsummary_lightning.lineage.run_rows import join_old_metrics
 from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics, scalar_tags
 from mindsummary_lightning.lineage.search import CACHE, Query, query_lineage, recorded_fields
 from mindsummary_lightning.lineage.table import Cell, flat_records
 from mindsummary_lightning.reading.run_tree import RunDirectory, RunTree, runs_with_lineage
 from mindsummary_lightning.values.text import counted
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return int(text)
-
 
 ARGUMENTS = (
     DIRECTORY,
@@ -41,15 +37,17 @@ ARGUMENTS = (
     ),
     argument("--sort", metavar="FIELD", help="sort by this field, smallest first; no value is last"),
     flag("--descending", "with --sort: largest first"),
-    argument("--limit", type=_positive, metavar="N", help="show the first N runs"),
+    argument("--limit", type=positive, metavar="N", help="show the first N runs"),
     flag("--json", "print JSON: the answer of filter_summary_lineage and run_info"),
 )
+_SETTING = "a setting"
 # Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and remarks are in --json.
 _COLUMNS = (
-    *("summary_dir", "metric/", "loss", "network", "optimizer", "learning_rate", "batch_size", "epoch"),
-    *("loss_function", "user_defined/", "device_num", "train_dataset_count", "test_dataset_count"),
+    *("run", "metric/", "status", "loss", "network", "optimizer", "learning_rate", "batch_size", "epoch"),
+    *("loss_function", _SETTING, "device_num", "train_dataset_count", "test_dataset_count"),
 )
 _RESULTS = ("metric/", "loss")
+_HIDDEN = ("dataset_mark", "written")
 _ALWAYS = ("summary_dir", "dataset_mark", "written")  # fields that every run has
 _WIDEST_CELL = 32
 
@@ -72,7 +70,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         say(f"none of {counted(len(runs), 'run')} {lack}" if runs else none, sys.stderr)
     problems = [*_unrecorded(query.fields, known if runs else None), *_unknown_scalars(query.fields, scalars)]
     is_damaged = any(CACHE.has_damage(run.path) for run in runs)
-    lines = _table(found, query.fields) if found else ()
+    lines = _table(found, query.fields, directory) if found else ()
     return Answer({**result, "object": [_without_asked(run) for run in found]}, lines, int(is_damaged), problems)
 
 
@@ -174,12 +172,17 @@ def _without_asked(run: Mapping[str, Any]) -> dict[str, Any]:
     return {**shown, "scalars": scalars} if scalars else shown
 
 
-def _table(runs: Sequence[Mapping[str, Any]], asked: Sequence[str]) -> Iterator[str]:
-    records = flat_records(runs)
+def _table(runs: Sequence[Mapping[str, Any]], asked: Sequence[str], directory: str) -> Iterator[str]:
+    records = flat_records(runs, directory)
+    columns = {name: _column(name) for name in asked}
     for record, run in zip(records, runs, strict=True):
-        values = {name: value for name, value in run["asked"].items() if not isinstance(value, (dict, list))}
+        record["status"] = run["run_info"]["status"]
+        values = {columns[name]: value for name, value in run["asked"].items() if not isinstance(value, (dict, list))}
         record.update((name, value) for name, value in values.items() if record.get(name) is None)
-    names = [name for name in _by_interest(records, asked) if any(record[name] is not None for record in records)]
+    join_old_metrics(records)
+    recorded = dict.fromkeys(name for record in records for name, cell in record.items() if cell is not None)
+    records = [{name: record.get(name) for name in recorded} for record in records]
+    names = _by_interest(records, list(columns.values()))
     rows = [names, *([_cell(record[name]) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if not any(isinstance(each[name], str) for each in records)]
     return table_lines(rows, numbers)
@@ -196,10 +199,17 @@ def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) ->
     def rank(name: str) -> tuple[int, int]:
         is_result, is_setting = name == result and (name in differing or len(records) == 1), name not in results
         differs = name in differing
-        groups = (name == "summary_dir", name in asked, is_result, differs and is_setting, differs, True)
+        groups = (name == "run", name in asked, is_result, differs and is_setting, differs, True)
         return groups.index(True), _place(name)
 
     return sorted(names, key=rank)
+
+
+def _column(field: str) -> str:
+    """The column of a field of a query."""
+    if field.startswith(USER_DEFINED) and field != f"{USER_DEFINED}status":
+        return setting_column(field.removeprefix(USER_DEFINED))
+    return {"summary_dir": "run", f"{USER_DEFINED}status": "status"}.get(field, field)
 
 
 def _place(name: str) -> int:
@@ -208,7 +218,10 @@ def _place(name: str) -> int:
 
 
 def _prefix(name: str) -> str:
-    return "".join(name.partition("/")[:2])
+    """The entry of _COLUMNS for a column, or its name if it has none."""
+    if name.startswith(METRIC):
+        return METRIC
+    return name if name in _COLUMNS or name in FIELDS or name in _HIDDEN or is_statistic(name) else _SETTING
 
 
 def _cell(value: Cell) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.cli import output
-from mindsummary_lightning.cli.arguments import DIRECTORIES, FOLLOW, flag, json_of
+from mindsummary_lightning.cli.arguments import DIRECTORIES, FOLLOW, argument, flag, json_of, positive
 from mindsummary_lightning.cli.output import Answer
 from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.errors import DamagedFileError
@@ -20,6 +20,20 @@ from mindsummary_lightning.reading.tag_survey import TagSurvey
 ARGUMENTS = (
     DIRECTORIES,
     flag("--exact", "read everything; otherwise, of much data, only both ends of each file, and 100+ may be more"),
+    argument(
+        "--best",
+        metavar="SCALAR",
+        help="settings and results instead, the best run first: by the best value of val/loss, or the last one of "
+        "last:val/loss; a loss or an error is better the lower it is",
+    ),
+    argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="with --best: keep runs with, for example, 'status=finished' or 'lr<0.1'; may be given several times",
+    ),
+    argument("--limit", type=positive, metavar="N", help="with --best: show the first N runs"),
     FOLLOW,
     json_of("the runs"),
 )
@@ -29,6 +43,10 @@ _LEAST_TAGS = 12  # cells of a terminal
 
 def run(arguments: argparse.Namespace) -> Answer:
     """A line per run; 1 if a run cannot be read."""
+    if arguments.best is not None:
+        return _best(arguments)
+    if arguments.where or arguments.limit:
+        raise output.UsageError("--where and --limit belong to --best; without it: mindsummary lineage")
     survey = TagSurvey()
     if arguments.follow:
         return output.redraw(lambda: _followed(arguments, survey), arguments.json)
@@ -36,6 +54,12 @@ def run(arguments: argparse.Namespace) -> Answer:
     runs = _runs(arguments, survey, problems)
     is_bad = any(run["tags"] is None for run in runs)
     return Answer({"runs": runs}, _table(runs), int(is_bad), map(output.error_line, problems))
+
+
+def _best(arguments: argparse.Namespace) -> Answer:
+    from mindsummary_lightning.cli.best_runs import best_runs  # here: a plain list needs no Protobuf
+
+    return best_runs(arguments)
 
 
 def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]:

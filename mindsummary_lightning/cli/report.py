@@ -6,14 +6,18 @@ import argparse
 import os
 import sys
 
-from mindsummary_lightning.cli.arguments import argument, json_of
-from mindsummary_lightning.cli.output import Answer, progress_bar, readable_size, say
+from mindsummary_lightning.cli.arguments import argument, json_of, positive
+from mindsummary_lightning.cli.output import Answer, UsageError, progress_bar, readable_size, say
 from mindsummary_lightning.cli.runs import runs_in
+from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.values.text import counted
 
 ARGUMENTS = (
     argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),
     argument("-o", "--out", "--output", default="report.html", metavar="FILE", help="the page to write (%(default)s)"),
+    argument("--by", metavar="SCALAR", help="put a row for each run, the best by this scalar first"),
+    argument("--best", type=positive, metavar="N", help="draw the curves of the N best runs (default: 8)"),
+    argument("--group", metavar="SETTING", help="draw all curves, in a colour for each value of this setting"),
     json_of("what was written"),
 )
 _LARGE_BYTES = 20_000_000
@@ -30,7 +34,11 @@ def run(arguments: argparse.Namespace) -> Answer:
             say(f"the page will have about {readable_size(size)}; name fewer runs for a smaller one", sys.stderr)
 
     with progress_bar("report", 100, "%") as advance:
-        problems = write_report(run_dirs, arguments.out, advance, announce)
+        asked = {"by": arguments.by, "best": arguments.best, "group": arguments.group}
+        try:
+            problems = write_report(run_dirs, arguments.out, advance, announce, **asked)
+        except LineageSearchConditionParamError as error:
+            raise UsageError(str(error)) from error
     number, size = len(run_dirs) - len(problems), os.path.getsize(arguments.out)
     lines = [f"{arguments.out}: {counted(number, 'run')}, {readable_size(size)}"]
     skipped = [f"skipped because it cannot be read: {name}: {problem}" for name, problem in problems.items()]

@@ -32,11 +32,11 @@ VERBS = {  # in the order of the help
 }
 MORE = {  # of each verb two lines that use it, and the page about it
     "view": ("view runs", "view runs --port 8080 --no-browser", "viewer"),
-    "list": ("list runs", "list runs/* --json", "command-line"),
+    "list": ("list runs", "list runs --best val/loss --limit 10", "choose-the-best-run"),
     "show": ("show runs/digits/version_0", "show runs/digits/version_0 --follow", "command-line"),
     "lineage": ("lineage runs --sort loss --limit 10", "lineage runs --where 'metric/accuracy>0.9'", "lineage"),
     "compare": ("compare runs/mindspore runs/torch", "compare a b --html page.html", "is-my-port-right"),
-    "report": ("report runs -o report.html", "report runs/a runs/b", "command-line"),
+    "report": ("report runs/a runs/b", "report runs --best 5 --by val/loss", "choose-the-best-run"),
     "dump": ("dump runs/a/*_MS | head -2", "dump runs/a/*_lineage", "command-line"),
     "verify": ("verify runs", "verify runs/a runs/b --json", "command-line"),
     "repair": ("repair runs --dry-run", "repair runs/a", "command-line"),

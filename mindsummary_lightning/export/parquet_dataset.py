@@ -14,11 +14,13 @@ import numpy as np
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError, missing_packages
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.lineage.run_rows import TIMES, RunRow, RunRows, ordered_columns, time_of
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.lineage_text import lineage_values
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import files_size
+from mindsummary_lightning.reading.run_names import run_names
+from mindsummary_lightning.reading.scalar_summaries import RunScalars, run_scalars
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
@@ -64,8 +66,9 @@ def export_parquet_dataset(
 
     Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
     percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
-    times in seconds and values float32. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a
-    column of several types is text. Of names that differ by case only, the second becomes ``name (2)``.
+    times in seconds and values float32. ``lineage.parquet`` has ``run`` and the columns of
+    :func:`~mindsummary_lightning.runs_to_pandas`; a column of several types is text. Of names that differ by
+    case only, the second becomes ``name (2)``.
 
     Args:
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
@@ -86,15 +89,15 @@ def export_parquet_dataset(
     """
     pyarrow = _import_pyarrow()
     refuse_remote("out_dir", out_dir)
-    names = {run_dir: utf8_text(os.path.relpath(run_dir, root)) for run_dir in run_dirs}
-    itself = utf8_text(os.path.basename(os.path.abspath(root)))
-    names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
-    exported, rows = ExportedFiles(), []
+    names = run_names(run_dirs, root)
+    exported = ExportedFiles()
+    scalars: dict[str, RunScalars] = {}
     with OutputDirectory(out_dir, mode_of_runs(run_dirs), force=force) as out:
         for run_dir, name in names.items():
             try:
                 reader = SummaryReader(run_dir)
-                run, lineage = table_of(reader), reader.lineage()
+                run = table_of(reader)
+                reader.lineage()  # which may be damaged, too
                 tables = {  # histograms first: only they can prove to be damaged once they are written
                     "histograms": _histogram_blocks(run, pyarrow),
                     "scalars": _scalar_blocks(run),
@@ -110,9 +113,10 @@ def export_parquet_dataset(
                 if len(exported.damaged) == len(names):
                     raise
                 continue
-            values = lineage_values(lineage)  # one called "run" is renamed: that column names the run
-            rows.append({"run": name, **{"user_defined/run" if key == "run" else key: values[key] for key in values}})
-        renamed = _write_lineage(pyarrow, out, rows)
+            scalars[name] = run_scalars(run)
+        rows = RunRows(root, only=scalars.keys())
+        rows.take_scalars(scalars)
+        renamed = _write_runs(pyarrow, out, rows.rows)
     if renamed:
         exported.changed[f"{_RENAMED}: {listed(renamed, _LISTED)}"] = len(renamed)
     exported[:] = out.files
@@ -172,11 +176,11 @@ def _write(
             progress(sum(sizes) if name.startswith("scalars/") else len(texts))
 
 
-def _write_lineage(pyarrow: Any, out: OutputDirectory, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write the table of lineage; which columns have another name there than the values that they hold."""
-    recorded = dict.fromkeys(column for row in rows for column in row)
+def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> list[str]:
+    """Write the table of runs; which columns have another name there than the values that they hold."""
+    recorded = _run_columns(rows)
     names = _distinct_names(recorded)
-    columns = {names[column]: _one_type([row.get(column) for row in rows]) for column in recorded}
+    columns = {names[column]: cells for column, cells in recorded.items()}
     table = pyarrow.table(columns).replace_schema_metadata(_for_pandas(columns))
     with out.file("lineage.parquet") as file:
         pyarrow.parquet.write_table(table, file)
@@ -235,6 +239,16 @@ def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
             [1] * (rows * steps),
             {"step": np.repeat(table.steps, rows), **numbers},
         )
+
+
+def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
+    """The table of runs by column, as :func:`~mindsummary_lightning.runs_to_pandas` has it."""
+    columns: dict[str, list[Any]] = {"run": [row.run for row in rows]}
+    for name in ordered_columns(rows):
+        cells = [row.cells.get(name) for row in rows]
+        columns[name] = [time_of(cell) for cell in cells] if name in TIMES else _one_type(cells)
+    columns["path"] = [utf8_text(row.path) for row in rows]
+    return columns
 
 
 def _folder(name: str) -> str:

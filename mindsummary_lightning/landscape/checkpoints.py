@@ -99,12 +99,19 @@ class LandscapeCheckpointWriter:
         self._names: dict[int, str] | None = None  # not known before the first checkpoint
         self._waiting: dict[int, dict[str, Tensor]] = {}  # taken and not written yet
         self._fitting: frozenset[int] | None = None
+        self._size = 0  # bytes of a checkpoint
         self._warn_once = WarnOnce(_LOG)
 
     def begin(self, state_dict: Mapping[str, Any]) -> None:
         """Say, when a run begins, what does not fit, unless its lazy parameters have no size yet."""
         if not any(is_lazy(entry) for entry in state_dict.values()):
             self._decide(sum(map(_bytes, self._tensors_to_save(state_dict).values())))
+
+    def planned(self) -> tuple[int, int] | None:
+        """How many checkpoints are going to be saved, and their bytes; ``None`` before the sizes are known."""
+        return (
+            None if self._fitting is None or not self._size else (len(self._fitting), len(self._fitting) * self._size)
+        )
 
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
@@ -197,6 +204,7 @@ class LandscapeCheckpointWriter:
         self._is_outdated |= bool(removed and names)
 
     def _decide(self, size: int) -> None:
+        self._size = size
         wanted = sorted({number for interval in self._settings.intervals for number in interval})
         fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
         skipped = [number for number in wanted if number not in fitting]

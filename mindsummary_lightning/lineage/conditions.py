@@ -24,8 +24,8 @@ TEXT_FIELDS = (
 )  # fmt: skip
 INTEGER_FIELDS = ("train_dataset_count", "test_dataset_count", "epoch", "batch_size", "device_num", "model_size")
 NUMBER_FIELDS = ("learning_rate", "loss")
-SCALAR = re.compile(r"(?P<statistic>last|min|max):(?P<tag>.+)", re.DOTALL)
-"""A field that is the last, the least or the greatest value of a recorded scalar; MindInsight has no such fields."""
+SCALAR = re.compile(r"(?P<statistic>last|min|max|best_step):(?P<tag>.+)", re.DOTALL)
+"""A field that is the last, the least or the greatest value of a scalar, or the step of its best one; only ours."""
 
 PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))
 _METRIC, _USER_DEFINED, _OLD_METRIC = "metric/", "user_defined/", "metric_"

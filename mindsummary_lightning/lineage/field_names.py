@@ -80,7 +80,7 @@ def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) ->
     """The fields that a name can mean: with one of the prefixes, or else those that end in it."""
     exact = [fields[prefix + name] for prefix in ("", *prefixes) if prefix + name in fields]
     ending = [field for spelling, field in fields.items() if spelling.endswith(f"/{name}")]
-    own = [field for field in ending if _OPTIMIZER_GROUPS not in field]
+    own = [field for field in ending if _OPTIMIZER_GROUPS not in f"/{field}"]
     return exact or own or ending
 
 

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.lineage.column_names import STATISTICS
 from mindsummary_lightning.lineage.conditions import SCALAR
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_directory import summary_files
+from mindsummary_lightning.reading.scalar_summaries import tag_summary
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.tag_survey import TagSurvey
-from mindsummary_lightning.values.text import shortest_float32
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.run_tree import RunDirectory
 
-STATISTICS = ("last", "min", "max")
 
+def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:
+    """One scalar of a run, as :data:`~mindsummary_lightning.lineage.column_names.STATISTICS` orders its statistics.
 
-def statistics_of(values: NDArray[np.float32]) -> list[float | None]:
-    """The last value, NaN and infinities included, then the least and the greatest finite one or ``None``.
-
-    Args:
-        values: of a scalar in the order of its steps, shape ``(n,)``, at least one.
+    The last value may be NaN or infinite; the least and the greatest are finite, or ``None``.
     """
-    finite = values[np.isfinite(values)]
-    ends = (finite.min(), finite.max()) if finite.size else (None, None)
-    return [None if one is None else shortest_float32(float(one)) for one in (values[-1], *ends)]
+    found = tag_summary(series)
+    least, greatest = (None if math.isnan(one) else one for one in (found.min, found.max))
+    return [found.last, least, greatest, found.best_step(tag)]
 
 
 def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
@@ -79,4 +76,4 @@ class ScalarStatistics:
             return {}
         tags = run.tags()["scalar"]
         self.tags.update(tags)
-        return {tag: statistics_of(run.scalars(tag).values) for tag in tags if tag in self._asked}
+        return {tag: statistics_of(tag, run.scalars(tag)) for tag in tags if tag in self._asked}

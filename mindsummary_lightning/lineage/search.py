@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
 from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics
+from mindsummary_lightning.reading.run_status import run_status
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -35,6 +37,7 @@ _GRAPH = "dataset_graph"
 _MAX_GRAPHS = 1024
 _TIME_KEY, _TIME_SIZE = b"\x09", 9  # of the wall time, with which every payload of this package and of MindSpore begins
 TOGETHER = 32  # runs whose files are read side by side: a processor is a third faster where it does one thing at a time
+_STATUS = ("status", "user_defined/status")
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
 
 
@@ -202,7 +205,7 @@ def query_lineage(directories: Iterable[RunDirectory], query: Query, scalars: Sc
         runs = in_order(runs, lambda run: run.value(sort_by), is_descending=query.is_descending)
     answer = _answer(runs, runs, SearchCondition().lineage_types)
     for shown, run in zip(answer["object"], runs, strict=True):
-        shown["run_info"] = run.lineage.sections["run_info"]
+        shown["run_info"] = {**run.lineage.sections["run_info"], "status": run.value("status")}
         shown["asked"] = {name: run.value(name) for name in query.fields}
     return answer
 
@@ -251,6 +254,8 @@ class _Run(NamedTuple):
         if SCALAR.fullmatch(field):
             return self.scalars.value(self.path, field)
         section, slash, name = field.partition("/")
+        if field in _STATUS:
+            return run_status(self.path, self.lineage.sections["run_info"], time.time())
         if slash:
             sections = self.lineage.sections
             value = _found(sections.get(section, {}), name)

@@ -12,15 +12,18 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mindsummary_lightning.errors import imported
+from mindsummary_lightning.lineage.column_names import METRIC, setting_column
 from mindsummary_lightning.lineage.json_values import JsonValue
+from mindsummary_lightning.lineage.merge import FIELDS
 from mindsummary_lightning.lineage.query import filter_summary_lineage
+from mindsummary_lightning.reading.run_names import names_of_ids
 
 if TYPE_CHECKING:
     import pandas
 
 Cell: TypeAlias = "bool | int | float | str | None"
 
-_GROUPS = ("metric", "user_defined")  # columns of these stand behind all others, in this order
+_FIELDS = frozenset(("run", "dataset_mark", *FIELDS))
 
 
 def lineage_records(
@@ -37,9 +40,10 @@ def lineage_records(
         recursive: take runs at any depth; ``False``: the directory itself and its direct children, as MindInsight.
 
     Returns:
-        Dicts with the same keys in the same order, which are ``summary_dir``, the fields of lineage, ``dataset_mark``,
-        then ``metric/<name>`` and ``user_defined/<name>`` of any of the runs, nested data as ``user_defined/<a>/<b>``.
-        A value that was not recorded is ``None``; a list is its JSON text.
+        Dicts with the same keys in the same order, which are ``run`` (the run's name, as in every table), the fields of
+        lineage, ``dataset_mark``, then ``metric/<name>`` and settings of any of the runs, nested ones as ``<a>/<b>``. A
+        setting with the name of another column is ``user_defined/<name>``. A value that was not recorded is ``None``;
+        a list is its JSON text.
 
     Raises:
         LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
@@ -48,12 +52,15 @@ def lineage_records(
         >>> [row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})]  # doctest: +SKIP
         [0.97, 0.91, None]
     """
-    return flat_records(filter_summary_lineage(summary_base_dir, search_condition, recursive=recursive)["object"])
+    answer = filter_summary_lineage(summary_base_dir, search_condition, recursive=recursive)
+    return flat_records(answer["object"], os.fspath(summary_base_dir))
 
 
-def flat_records(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Cell]]:
-    """The ``object`` of a query's answer as rows; see :func:`lineage_records`."""
-    rows = [flat_record(run) for run in runs]
+def flat_records(runs: Iterable[Mapping[str, Any]], base: str) -> list[dict[str, Cell]]:
+    """The runs of a query's answer as rows, see :func:`lineage_records`; ``base`` is the directory of the runs."""
+    answered = list(runs)
+    names = names_of_ids([str(run.get("summary_dir", "./")) for run in answered], base)
+    rows = [flat_record(run, name) for run, name in zip(answered, names, strict=True)]
     columns = sorted(dict.fromkeys(column for row in rows for column in row), key=_group)
     return [{column: row.get(column) for column in columns} for row in rows]
 
@@ -79,20 +86,28 @@ def lineage_to_pandas(
     return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition, recursive=recursive))
 
 
-def flat_record(run: Mapping[str, Any]) -> dict[str, Cell]:
+def flat_record(run: Mapping[str, Any], name: str) -> dict[str, Cell]:
     """One run of a query's answer as a row, in the answer's order; see :func:`lineage_records`."""
-    row: dict[str, Cell] = {"summary_dir": run.get("summary_dir")}
-    _add_cells(row, "", run.get("model_lineage", {}))  # a condition may ask for the other part only
+    model = dict(run.get("model_lineage", {}))  # a condition may ask for the other part only
+    settings = flat_values(model.pop("user_defined", {}))
+    metrics = flat_values(model.pop("metric", {}), METRIC)
+    own = {setting_column(setting): cell for setting, cell in settings.items()}
+    return {"run": name, **flat_values(model), **metrics, **own}
+
+
+def flat_values(values: Mapping[str, JsonValue], prefix: str = "") -> dict[str, Cell]:
+    """Nested values as one row: the names of nested ones are joined with ``/``, a list is its JSON text."""
+    row: dict[str, Cell] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            row.update(flat_values(value, f"{prefix}{key}/"))
+        else:
+            row[prefix + key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
     return row
 
 
-def _add_cells(row: dict[str, Cell], prefix: str, values: Mapping[str, JsonValue]) -> None:
-    for key, value in values.items():
-        if isinstance(value, dict):
-            _add_cells(row, f"{prefix}{key}/", value)
-        else:
-            row[prefix + key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
-
-
 def _group(column: str) -> int:
-    return _GROUPS.index(column.partition("/")[0]) if "/" in column else -1
+    """Fields of lineage come first, then metrics, then settings."""
+    if column in _FIELDS:
+        return 0
+    return 1 if column.startswith(METRIC) else 2

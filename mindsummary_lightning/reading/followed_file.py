@@ -291,6 +291,14 @@ class FollowedFile:
         )
         return [(steps[order], wall_times[order], values[order])]
 
+    def time_span(self) -> tuple[float, float] | None:
+        """Wall times of the first and the last scalar, in seconds since the epoch; ``None`` without any."""
+        times = [part[1] for kind, tag in self.tags if kind == "scalar" for part in self.scalar_parts(tag)]
+        times = [one for one in times if one.size]
+        if not times:
+            return None
+        return min(float(one.min()) for one in times), max(float(one.max()) for one in times)
+
     def samples(self, kind: str, tag: str) -> NDArray[np.void]:
         """Samples of a tag in file order, as :data:`SAMPLE` says; ``kind`` is any but scalar."""
         parts = [np.frombuffer(bytes(self._samples[kind, tag]), _BYTES)]

@@ -43,6 +43,7 @@ class FollowedRun:
         run_dir: the directory with the summary files.
         on_damage: ``"skip"`` leaves out what is damaged, with a warning; ``"raise"`` makes it an error of every
             :meth:`refresh`.
+        decoder: what decodes scalars; runs of one training script that share it are read faster.
 
     Attributes:
         run_dir: the directory.
@@ -50,12 +51,18 @@ class FollowedRun:
         state: another object whenever something had changed when the run was refreshed.
     """
 
-    def __init__(self, run_dir: str, *, on_damage: Literal["skip", "raise"] = "skip") -> None:
+    def __init__(
+        self,
+        run_dir: str,
+        *,
+        on_damage: Literal["skip", "raise"] = "skip",
+        decoder: ScalarDecoder | None = None,
+    ) -> None:
         self.run_dir = run_dir
         self._raises = on_damage == "raise"
         self._lock = threading.RLock()
         self._warnings = WarnOnce(_LOG)
-        self._decoder = ScalarDecoder()
+        self._decoder = decoder or ScalarDecoder()
         self._files: list[FollowedFile] = []
         self._models: list[GraphLocation] = []
         self._has_news = False  # since the tags were listed
@@ -147,6 +154,12 @@ class FollowedRun:
             for begin in range(0, steps.size, size):
                 some = slice(begin, begin + size)
                 yield ScalarSeries(steps[some].astype(np.int64), wall_times[some], values[some])
+
+    def time_spans(self) -> list[tuple[float, float]]:
+        """Of each file with scalars the wall times of the first and the last one, in seconds since the epoch."""
+        with self._lock:
+            spans = [file.time_span() for file in self._files]
+        return [span for span in spans if span is not None]
 
     def samples(
         self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.conversion.json_events import plain, train_fields
+from mindsummary_lightning.reading.run_status import recorded_status
 from mindsummary_lightning.values.lineage_info import parsed_metric
 from mindsummary_lightning.values.text import utf8_json
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
-    """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data.
+    """Values by name, in order: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
 
     Custom data with the name of another entry, such as a setting ``loss``, is ``user_defined/<name>``, as in a table of
     lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
@@ -31,6 +32,8 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     if lineage.dataset:
         values["data"] = " <- ".join(_stages(plain(lineage.dataset)))
     custom = dict(leaves(lineage.custom.values)) if lineage.custom else {}
+    if "status" in custom:
+        custom["status"] = recorded_status(custom["status"]) or custom["status"]
     taken = {name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])}
     return {**values, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
 
@@ -54,7 +57,7 @@ def _checkpoint(text: str | None) -> Any:
 
 def _metrics(text: str | None) -> dict[str, Any]:
     try:
-        return {f"metric {name}": value for name, value in parsed_metric(text or "{}").items()}
+        return {f"metric/{name}": value for name, value in parsed_metric(text or "{}").items()}
     except ValueError:
         return {"metric": text}
 

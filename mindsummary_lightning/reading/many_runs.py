@@ -1,12 +1,15 @@
-"""The runs below a directory, and their scalars as one table."""
+"""The scalars of many runs as one table."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.run_directory import local_path
+from mindsummary_lightning.reading.run_names import RunPath, run_names
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.series import ScalarSeries, scalar_table
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -14,24 +17,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 if TYPE_CHECKING:
     import pandas
 
-
-def find_runs(runs_dir: str | os.PathLike[str]) -> list[str]:
-    """The run directories at or below a directory, at any depth, in order of their paths; links are not followed.
-
-    Args:
-        runs_dir: the directory, or a run itself.
-
-    Returns:
-        Paths that begin with ``runs_dir``; whatever takes a run here takes them.
-
-    Raises:
-        OSError: ``runs_dir`` is missing, or cannot be listed.
-
-    Example:
-        >>> find_runs("runs")  # doctest: +SKIP
-        ['runs/digits/version_0', 'runs/digits/version_1']
-    """
-    return find_run_directories(local_path("runs_dir", runs_dir))
+_LOG = logging.getLogger(__name__)
 
 
 def read_scalars(
@@ -44,14 +30,15 @@ def read_scalars(
         tags: the tags to read, of the runs that have them; ``None``: all.
 
     Returns:
-        A row per sample, with ``run`` (categorical; the path below ``runs``, or as it was given), ``tag``
-        (categorical), ``step``, ``wall_time`` (seconds since the epoch) and ``value`` (float32).
+        A row per sample, with ``run`` (categorical; the run's name, as in every table, of a path of your own the path
+        itself), ``tag`` (categorical), ``step``, ``wall_time`` (seconds since the epoch) and ``value`` (float32). A run
+        that is damaged is left out, and a warning names it.
 
     Raises:
         ImportError: pandas is not installed.
         TypeError: ``runs`` is neither a path nor an iterable, or ``tags`` is a str.
         OSError: a directory is missing, or is not a run but holds some.
-        DamagedFileError: a file is damaged.
+        DamagedFileError: every run is damaged.
 
     Example:
         >>> table = read_scalars("runs", tags=["loss"])  # doctest: +SKIP
@@ -61,13 +48,20 @@ def read_scalars(
         raise TypeError(f"tags must be a collection of names, not {tags!r}; write [{tags!r}]")
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
         base = local_path("runs", runs)
-        named = {os.path.relpath(run, base): run for run in find_runs(base)}
+        named = run_names(find_run_directories(base), base)
     else:
-        named = {os.fspath(run): os.fspath(run) for run in runs}
+        named = {os.fspath(run): run.run if isinstance(run, RunPath) else os.fspath(run) for run in runs}
     found: list[tuple[str, str, ScalarSeries]] = []
-    for name, path in named.items():
-        reader = SummaryReader(path)
-        scalars = reader.all_scalars()
+    damaged: list[DamagedFileError] = []
+    for path, name in named.items():
+        try:
+            scalars = SummaryReader(path).all_scalars()
+        except DamagedFileError as error:
+            damaged.append(error)
+            _LOG.warning("%s is left out: %s", name, error)
+            continue
         found += [(name, tag, series) for tag, series in scalars.items() if tags is None or tag in tags]
+    if damaged and len(damaged) == len(named):
+        raise damaged[0]
     labels = {"run": [name for name, _, _ in found], "tag": [tag for _, tag, _ in found]}
     return scalar_table(labels, [series for _, _, series in found])

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import json
 import logging
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
@@ -30,12 +33,13 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.events import LineageValue
-from mindsummary_lightning.values.lineage_info import CustomValue, repeated_fields
+from mindsummary_lightning.values.lineage_info import AddedEvaluation, CustomValue, parsed_metric, repeated_fields
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_CONTENT = 64_000  # bytes of all records, so that a file with its filler is smaller than 64 KiB
+_MAX_METRICS = 1000  # names that the evaluations of a run keep together, the newest: an event of some 40 KB
 _MAX_FILLER = 512  # so many sizes follow each other, each larger than the last, before one may come again
 _ANCHORS = (TrainInfo, EvaluationInfo, DatasetGraph)  # MindInsight ignores a lineage file without any of them
 _BY_RANK = (*_ANCHORS, RunInfo, UserDefinedInfo)  # of what does not fit together, the first stays
@@ -110,6 +114,8 @@ class LineageFileWriter:
 
     def _add(self, newest: dict[type, LineageEvent], value: LineageValue) -> bool:
         """Put a value in the place of the newest of its kind; False if that says it already."""
+        if isinstance(value, AddedEvaluation):
+            value = _with_earlier_metrics(newest, value)
         kind, now = type(value), self._clock()
         if isinstance(value, UserDefinedInfo):
             known, own = _custom(newest, kind), _custom(newest, UserDefinedInfo)
@@ -209,6 +215,29 @@ def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent
         else:
             left.pop(kind, None)  # MindInsight fails on an empty one
     return left
+
+
+def _with_earlier_metrics(newest: _Newest, added: AddedEvaluation) -> EvaluationInfo:
+    """The evaluation with the metrics that earlier ones of the run have found."""
+    known = newest[EvaluationInfo].what if EvaluationInfo in newest else None
+    earlier = _metrics(known) if isinstance(known, EvaluationInfo) else {}
+    own = _metrics(added)
+    joined = {name: value for name, value in earlier.items() if name not in own} | own
+    kept = dict(list(joined.items())[-_MAX_METRICS:])
+    return EvaluationInfo(json.dumps(kept), added.valid_dataset_path, added.valid_dataset_size)
+
+
+def _metrics(evaluation: EvaluationInfo) -> dict[str, Any]:
+    """The metrics of an evaluation without the numbers that are not JSON, as MindSpore writes them."""
+    try:
+        metrics = parsed_metric(evaluation.metric or "{}")
+    except ValueError:  # another program's text
+        return {}
+    return {name: value for name, value in metrics.items() if not _is_non_finite(value)}
+
+
+def _is_non_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _is_same(old: CustomValue, new: CustomValue) -> bool:

@@ -35,6 +35,28 @@ _WITHOUT_PAGE = [
 ]  # fmt: skip
 
 
+_METRICS = "logger.log_metrics({name: value}, step), or experiment.add_scalar(tag, value, step)"
+_SETTINGS = "logger.log_hyperparams({name: value})"
+_NOT_NEEDED = "no call: each record is in its file when the call that made it returns"
+_FILES = "no call: put the file into logger.log_dir"
+_CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
+    "log": _METRICS, "log_metric": _METRICS, "log_metrics": _METRICS, "log_batch": _METRICS, "track": _METRICS,
+    "summary": _METRICS, "config": _SETTINGS, "log_param": _SETTINGS, "log_params": _SETTINGS,
+    "log_parameter": _SETTINGS, "log_parameters": _SETTINGS, "set_tag": _SETTINGS, "set_tags": _SETTINGS,
+    "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED, "set_terminated": _NOT_NEEDED,
+    "define_metric": "no call: runs are sorted by the last, least or greatest value of any scalar",
+    "watch": "no call: a SummaryCollector(collect_gradients='.*') records gradients",
+    "log_image": "logger.log_image(tag, [image], step)",
+    "log_figure": "logger.log_figure(tag, figure, step)", "log_artifact": _FILES, "log_artifacts": _FILES,
+    "log_model": _FILES, "save": _FILES,
+}  # fmt: skip
+
+
+def call_of_other_tracker(name: str) -> str:
+    """What an AttributeError says of a call of wandb, mlflow, comet or neptune; ``""`` for other names."""
+    return f"; that is another tracker's: here it is {_CALLS[name]}" if name in _CALLS else ""
+
+
 class TensorBoardMethods:
     """TensorBoard-compatible methods, each of which writes one value immediately.
 
@@ -240,6 +262,7 @@ class TensorBoardMethods:
         def __getattr__(self, name: str) -> Any:
             if name not in _WITHOUT_PAGE:
                 alike = "" if name.startswith("_") else closest(name, [*dir(type(self)), *_WITHOUT_PAGE])
+                alike = call_of_other_tracker(name) or alike
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
 
             def skip(*_: Any, **__: Any) -> None:

@@ -55,7 +55,7 @@ from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
-from mindsummary_lightning.trainer.namespaces import CallbackBase
+from mindsummary_lightning.trainer.namespaces import CallbackBase, rank_zero_info
 from mindsummary_lightning.trainer.statistics_names import statistics_names
 from mindsummary_lightning.trainer.trainer_state import (
     is_tuning,
@@ -64,6 +64,7 @@ from mindsummary_lightning.trainer.trainer_state import (
     scales_loss,
 )
 from mindsummary_lightning.values.specified_data import SpecifiedData
+from mindsummary_lightning.values.text import listed
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -250,7 +251,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
         self._landscape.begin(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
-        self._runs[0].announce()
+        self._runs[0].announce(self._landscape.note)
 
     # ---- the hot path
 
@@ -364,6 +365,17 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._record_finished(wait=True)
         if self._lineage is not None:
             self._lineage.progress(trainer, pl_module)
+            self._say_what_is_not_recorded(trainer)
+
+    def _say_what_is_not_recorded(self, trainer: Any) -> None:
+        """Metrics are a logger's to record; a library that makes its Trainer itself may have left ours out."""
+        logged = [name for name in trainer.logged_metrics if name not in ("epoch", "step")]
+        has_logger = any(isinstance(logger, MindInsightLogger) for logger in trainer.loggers)
+        if logged and not has_logger:
+            rank_zero_info(
+                f"SummaryCollector alone does not record logged metrics ({listed(logged, 3)}). Add a logger: "
+                f"trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
+            )
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the in-flight steps and the lineage so far."""

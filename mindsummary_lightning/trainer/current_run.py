@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
+from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
@@ -101,6 +102,7 @@ class CurrentRun:
         self.has_explained_resume = False
         self._begun = _NO_CALL
         self._has_met_trainer = False
+        self._notes_start = True  # a collector that records for itself does so if it is asked to
         self._said: dict[str, str] = {}  # of which directory, when
         self._view_dir = self._root_dir
         self._sub_dir = sub_dir
@@ -114,6 +116,7 @@ class CurrentRun:
         """The runs of a collector with a directory of its own."""
         run = cls(*os.path.split(directory), "", options)
         run._view_dir = directory
+        run._notes_start = False
         return run
 
     @property
@@ -213,9 +216,12 @@ class CurrentRun:
             self.launch(trainer)
             enter = {RecordPlace.NEWEST_FILE: self._continue_file, RecordPlace.NEW_FILE: self._begin_file}
             enter[RecordPlace.INSTEAD] = self._begin_instead
-            for place in self._begun.to_enter:
+            places, self._begun.to_enter = self._begun.to_enter, []
+            for place in places:
                 enter.get(place, self.recorder)()
-            self._begun.to_enter = []
+            if places and self._is_fitting and self._notes_start:
+                # With the first value; a run that has no end after it was killed.
+                self.recorder().defer_lineage(RunInfo({"status": STARTED}))
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
         self._checkpoints.place(trainer, self.version.value)
 
@@ -308,9 +314,10 @@ class CurrentRun:
 
     # ---- where the files are
 
-    def announce(self) -> None:
-        """Say where the files of the run are going to be, and how to look at them meanwhile."""
-        self._say_once("begin", "MindInsight files go to {}; while it trains: {}")
+    def announce(self, note: str = "") -> None:
+        """Say where the files of the run are going to be, ``note`` of them, and how to look at them meanwhile."""
+        escaped = note.replace("{", "{{").replace("}", "}}")
+        self._say_once("begin", f"MindInsight files go to {{}}{escaped}; while it trains: {{}}")
 
     def _say_once(self, when: str, text: str) -> None:
         """Say something of the run's directory and of how to look at it, once."""

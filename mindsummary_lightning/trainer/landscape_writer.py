@@ -13,6 +13,7 @@ from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWrite
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard
 from mindsummary_lightning.trainer.trainer_state import steps_in_first_epoch
+from mindsummary_lightning.values.text import counted
 
 _LOG = logging.getLogger(__name__)
 _WHAT = "the parameters for a landscape"
@@ -45,6 +46,16 @@ class LandscapeSaver:
         )
         with self._guard(_WHAT):
             self._writer.begin(module.state_dict())
+
+    @property
+    def note(self) -> str:
+        """What is said of the checkpoints before training; ``""`` if none is going to be saved."""
+        planned = None if self._writer is None else self._writer.planned()
+        if planned is None or not planned[0]:
+            return ""
+        count, size = planned
+        off = "collect_specified_data={'collect_landscape': None}"
+        return f", with {counted(count, 'landscape checkpoint')} of {size / 1e6:.1f} MB in all ({off} saves none)"
 
     def end_step(self, step: int, module: nn.Module) -> None:
         """A step is done."""

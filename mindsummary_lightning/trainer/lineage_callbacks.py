@@ -121,7 +121,7 @@ class TrainLineage(_LineageCallback):
             self._lineage.training_begins(trainer, self._saved_rates)
             self._lineage.read_loss = lambda: None
             self._lineage.training(trainer, pl_module)
-            self._lineage.custom(trainer, pl_module)
+            self._lineage.custom(trainer, pl_module, notes_end=self._logger is not None)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Write the lineage with a checkpoint that was saved since the last batch, and look at the first one."""
@@ -193,6 +193,11 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
     Example:
         >>> callback = EvalLineage("runs/lineage_only")
     """
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Learn whether a new run begins, whose metrics are its own."""
+        if self._lineage is not None:
+            self._lineage.fit_begins(trainer)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Write the evaluation that has waited long enough."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.collection.loss import loss_of
@@ -17,6 +18,7 @@ from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.loader_sizes import UNKNOWN, CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.graph.loss_name import WatchedLosses, loss_name
+from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.checkpoint_state import save_rates
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
@@ -44,11 +46,27 @@ from mindsummary_lightning.trainer.trainer_state import (
 )
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
-from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
+from mindsummary_lightning.values.lineage_info import AddedEvaluation, CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
 _MOST_SILENT_BATCHES = 8  # of manual optimization; each is observed, which takes about as long as a second step
-_MAX_METRICS = 1000  # names of one kind of evaluation that are kept, the newest
+
+
+@dataclass(slots=True)
+class _WaitingEvaluation:
+    """An evaluation that is not written yet.
+
+    Attributes:
+        kind: ``validation`` or ``test``.
+        loaders: its loader, or a list or dict of them.
+        samples: number of samples that were read of each loader, ``None`` where it is not known.
+        metrics: what it has found, together with what earlier ones have found that were not written either.
+    """
+
+    kind: str
+    loaders: Any
+    samples: list[int | None]
+    metrics: dict[str, float]
 
 
 class LineageRecorder:
@@ -81,12 +99,11 @@ class LineageRecorder:
         self._timer = timer
         self.first_rates: list[float] = []
         self._has_scheduled = False  # whether the rate has been another one
-        self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] | None = None  # the metrics when the evaluation that runs began
         self._has_all_batches = False  # whether that evaluation has seen all of its batches
         self._evaluated: dict[int, CheckedSizes | None] = {}  # of each loader of the present evaluation
-        # Kind, loaders and samples of each, of an evaluation that is not written yet.
-        self._waiting: tuple[str, Any, list[int | None]] | None = None
+        self._waiting: _WaitingEvaluation | None = None
+        self._drops_earlier_metrics = False  # those in the file are of another fit
         self._sizes: CheckedSizes | None = None  # from the first batch on
         self._data_graph: DatasetGraph | None = None
         self._watched: WatchedLosses | None = None  # until a batch has shown its loss
@@ -96,12 +113,17 @@ class LineageRecorder:
         self._steps_before = 0  # as the Trainer counted them when the fit began
         self._next_evaluation = -math.inf
 
-    def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
-        """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too."""
+    def custom(self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True) -> None:
+        """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too.
+
+        ``notes_end``: how the run ends is going to be recorded, so that a run that has no end was killed.
+        """
         data, info = dict(self._custom), arithmetic(trainer)
         if with_run:
             data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
             info |= environment(trainer)
+            if notes_end:
+                info["status"] = STARTED
         info = {name: value for name, value in info.items() if name not in data}
         self.record.write_lineage(*([UserDefinedInfo(data)] if data else ()), *([RunInfo(info)] if info else ()))
 
@@ -110,8 +132,13 @@ class LineageRecorder:
         self._has_begun = self._has_saved_checkpoint = False
         self._exception_checkpoint = None
 
+    def fit_begins(self, trainer: Any) -> None:
+        """A fit begins: one that begins at the first step has no metrics yet, whatever the file says."""
+        self._drops_earlier_metrics = trainer.global_step == 0
+
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
+        self.fit_begins(trainer)
         self._has_begun, self._checkpoints = True, trainer.checkpoint_callback
         self._best_path = getattr(self._checkpoints, "best_model_path", "")
         self._earlier_checkpoint = earlier_checkpoint(trainer)
@@ -260,8 +287,8 @@ class LineageRecorder:
     def evaluation_ends(self, trainer: Any) -> None:
         """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
 
-        ``metric`` and ``valid_dataset`` are those of the last evaluation. Metrics that only evaluations of another
-        kind have found become custom data, under their own names.
+        ``metric`` has what all evaluations of the run have found, of each name the newest value. ``valid_dataset``
+        is that of the last evaluation.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
         metrics, before = dict(trainer.callback_metrics), self._before or {}
@@ -270,11 +297,11 @@ class LineageRecorder:
         if not own:
             return
         kind, loaders, _ = evaluation(trainer)
-        if self._waiting is not None and self._waiting[0] != kind:
+        if self._waiting is not None and self._waiting.kind != kind:
             self.flush()
-        known = {**self._metrics.get(kind, {}), **own}  # of several calls that log different ones
-        self._metrics[kind] = dict(list(known.items())[-_MAX_METRICS:])
-        self._waiting = kind, loaders, [self._samples_read(checked) for checked in self._evaluated.values()]
+        earlier = {} if self._waiting is None else self._waiting.metrics
+        samples = [self._samples_read(checked) for checked in self._evaluated.values()]
+        self._waiting = _WaitingEvaluation(kind, loaders, samples, {**earlier, **own})
         self.flush_when_due()
 
     @staticmethod
@@ -305,13 +332,12 @@ class LineageRecorder:
     def _take_evaluation(self) -> list[LineageValue]:
         if self._waiting is None:
             return []
-        (kind, loaders, sizes), self._waiting = self._waiting, None
-        path, size = evaluation_dataset(loaders, sizes)
-        newest = self._metrics[kind]
-        others = {name: value for metrics in self._metrics.values() for name, value in metrics.items()}
-        custom: dict[str, CustomValue] = {name: value for name, value in others.items() if name not in newest}
+        waiting, self._waiting = self._waiting, None
+        path, size = evaluation_dataset(waiting.loaders, waiting.samples)
         self._next_evaluation = self._timer() + _BETWEEN_EVALUATIONS_S
-        return [EvaluationInfo(metric_json(newest), path, size), *([UserDefinedInfo(custom)] if custom else ())]
+        kind = EvaluationInfo if self._drops_earlier_metrics else AddedEvaluation
+        self._drops_earlier_metrics = False
+        return [kind(metric_json(waiting.metrics), path, size)]
 
 
 @guarded_hooks

@@ -28,7 +28,7 @@ from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE, NO_PAGE
+from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE, NO_PAGE, call_of_other_tracker
 from mindsummary_lightning.recording.untraced import leave_calls_alone, untraced
 from mindsummary_lightning.trainer.current_run import CurrentRun
 from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
@@ -339,7 +339,7 @@ class MindInsightLogger(LoggerBase):
             if name in ("log_text", "log_table"):  # as ``experiment.add_text``
                 return rank_zero_only(lambda *_, **__: self._run.recorder().policy.warnings.warn(name, NO_PAGE, name))
             alike = "" if name.startswith("_") else closest(name, dir(type(self)))
-            alike = "; a SummaryCollector(collect_gradients='.*') records gradients" if name == "watch" else alike
+            alike = call_of_other_tracker(name) or alike
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
 
 

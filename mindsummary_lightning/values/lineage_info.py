@@ -78,6 +78,17 @@ class EvaluationInfo:
         _make_texts_utf8(self)
 
 
+@dataclass(frozen=True, slots=True)
+class AddedEvaluation(EvaluationInfo):
+    """Result of one of several evaluations of a run: the run keeps the metrics of the others.
+
+    A recorder writes it as an :class:`EvaluationInfo` with the metrics of both; of one name the newest counts.
+
+    Attributes:
+        metric: as of :class:`EvaluationInfo`, and so are the others.
+    """
+
+
 def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = None) -> dict[str, Any]:
     """The metrics in the text of an :class:`EvaluationInfo`.
 

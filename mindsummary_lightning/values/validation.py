@@ -16,6 +16,7 @@ from mindsummary_lightning.values.lineage_info import (
     INT32_MAX,
     INT32_MIN,
     INT64_MAX,
+    AddedEvaluation,
     DatasetGraph,
     EvaluationInfo,
     Operation,
@@ -156,6 +157,7 @@ def _check_landscape(value: LossLandscape) -> None:
 _CHECKS: dict[type, Any] = {
     TrainInfo: _check_train,
     EvaluationInfo: _check_evaluation,
+    AddedEvaluation: _check_evaluation,
     UserDefinedInfo: lambda value: _check_entries(value.values),
     RunInfo: lambda value: _check_entries(value.values),
     DatasetGraph: _check_dataset,

@@ -59,7 +59,7 @@ def test_lineage_has_run_info_beside_the_query_s_answer(tmp_path: Path, capsys: 
 
     (run,) = _json(capsys, "lineage", tmp_path)["object"]
 
-    assert run.pop("run_info") == {"status": "success"}
+    assert run.pop("run_info") == {"status": "finished"}
     assert [run] == filter_summary_lineage(tmp_path)["object"]
 
 

@@ -36,9 +36,9 @@ def test_prints_a_table_with_one_result_and_what_differs_first(base: Path, capsy
     assert run(str(base), "--sort", "metric/accuracy") == 0
 
     lines = capsys.readouterr().out.splitlines()
-    shown = ["summary_dir", "metric/accuracy", "network", "user_defined/seed", "user_defined/note", "loss"]
+    shown = ["run", "metric/accuracy", "network", "seed", "note", "loss"]
     assert lines[0].split() == shown
-    assert lines[1].split()[:4] == ["./run0", "0.5", "LeNet5", "0"]
+    assert lines[1].split()[:4] == ["run0", "0.5", "LeNet5", "0"]
     assert lines[1].endswith("a note of run 0 that is longer than a cell   0.5")
     assert len(lines) == 4
 
@@ -46,17 +46,17 @@ def test_prints_a_table_with_one_result_and_what_differs_first(base: Path, capsy
 @pytest.mark.parametrize(
     ("arguments", "runs"),
     [
-        (["--where", "metric/accuracy>0.6"], ["./run2", "./run1"]),
-        (["--where", "metric_accuracy >= 0.9", "--where", "network=LeNet5"], ["./run2"]),
-        (["--where", "loss>0.06", "--where", "loss < 0.2"], ["./run1"]),
-        (["--where", "network!=LeNet5"], ["./run1"]),
+        (["--where", "metric/accuracy>0.6"], ["run2", "run1"]),
+        (["--where", "metric_accuracy >= 0.9", "--where", "network=LeNet5"], ["run2"]),
+        (["--where", "loss>0.06", "--where", "loss < 0.2"], ["run1"]),
+        (["--where", "network!=LeNet5"], ["run1"]),
         (["--where", "network != LeNet5", "--where", "network!=ResNet"], []),
-        (["--where", "loss!=0.05", "--where", "metric_accuracy!=0.5"], ["./run1"]),
-        (["--where", "user_defined/seed==2"], ["./run2"]),
-        (["--where", "summary_dir='./run0'"], ["./run0"]),
-        (["--sort", "loss"], ["./run2", "./run1", "./run0"]),
-        (["--sort", "loss", "--descending"], ["./run0", "./run1", "./run2"]),
-        (["--sort", "loss", "--limit", "1"], ["./run2"]),
+        (["--where", "loss!=0.05", "--where", "metric_accuracy!=0.5"], ["run1"]),
+        (["--where", "user_defined/seed==2"], ["run2"]),
+        (["--where", "summary_dir='./run0'"], ["run0"]),
+        (["--sort", "loss"], ["run2", "run1", "run0"]),
+        (["--sort", "loss", "--descending"], ["run0", "run1", "run2"]),
+        (["--sort", "loss", "--limit", "1"], ["run2"]),
     ],
     ids=repr,
 )
@@ -80,9 +80,9 @@ def test_nested_data_are_found_by_the_name_of_their_column(tmp_path: Path, capsy
     assert run(str(tmp_path), "--where", "user_defined/optim/momentum>0.6", "--where", "metric/per/class<1") == 0
 
     output = capsys.readouterr()
-    assert names(output.out) == ["./fast"]
+    assert names(output.out) == ["fast"]
     assert output.err == ""
-    assert "user_defined/optim/momentum" in output.out.splitlines()[0]
+    assert "optim/momentum" in output.out.splitlines()[0]
 
 
 def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
@@ -97,14 +97,14 @@ def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
     assert run(str(tmp_path), "--sort", "user_defined/optimizer_groups/0/lr", "--descending") == 0
     lines = capsys.readouterr().out.splitlines()
 
-    assert sorted(names(by_its_setting.out)) == ["./fast", "./slow"]
+    assert sorted(names(by_its_setting.out)) == ["fast", "slow"]
     assert by_its_setting.err == ""
-    asked = ["user_defined/optim/lr", "user_defined/precision", "user_defined/optimizer_groups/0/nesterov"]
+    asked = ["optim/lr", "precision", "optimizer_groups/0/nesterov"]
     assert sorted(by_its_setting.out.split()[1:4]) == sorted(asked)
     assert [line.split()[:2] for line in lines] == [
-        ["summary_dir", "user_defined/optimizer_groups/0/lr"],
-        ["./fast", "0.2"],
-        ["./slow", "0.1"],
+        ["run", "optimizer_groups/0/lr"],
+        ["fast", "0.2"],
+        ["slow", "0.1"],
     ]
 
 
@@ -115,26 +115,26 @@ def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.Capt
 
     run(str(tmp_path), "--where", f"user_defined/id={id_}")
 
-    assert names(capsys.readouterr().out) == ["./text"]
+    assert names(capsys.readouterr().out) == ["text"]
 
 
 @pytest.mark.parametrize(
     ("condition", "runs"),
     [
-        ("AP@IoU=0.50>0.6", ["./b"]),
-        ('"metric/AP@IoU=0.50">0.6', ["./b"]),
-        ("batch norm=after", ["./a"]),
-        ('"batch norm"=AFTER', ["./a"]),
-        ("batch norm=after the layer", ["./b"]),
-        ("optimizer=adam", ["./a"]),
-        ("optimizer=a*", ["./a"]),
+        ("AP@IoU=0.50>0.6", ["b"]),
+        ('"metric/AP@IoU=0.50">0.6', ["b"]),
+        ("batch norm=after", ["a"]),
+        ('"batch norm"=AFTER', ["a"]),
+        ("batch norm=after the layer", ["b"]),
+        ("optimizer=adam", ["a"]),
+        ("optimizer=a*", ["a"]),
         ('optimizer="adam"', []),
-        ("amsgrad=True", ["./b"]),
-        ("diverged=NaN", ["./b"]),
-        ("epoch>2.5", ["./b"]),
-        ("epoch>2.5 OR optimizer=adam", ["./a", "./b"]),
-        ("sgd", ["./b"]),
-        ("-sgd", ["./a"]),
+        ("amsgrad=True", ["b"]),
+        ("diverged=NaN", ["b"]),
+        ("epoch>2.5", ["b"]),
+        ("epoch>2.5 OR optimizer=adam", ["a", "b"]),
+        ("sgd", ["b"]),
+        ("-sgd", ["a"]),
     ],
 )
 def test_the_shell_speaks_the_query_language(
@@ -163,11 +163,11 @@ def _with_scalars(base: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "runs"),
     [
-        (["--sort", "last:train_loss"], ["./a", "./b", "./c"]),
-        (["--sort", "min:train_loss"], ["./b", "./a", "./c"]),
-        (["--sort", "max:train_loss", "--descending"], ["./b", "./a", "./c"]),
-        (["--where", "max:train_loss>4"], ["./b"]),
-        (["--where", "epoch<1", "--where", "last:train_loss>=2"], ["./a"]),
+        (["--sort", "last:train_loss"], ["a", "b", "c"]),
+        (["--sort", "min:train_loss"], ["b", "a", "c"]),
+        (["--sort", "max:train_loss", "--descending"], ["b", "a", "c"]),
+        (["--where", "max:train_loss>4"], ["b"]),
+        (["--where", "epoch<1", "--where", "last:train_loss>=2"], ["a"]),
     ],
 )
 def test_a_metric_of_the_training_alone_is_sorted_and_filtered_by(
@@ -206,7 +206,7 @@ def test_a_field_of_lineage_that_no_run_has_gives_way_to_a_scalar_of_its_name(
 
     assert run(str(tmp_path), "--where", "loss<0.3") == 0
     output = capsys.readouterr()
-    assert names(output.out) == ["./b"]
+    assert names(output.out) == ["b"]
     assert output.err.startswith("loss is a scalar: its last value is taken;")
 
     assert run(str(tmp_path), "--where", "network=LeNet5") == 0
@@ -254,7 +254,7 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
     base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setenv("COLUMNS", "70")
     run(str(base))
     wide = capsys.readouterr().out
     monkeypatch.setenv("COLUMNS", "40")
@@ -263,9 +263,9 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
     on_a_terminal(monkeypatch, 200)
     run(str(base))
 
-    assert wide.startswith("\033[1msummary_dir")
+    assert wide.startswith("\033[1mrun")
     assert "not shown because the terminal is too narrow: loss" in wide
-    assert narrow.splitlines()[-1].endswith("narrow: user_defined/seed, user_defined/note, loss")
+    assert narrow.splitlines()[-1].endswith("narrow: note, loss")
     assert all(len(line) <= 40 for line in narrow.splitlines()[1:-1])
     assert "a note of run 2 that is longer …" in capsys.readouterr().out
 
@@ -309,7 +309,7 @@ def test_the_last_part_of_a_name_will_do_where_it_is_clear(tmp_path: Path, capsy
 
     assert run(str(tmp_path), "--where", "accuracy>0.4", "--sort", "accuracy") == 0
     told = capsys.readouterr().out
-    assert ("./run1" in told, "./run0" in told) == (True, False)
+    assert ("run1" in told, "run0" in told) == (True, False)
     assert run(str(tmp_path), "--where", "f1>0") == 2
     assert "no field 'f1'; which of metric/test/f1, metric/val/f1?" in capsys.readouterr().err
 
@@ -329,9 +329,7 @@ def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(
     run(str(tmp_path))
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:4] == [
-        *("summary_dir", "metric/val/accuracy", "user_defined/hidden_size", "user_defined/dropout")
-    ]
+    assert lines[0].split()[:4] == [*("run", "metric/val/accuracy", "hidden_size", "dropout")]
     assert max(map(len, lines[:4])) <= 80
 
 
@@ -355,7 +353,7 @@ def test_runs_are_found_from_any_level_above(base: Path, capsys: pytest.CaptureF
 
     assert run(str(base / "tree"), "--sort", "loss") == 0
 
-    assert names(capsys.readouterr().out) == ["./of/day1/run", "./of/day0/run"]
+    assert names(capsys.readouterr().out) == ["of/day1/run", "of/day0/run"]
 
 
 def test_columns_in_which_the_runs_differ_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -364,4 +362,4 @@ def test_columns_in_which_the_runs_differ_come_first(tmp_path: Path, capsys: pyt
 
     run(str(tmp_path))
 
-    assert capsys.readouterr().out.split("\n")[0].split() == ["summary_dir", "batch_size", "loss", "network"]
+    assert capsys.readouterr().out.split("\n")[0].split() == ["run", "batch_size", "loss", "network"]

@@ -131,7 +131,7 @@ def test_show_says_something_of_every_kind(tmp_path: Path, capsys: pytest.Captur
     assert "█▇▇▇▆▆▅▅▅▄▄▄▄▃" in answer.out
     assert "16 x 12" in answer.out
     assert "BatchDataset <- GeneratorDataset" in answer.out
-    assert "metric accuracy     0.97" in answer.out
+    assert "metric/accuracy     0.97" in answer.out
 
 
 def test_show_reads_a_run_of_mindspore(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

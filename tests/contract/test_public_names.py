@@ -35,6 +35,7 @@ _PROMISED = {
     "lineage_to_pandas",
     "plot_landscapes",
     "read_scalars",
+    "runs_to_pandas",
     "scalar_summary",
     "tensor_summary",
 }

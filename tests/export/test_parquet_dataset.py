@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning import SummaryRecord, runs_to_pandas
 from mindsummary_lightning.export.parquet_dataset import export_parquet, export_parquet_dataset
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
@@ -39,7 +39,7 @@ def test_every_run_is_a_partition_and_a_row_of_lineage(tmp_path: Path, runs: lis
     assert len(written) == 4
     assert scalars.groupby("run", observed=True).size().to_dict() == {"a/version_0": 3, "a/version_1": 4, "b=c d": 5}
     assert list(lineage["run"]) == ["a/version_0", "a/version_1", "b=c d"]
-    assert list(lineage["metric acc"]) == [0.0, 0.1, 0.2]
+    assert list(lineage["metric/acc"]) == [0.0, 0.1, 0.2]
     assert list(lineage["seed"]) == ["none", "1", "2"]  # of several types: text
 
 
@@ -50,7 +50,7 @@ def test_duckdb_reads_it_as_it_is(tmp_path: Path, runs: list[str]) -> None:
 
     rows = duckdb.sql(
         f"""SELECT run, min(value) FROM read_parquet('{tmp_path}/out/scalars/*/*.parquet', hive_partitioning = true)
-        JOIN '{tmp_path}/out/lineage.parquet' USING (run) WHERE "metric acc" > 0.05 GROUP BY run ORDER BY run"""
+        JOIN '{tmp_path}/out/lineage.parquet' USING (run) WHERE "metric/acc" > 0.05 GROUP BY run ORDER BY run"""
     ).fetchall()
 
     assert [(run, round(value, 4)) for run, value in rows] == [("a/version_1", 0.25), ("b=c d", 0.2)]
@@ -141,8 +141,22 @@ def test_custom_data_called_run_stands_beside_the_run(tmp_path: Path) -> None:
     write_lineage(tmp_path / "run", [TrainInfo(epoch=1), UserDefinedInfo({"lr": 0.5, "run": "mine"})])
     export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
 
-    rows = pandas.read_parquet(tmp_path / "out" / "lineage.parquet").to_dict("records")
-    assert rows == [{"run": "run", "epoch": 1, "lr": 0.5, "user_defined/run": "mine"}]
+    (row,) = pandas.read_parquet(tmp_path / "out" / "lineage.parquet").to_dict("records")
+    assert {name: row[name] for name in ("run", "epoch", "lr", "user_defined/run")} == (
+        {"run": "run", "epoch": 1, "lr": 0.5, "user_defined/run": "mine"}
+    )
+
+
+def test_the_table_of_runs_is_that_of_pandas(tmp_path: Path, runs: list[str]) -> None:
+    export_parquet_dataset(runs, str(tmp_path / "runs"), str(tmp_path / "out"))
+
+    written = pandas.read_parquet(tmp_path / "out" / "lineage.parquet").set_index("run")
+    expected = runs_to_pandas(tmp_path / "runs")
+    assert list(written.columns) == list(expected.columns)
+    assert list(written.index) == list(expected.index)
+    for name in expected.columns.difference(["seed", "path", "started", "written"]):
+        assert list(written[name]) == list(expected[name])
+    assert list(written["started"].dt.floor("us")) == list(expected["started"].dt.floor("us"))
 
 
 def test_a_number_of_a_diverged_run_is_a_number_and_none_is_rounded(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     page = _without_scripts(whole)
 
     assert whole.count("const docs_json") == 2  # a document a landscape: in one the time grows as the figures' square
-    assert re.search(rf"{tmp_path / 'runs'}, report written \d{{4}}-\d\d-\d\d", page)
+    assert re.search(r"runs, report written \d{4}-\d\d-\d\d", page)
     headings = re.findall("<h2>(.*?)</h2>", page)
     assert headings == ["Lineage", "Scalars", "Histograms", "Images", "Loss landscapes", "Computational graphs"]
     assert page.count("data-curves") == 2  # two scalars

@@ -188,7 +188,7 @@ def test_runs_that_lie_deeper_are_named_once_and_found_when_asked_for(
     (message,) = caplog.messages
     assert "digits/version_0, digits/version_1; give recursive=True" in message
     assert filter_summary_lineage(tmp_path, {"loss": {"lt": 0.5}}, recursive=True)["count"] == 1
-    assert [row["summary_dir"] for row in lineage_records(tmp_path)] == ["./digits/version_0", "./digits/version_1"]
+    assert [row["run"] for row in lineage_records(tmp_path)] == ["digits/version_0", "digits/version_1"]
     condition = {"summary_dir": {"eq": str(tmp_path / "digits" / "version_1")}}
     assert [row["loss"] for row in lineage_records(tmp_path, condition)] == [0.25]
     assert lineage_records(tmp_path, recursive=False) == []

@@ -24,9 +24,9 @@ def test_every_row_has_every_column_results_and_custom_data_last(base: Path) -> 
     first, second = lineage_records(base)
 
     assert list(first) == list(second)
-    assert next(iter(first)) == "summary_dir"
-    assert list(first)[-4:] == ["metric/accuracy", "metric/per class", "metric/other", "user_defined/optim/lr"]
-    assert (first["loss"], first["metric/accuracy"], first["user_defined/optim/lr"]) == (0.5, 0.9, 0.1)
+    assert next(iter(first)) == "run"
+    assert list(first)[-4:] == ["metric/accuracy", "metric/per class", "metric/other", "optim/lr"]
+    assert (first["loss"], first["metric/accuracy"], first["optim/lr"]) == (0.5, 0.9, 0.1)
     assert (second["loss"], second["metric/accuracy"], second["metric/other"]) == (None, None, 1)
     assert first["metric/per class"] == '[1, "ä"]'
 
@@ -34,7 +34,7 @@ def test_every_row_has_every_column_results_and_custom_data_last(base: Path) -> 
 def test_rows_follow_the_condition(base: Path) -> None:
     rows = lineage_records(base, {"sorted_name": "loss", "sorted_type": "descending"})
 
-    assert [row["summary_dir"] for row in rows] == ["./a", "./b"]
+    assert [row["run"] for row in rows] == ["a", "b"]
     assert lineage_records(base, {"loss": {"gt": 1}}) == []
     with pytest.raises(LineageSearchConditionParamError):
         lineage_records(base, {"Loss": {"gt": 1}})
@@ -42,8 +42,8 @@ def test_rows_follow_the_condition(base: Path) -> None:
 
 def test_a_condition_without_the_model_leaves_the_names(base: Path) -> None:
     assert lineage_records(base, {"lineage_type": {"eq": "dataset"}}) == [
-        {"summary_dir": "./a"},
-        {"summary_dir": "./b"},
+        {"run": "a"},
+        {"run": "b"},
     ]
 
 
@@ -52,7 +52,7 @@ def test_pandas_gets_the_same_rows(base: Path) -> None:
 
     frame = lineage_to_pandas(base)
 
-    assert list(frame["summary_dir"]) == ["./a", "./b"]
+    assert list(frame["run"]) == ["a", "b"]
     assert frame["metric/accuracy"][0] == 0.9
 
 

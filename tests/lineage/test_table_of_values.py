@@ -51,14 +51,14 @@ def test_the_reader_gives_back_what_was_recorded(base: Path) -> None:
 
 
 def test_queries_and_tables_in_python_have_it(base: Path) -> None:
-    rows = {row["summary_dir"]: row for row in lineage_records(base)}
+    rows = {row["run"]: row for row in lineage_records(base)}
     (found,) = filter_summary_lineage(base, {"summary_dir": {"eq": "./with"}})["object"]
     frame = lineage_to_pandas(base, {"summary_dir": {"eq": "./with"}})
 
     for name, value in RECORDED.items():
-        assert typed(rows["./with"][f"user_defined/{name}"]) == typed(value), name
+        assert typed(rows["with"][name]) == typed(value), name
         assert typed(found["model_lineage"]["user_defined"][name]) == typed(value), name
-        assert frame[f"user_defined/{name}"].tolist() == [value], name
+        assert frame[name].tolist() == [value], name
         condition = {f"user_defined/{name}": {"eq": value}}
         assert [run["summary_dir"] for run in filter_summary_lineage(base, condition)["object"]] == ["./with"], name
 
@@ -114,7 +114,7 @@ def test_the_table_of_runs_has_it_and_exact_digits_as_text_where_a_browser_has_n
 
     for name, value in RECORDED.items():
         is_exact = not isinstance(value, int) or abs(value) <= 2**53
-        assert typed(answer["columns"][f"user_defined/{name}"][row]) == typed(value if is_exact else str(value)), name
+        assert typed(answer["columns"][name][row]) == typed(value if is_exact else str(value)), name
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ import pytest
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer.notebook import Shown
 from tests.cli.command import mindsummary
+from tests.lineage.sixty_runs import Run as SweepRun
+from tests.lineage.sixty_runs import by_best, by_last, write_sixty_runs
 from tests.oracle.browser import Browser, running_browser
 from tests.oracle.mindinsight_server import wait_until
 from tests.reading.runs import values_at, write_lineage, write_summary
@@ -162,7 +164,7 @@ def test_steps_are_sorted_by_once_every_run_has_been_read(browser: Browser, serv
 
     _open(browser, f"{serve(sweep)}#sort=steps&desc=1&size=20")
 
-    assert _run(browser, _NAMES)[0] == "./longest"
+    assert _run(browser, _NAMES)[0] == "longest"
 
 
 def test_the_address_holds_what_is_seen(browser: Browser, serve: Serve, sweep: Path) -> None:
@@ -192,9 +194,9 @@ def test_conditions_find_what_the_command_finds(
     found, expected = {}, {}
     for condition in _CONDITIONS:
         answer = mindsummary(capsys, "lineage", sweep, "--json", "--limit", 999, f"--where={condition}")
-        expected[condition] = sorted(run["summary_dir"] for run in json.loads(answer.out)["object"])
+        expected[condition] = sorted(run["summary_dir"].removeprefix("./") for run in json.loads(answer.out)["object"])
         _search(browser, condition)
-        found[condition] = sorted(name for name in _run(browser, _NAMES) if name != "./longest")  # which has no lineage
+        found[condition] = sorted(name for name in _run(browser, _NAMES) if name != "longest")  # which has no lineage
 
     assert found == expected
 
@@ -257,17 +259,17 @@ def test_what_is_focused_stays_so_and_read_curves_stay_while_a_run_grows(
     _run(browser, "document.querySelector('tbody input').focus()")
     steps, focused = "document.querySelector('tbody tr').cells[5].textContent", "document.activeElement.ariaLabel"
     script = f"return [{steps}, {focused}]"
-    assert _run(browser, script) == ["1", "./a"]
+    assert _run(browser, script) == ["1", "a"]
 
     with file.open("ab") as grown:
         grown.write(values_at(1_234_567, {"loss": 1.0}))
 
     seen = [_run(browser, script)]
     deadline = time.monotonic() + 20
-    while seen[-1] != ["1234567", "./a"]:
+    while seen[-1] != ["1234567", "a"]:
         assert time.monotonic() < deadline, seen[-1]
         seen.append(_run(browser, script))
-    assert set(map(tuple, seen)) == {("1", "./a"), ("1234567", "./a")}
+    assert set(map(tuple, seen)) == {("1", "a"), ("1234567", "a")}
 
 
 @pytest.mark.parametrize(
@@ -338,12 +340,12 @@ def test_columns_of_any_scalar_are_sorted_by_and_stay_in_the_address(
     _open(browser, f"{serve(tmp_path)}#sort=min:loss&col=min:loss&col=max:accuracy&col=last:loss&col=duration&col=pace")
 
     assert _run(browser, _CELLS) == [
-        ["./b", "0.5", "0.9", "4", "4", "2"],
-        ["./a", "1", "0.9", "2", "4", "2"],
-        ["./c", "–", "0.5", "–", "0", "–"],
+        ["b", "0.5", "0.9", "4", "4", "2"],
+        ["a", "1", "0.9", "2", "4", "2"],
+        ["c", "–", "0.5", "–", "0", "–"],
     ]
     _search(browser, "min:loss<0.7")
-    assert _run(browser, _NAMES) == ["./b"]
+    assert _run(browser, _NAMES) == ["b"]
     assert browser.errors() == []
 
 
@@ -355,13 +357,73 @@ def test_curves_of_ticked_runs_are_laid_over_each_other(browser: Browser, serve:
     _open(browser, f"{serve(tmp_path)}#tick=./a&tick=./c&over=other&log=1")
 
     browser.wait(f"{shown}.length === 3")
-    assert _run(browser, f"return {shown}") == ["step", "./a", "./c"]
+    assert _run(browser, f"return {shown}") == ["step", "a", "c"]
     assert _run(browser, _COLOURED) > 100
     _run(
         browser,
         "const box = document.getElementById('over'); box.value = 'nothing'; box.dispatchEvent(new Event('change'))",
     )
     browser.wait("document.getElementById('plot').textContent === 'no ticked run has this tag'")
+    assert browser.errors() == []
+
+
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory, serve: Serve) -> tuple[str, list[SweepRun]]:
+    base = tmp_path_factory.mktemp("sixty")
+    runs = write_sixty_runs(base)
+    return serve(base), runs
+
+
+def test_all_of_sixty_runs_are_one_table_with_their_ends(browser: Browser, sixty: tuple[str, list[SweepRun]]) -> None:
+    address, runs = sixty
+    _open(browser, f"{address}#size=100&sort=run&col=status&col=lr&col=seed&col=diverged")
+    browser.wait(_READ)
+
+    rows = _run(browser, _CELLS)
+    assert [row[0].split("\n")[0] for row in rows] == [run.name for run in runs]
+    assert [row[1] for row in rows] == [run.status + (" diverged" if run.is_diverged else "") for run in runs]
+    assert [row[2:4] for row in rows] == [[str(run.lr), str(run.seed)] for run in runs]
+    for query, is_found in (
+        ("status=killed", lambda run: run.is_killed),
+        ("diverged=true", lambda run: run.is_diverged),
+        ("val/loss<0.3", lambda run: not run.is_diverged and run.last < 0.3),
+    ):
+        _search(browser, query)
+        assert _run(browser, _NAMES) == [run.name for run in runs if is_found(run)], query
+
+
+@pytest.mark.parametrize(("column", "in_order"), [("last:val/loss", by_last), ("min:val/loss", by_best)])
+def test_the_best_of_sixty_runs_is_the_one_computed_by_hand(
+    browser: Browser,
+    sixty: tuple[str, list[SweepRun]],
+    column: str,
+    in_order: Callable[[list[SweepRun]], list[SweepRun]],
+) -> None:
+    address, runs = sixty
+    _open(browser, f"{address}#size=100&col=status&col={column}")
+    _run(browser, f"document.querySelector('th button[title=\"{column}\"]').click()")
+    best = [run.name for run in in_order(runs)]
+    browser.wait(f"document.querySelector('td.name > a')?.textContent === '{best[0]}'")
+    browser.wait(_READ)
+
+    assert _run(browser, _NAMES)[: len(best)] == best
+
+
+def test_the_curves_of_the_five_best_runs_are_laid_over_each_other(
+    browser: Browser, sixty: tuple[str, list[SweepRun]]
+) -> None:
+    address, runs = sixty
+    _open(browser, f"{address}#size=100&sort=min:val/loss&col=min:val/loss&over=val/loss")
+    best = [run.name for run in by_best(runs)[:5]]
+    browser.wait(f"document.querySelector('td.name > a')?.textContent === '{best[0]}'")
+    browser.wait(_READ)
+    for name in best:
+        _run(browser, f"document.querySelector('input[aria-label=\"{name}\"]').click()")
+    _run(browser, "document.getElementById('overlay').open = true")
+
+    shown = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
+    browser.wait(f"{shown}.length === 6")
+    assert _run(browser, f"return {shown}") == ["step", *best]
     assert browser.errors() == []
 
 
@@ -376,12 +438,12 @@ def test_beside_open_curves_rows_are_ticked_sorted_and_searched(browser: Browser
     _open(browser, f"{serve(tmp_path)}#tick=./a&over=loss&sort=run")
     browser.wait(f"{drawn}.length === 2")
 
-    browser.driver.find_element(By.CSS_SELECTOR, "input[aria-label='./c']").click()
+    browser.driver.find_element(By.CSS_SELECTOR, "input[aria-label='c']").click()
     browser.wait(f"{drawn}.length === 3")
     browser.driver.find_element(By.CSS_SELECTOR, "th button[title=run]").click()
-    assert _run(browser, _NAMES) == ["./c", "./b", "./a"]
+    assert _run(browser, _NAMES) == ["c", "b", "a"]
     ActionChains(browser.driver).send_keys("/./b").perform()
-    assert _run(browser, _NAMES) == ["./b"]
+    assert _run(browser, _NAMES) == ["b"]
     browser.driver.find_element(By.ID, "smooth").send_keys(Keys.ARROW_UP)
     assert _run(browser, "return document.activeElement.value") != "0"
     assert browser.errors() == []
@@ -396,16 +458,16 @@ def test_what_is_shown_is_saved_as_csv_without_formulas(browser: Browser, serve:
 
     def csv(state: str) -> list[list[str]]:
         saved.unlink(missing_ok=True)
-        _open(browser, f"{serve(tmp_path / 'runs')}#tick=./a&over=loss&sort=run&col=loss&col=user_defined/note{state}")
+        _open(browser, f"{serve(tmp_path / 'runs')}#tick=./a&over=loss&sort=run&col=loss&col=note{state}")
         browser.wait("document.querySelector('.u-legend') !== null")
         _run(browser, "document.getElementById('csv').click()")
         wait_until(saved.exists, lambda: str(list(tmp_path.iterdir())))
         return list(csv_rows(saved.read_text("utf-8-sig").splitlines()))
 
     names, *rows = csv("")
-    assert names == ["run", "loss", "user_defined/note"]
-    assert rows == [["./a", "-1.5", "'=1+cmd|'x'"], ["./b", "-0.5", '"two", said'], ["./c", "2.5", "-"]]
-    assert [row[:3] for row in csv("&group=user_defined/note")[1:]] == [
+    assert names == ["run", "loss", "note"]
+    assert rows == [["a", "-1.5", "'=1+cmd|'x'"], ["b", "-0.5", '"two", said'], ["c", "2.5", "-"]]
+    assert [row[:3] for row in csv("&group=note")[1:]] == [
         ["-", "1", "2.5 ± –"],
         ['"two", said', "1", "-0.5 ± –"],
         ["'=1+cmd|'x'", "1", "-1.5 ± –"],
@@ -440,7 +502,7 @@ def test_a_nested_setting_that_repeats_another_is_not_shown_twice(
     heads = _run(browser, "return [...document.querySelectorAll('th button')].map(one => one.textContent)")
     assert heads[5:] == ["learning_rate", "seed", "optimizer_groups/0/momentum"]
     _search(browser, "momentum=0.1")  # the user's, not that of the group
-    assert _run(browser, _NAMES) == ["./0.1"]
+    assert _run(browser, _NAMES) == ["0.1"]
 
 
 def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, tmp_path: Path) -> None:
@@ -450,10 +512,10 @@ def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, 
     _open(browser, serve(tmp_path))
 
     (shown,) = _run(browser, _NAMES)
-    assert shown.startswith("./aaa")
+    assert shown.startswith("aaa")
     assert shown.endswith("bbb")
     assert len(shown) < 65
-    assert _run(browser, "return document.querySelector('td.name > a').title") == f"./{name}"
+    assert _run(browser, "return document.querySelector('td.name > a').title") == f"{name}"
 
 
 def test_ticked_runs_have_addresses_of_pages_about_them(browser: Browser, serve: Serve, sweep: Path) -> None:
@@ -467,7 +529,7 @@ def test_ticked_runs_have_addresses_of_pages_about_them(browser: Browser, serve:
     answer = _run(browser, "return fetch(arguments[0]).then(answer => answer.json())", listed)
 
     assert compare.endswith("#/compare-analysis/scalar")
-    assert sorted(row["train_id"] for row in answer["train_jobs"]) == sorted(names)
+    assert sorted(row["train_id"].removeprefix("./") for row in answer["train_jobs"]) == sorted(names)
 
 
 def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(browser: Browser, three: str) -> None:
@@ -527,7 +589,7 @@ def test_the_keyboard_searches_moves_and_opens(browser: Browser, serve: Serve, s
     press(Keys.ARROW_DOWN, " ")
     assert _run(browser, "return document.activeElement.textContent") == _run(browser, _NAMES)[1]
     ticked = "return [...document.querySelectorAll('tbody tr.on')].map(row => row.dataset.id)"
-    assert _run(browser, ticked) == _run(browser, _NAMES)[1:2]
+    assert _run(browser, ticked) == [f"./{name}" for name in _run(browser, _NAMES)[1:2]]
     press(Keys.ENTER)
     browser.wait("location.hash.startsWith('#/train-manage/training-dashboard?id=')")
 
@@ -559,12 +621,12 @@ def test_names_and_settings_cannot_become_markup(browser: Browser, serve: Serve,
 
     assert _run(browser, "return document.querySelectorAll('td img, td b').length") == 0
     assert "hacked" not in browser.driver.title
-    assert sorted(_run(browser, _NAMES)) == [f"./{hostile}", r"./not \udcff UTF-8"]
+    assert sorted(_run(browser, _NAMES)) == [f"{hostile}", r"not \udcff UTF-8"]
     rows = _run(browser, "return document.querySelector('tbody').innerText")
     assert rows.count("NaN") == 2  # the loss and the metric
     for query in ("onerror", f'network="{hostile}"', "constructor<1"):
         _search(browser, query)
-        assert _run(browser, _NAMES) == [f"./{hostile}"]
+        assert _run(browser, _NAMES) == [f"{hostile}"]
     _search(browser, "toString=1")
     assert _run(browser, _COUNT) == "no run has toString"
     assert browser.errors() == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning import SummaryReader, find_runs, read_scalars
+from mindsummary_lightning.errors import DamagedFileError
 from tests.reading.runs import values_at, write_summary
 
 
@@ -52,3 +53,25 @@ def test_runs_that_are_named_keep_their_names_and_may_be_readers(runs: Path) -> 
 
     assert list(table["run"].unique()) == [os.fspath(reader), str(runs / "digits" / "version_0")]
     assert table["value"].tolist() == [0.25, 0.125, 0.5, 0.25]
+
+
+def test_a_damaged_run_is_left_out_and_named(runs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (path,) = (runs / "digits" / "version_0").iterdir()
+    path.write_bytes(path.read_bytes()[:60] + b"x" + path.read_bytes()[61:])
+
+    tables = [read_scalars(runs, ["loss"]), read_scalars(find_runs(runs), ["loss"])]
+
+    assert [list(table["run"].unique()) for table in tables] == [["digits/version_1"]] * 2
+    assert [one.getMessage().partition(" is left out: ")[0] for one in caplog.records] == ["digits/version_0"] * 2
+
+
+def test_runs_that_are_all_damaged_are_an_error(runs: Path) -> None:
+    for path in runs.glob("digits/*/*"):
+        path.write_bytes(path.read_bytes()[:60] + b"x" + path.read_bytes()[61:])
+
+    with pytest.raises(DamagedFileError):
+        read_scalars(runs)
+
+
+def test_runs_that_were_found_keep_the_names_of_the_table(runs: Path) -> None:
+    assert set(read_scalars(find_runs(runs))["run"]) == set(read_scalars(runs)["run"])

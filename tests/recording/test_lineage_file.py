@@ -86,7 +86,7 @@ def test_run_info_of_an_earlier_process_is_carried_over_into_the_new_file(tmp_pa
 
     assert len(lineage_paths(tmp_path)) == 2
     # A later file with training lineage replaces the earlier ones.
-    condition = {"user_defined/precision": {"eq": "32-true"}, "user_defined/status": {"eq": "success"}}
+    condition = {"user_defined/precision": {"eq": "32-true"}, "user_defined/status": {"eq": "finished"}}
     assert filter_summary_lineage(tmp_path, condition)["count"] == 1
     assert _columns(tmp_path) == {}
 

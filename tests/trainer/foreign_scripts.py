@@ -47,7 +47,9 @@ class Plain(L.LightningModule):
         self.network, self.compute = network, compute
 
     def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
-        return self.compute(self.network, batch)
+        loss = self.compute(self.network, batch)
+        self.log("train/loss", loss, batch_size=_BATCH)
+        return loss
 
     def configure_optimizers(self) -> Any:
         return torch.optim.Adam([weight for weight in self.parameters() if weight.requires_grad], lr=0.01)

@@ -153,7 +153,7 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "code", "said_of_it"),
-    [pytest.param("exit", 3, "failed", marks=pytest.mark.long), ("kill", -signal.SIGKILL, None)],
+    [pytest.param("exit", 3, "failed", marks=pytest.mark.long), ("kill", -signal.SIGKILL, "started")],
 )
 def test_a_script_that_leaves_or_is_killed_in_a_hook_leaves_every_record(
     tmp_path: Path, how: str, code: int, said_of_it: str | None

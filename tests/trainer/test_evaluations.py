@@ -133,15 +133,47 @@ def test_an_evaluation_that_waits_is_recorded_with_the_next_checkpoint(tmp_path:
     assert [metrics.get("validations") for metrics in looking.found] == [None, 1, 2]
 
 
-def test_metric_and_data_set_are_those_of_one_evaluation_and_other_metrics_keep_their_names(tmp_path: Path) -> None:
+def test_metrics_of_all_evaluations_are_metrics_and_the_data_set_is_that_of_the_last(tmp_path: Path) -> None:
     running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path)])
     running.fit(Net(), loader(), loader(2))
     running.test(Net(), loader(5), verbose=False)
 
     lineage = SummaryReader(tmp_path).lineage()
     assert lineage.evaluation.valid_dataset_size == 20
-    assert _metrics(tmp_path).keys() == {"test/loss"}
-    assert isinstance(lineage.custom.values["val/loss"], float)
+    assert _metrics(tmp_path).keys() == {"val/loss", "test/loss"}
+    assert "val/loss" not in lineage.custom.values
+
+
+def test_a_test_in_another_process_adds_its_metrics(tmp_path: Path) -> None:
+    """Another collector in the same directory stands for the other process: it shares no memory."""
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).fit(Net(), loader(), loader(2))
+    validated = _metrics(tmp_path)["val/loss"]
+    trainer(logger=False, callbacks=[EvalLineage(tmp_path)]).test(Net(), loader(5), verbose=False)
+
+    assert _metrics(tmp_path).keys() == {"val/loss", "test/loss"}
+    assert _metrics(tmp_path)["val/loss"] == validated
+
+
+def test_a_resumed_run_keeps_the_metrics_of_its_test_and_has_its_newest_validation(tmp_path: Path) -> None:
+    first = trainer(logger=False, callbacks=[SummaryCollector(tmp_path / "run")])
+    first.fit(Counting(), loader(), loader(2))
+    first.test(Net(), loader(5), verbose=False)
+    tested = _metrics(tmp_path / "run")["test/loss"]
+    first.save_checkpoint(tmp_path / "saved.ckpt")
+    second = trainer(logger=False, callbacks=[SummaryCollector(tmp_path / "run")], max_epochs=3)
+    second.fit(Counting(), loader(), loader(2), ckpt_path=tmp_path / "saved.ckpt")
+
+    assert _metrics(tmp_path / "run") == {"test/loss": tested, "validations": 2.0}
+
+
+@pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
+def test_a_new_fit_in_the_directory_has_no_metric_of_the_one_before(tmp_path: Path, kind: Any) -> None:
+    first = trainer(logger=False, callbacks=[kind(tmp_path)])
+    first.fit(Net(), loader(), loader(2))
+    first.test(Net(), loader(5), verbose=False)
+    trainer(logger=False, callbacks=[kind(tmp_path)]).fit(Counting(), loader(), loader(2))
+
+    assert _metrics(tmp_path) == {"validations": 1.0}
 
 
 @pytest.mark.parametrize(("mode", "size"), [("sequential", 20), ("min_size", None)])

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightning as L
 import numpy as np
 import pytest
+from lightning.pytorch.loggers import TensorBoardLogger
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from mindsummary_lightning import SummaryCollector, SummaryReader
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from mindsummary_lightning.conversion.histograms import to_histogram
 from tests.graph.reader_rules import broken_rules, edges, unconnected
 from tests.trainer.foreign_scripts import SCRIPTS, Script
@@ -108,3 +111,39 @@ def test_the_graph_keeps_the_readers_rules_and_has_every_parameter_with_a_gradie
     assert broken_rules(graph) == []
     assert unconnected(graph) == set()
     assert {name.replace(" ", "_") for name in trained.witness.gradients} <= {source for source, _ in edges(graph)}
+
+
+class AddLogger(L.Callback):
+    """The recipe for a library that makes its loggers itself."""
+
+    def __init__(self, logger: MindInsightLogger) -> None:
+        self.logger = logger
+
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        if self.logger not in trainer.loggers:
+            trainer.loggers = [*trainer.loggers, self.logger]
+
+
+@pytest.mark.parametrize("way", ["given", "added by a callback"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_scalar_is_that_of_a_tensorboard_logger_beside_it(tmp_path: Path, name: str, way: str) -> None:
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    board = TensorBoardLogger(str(tmp_path / "board"))
+    ours = MindInsightLogger(tmp_path / "ours")
+    loggers = [board, ours] if way == "given" else [board]
+    callbacks = [] if way == "given" else [AddLogger(ours)]
+    L.seed_everything(1)
+    options = {"enable_checkpointing": False, "log_every_n_steps": 1, "enable_progress_bar": False}
+    SCRIPTS[name].fit({"logger": loggers, "callbacks": callbacks, **options})
+
+    events = EventAccumulator(board.log_dir, size_guidance={"scalars": 0})
+    events.Reload()
+    found = SummaryReader(ours.log_dir).all_scalars()
+    tags = set(events.Tags()["scalars"]) - {"epoch"}
+    assert tags
+    assert set(found) == tags
+    for tag in tags:
+        theirs = events.Scalars(tag)
+        assert found[tag].steps.tolist() == [one.step for one in theirs]
+        np.testing.assert_array_equal(found[tag].values, np.float32([one.value for one in theirs]))

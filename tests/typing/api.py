@@ -32,6 +32,7 @@ from mindsummary_lightning import (
     lineage_to_pandas,
     plot_landscapes,
     read_scalars,
+    runs_to_pandas,
     scalar_summary,
 )
 from mindsummary_lightning.errors import DamagedFileError, MindSummaryError
@@ -173,7 +174,15 @@ def landscapes(run: str) -> None:
 def many(runs: Path) -> int:
     readers = [SummaryReader(run) for run in find_runs(runs)]
     table = read_scalars(readers, tags={"loss"})
-    return len(read_scalars(runs)) + len(table) + len(lineage_to_pandas(runs, {"sorted_name": "loss"}))
+    best = runs_to_pandas(runs, where="status=finished", sort="min:loss", differing=True)
+    first: str = find_runs(runs, where=["lr<0.1"], sort="last:loss", descending=True)[0].run
+    return (
+        len(best)
+        + len(first)
+        + len(read_scalars(runs))
+        + len(table)
+        + len(lineage_to_pandas(runs, {"sorted_name": "loss"}))
+    )
 
 
 def query(runs: str) -> list[str]:

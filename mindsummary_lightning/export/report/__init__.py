@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -22,14 +23,24 @@ def write_report(
     path: str,
     progress: Callable[[int], object] = lambda percent: None,
     announce: Callable[[int], object] = lambda size: None,
+    *,
+    by: str | None = None,
+    best: int | None = None,
+    group: str | None = None,
 ) -> dict[str, str]:
     """Write one HTML file about some runs: curves over each other, histograms, images, landscapes, graphs, lineage.
+
+    Of more than eight runs, and with ``by``, ``best`` or ``group``, the page is a table with a row for each run, the
+    best first, parallel coordinates of the settings that differ, and curves.
 
     Args:
         run_dirs: the runs; at least one. One that is damaged or cannot be read is left out, unless all are.
         path: the file to write or replace.
         progress: called with a percentage of the work whenever that much more of it is done.
         announce: called once, with the size that the page will have, roughly, in bytes, before it is made.
+        by: what the runs are compared by: a scalar such as ``val/loss``, by its best value, or ``last:val/loss``.
+        best: number of runs whose curves are drawn, the best ones.
+        group: a setting: curves of runs with one value of it have one colour.
 
     Returns:
         What is wrong with the runs that are left out, by name; the page says it too.
@@ -37,6 +48,7 @@ def write_report(
     Raises:
         DamagedFileError: every run is damaged.
         ImportError: Bokeh or Jinja is not installed.
+        LineageSearchConditionParamError: no run has what ``by`` or ``group`` names.
         OSError: the file cannot be written, or no run can be read.
     """
     try:
@@ -46,15 +58,24 @@ def write_report(
     except ImportError as error:
         raise missing_packages("the report", "bokeh", "contourpy", "jinja2") from error
     from mindsummary_lightning.export.report import contents
+    from mindsummary_lightning.export.report.sweep import MANY, make_sweep
     from mindsummary_lightning.reading.decode import OpenFiles
 
-    runs, problems = contents.open_runs(run_dirs)
+    sweep = None
+    if len(run_dirs) > MANY or by or best or group:
+        sweep = make_sweep(run_dirs, by, best, group)
+        runs, problems = sweep.drawn, sweep.problems
+    else:
+        runs, problems = contents.open_runs(run_dirs)
     announce(contents.expected_bytes(runs))
     sections: dict[str, list[Card]] = {}
     scripts: list[str] = []
     divisions: dict[str, str] = {}
     with OpenFiles() as files:
-        plan = contents.planned_cards(runs, files)
+        if sweep is None:
+            plan = contents.planned_cards(runs, files)
+        else:
+            plan = [("Scalars", make) for make in contents.curve_cards(runs)]
         for number, (title, make) in enumerate(plan, 1):
             card = make()
             sections.setdefault(title, []).append(card)
@@ -72,13 +93,14 @@ def write_report(
         undefined=jinja2.StrictUndefined,
     )
     page = environment.get_template("report.html").render(
-        directory=contents.common_directory(run_dirs),
+        directory=os.path.basename(contents.common_directory(run_dirs)),
+        sweep=sweep,
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         runs=runs,
         problems=problems,
         sections=sections,
-        single_values=contents.single_values(runs),
-        lineage=contents.lineage_rows(runs),
+        single_values={} if sweep else contents.single_values(runs),
+        lineage=[] if sweep else contents.lineage_rows(runs),
         divisions=divisions,
         figure_scripts=scripts,
         bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw if is_drawn else [],

@@ -25,13 +25,14 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import lineage_fields
 from mindsummary_lightning.reading.module_tables import origin_text, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
+from mindsummary_lightning.reading.run_names import run_names
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
 from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
 
 _T = TypeVar("_T")
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
 _EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
 _MAX_DEPTH = 8  # deeper scopes of a graph are counted in their ancestor
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
@@ -49,11 +50,12 @@ class ReportRun:
     scalars: dict[str, ScalarSeries]
     lineage: dict[str, str]
     parameters: ParameterTable | None = None
+    own_colour: str = ""
 
     @property
     def colour(self) -> str:
         """CSS colour of the run's curves."""
-        return _COLOURS[self.number % len(_COLOURS)]
+        return self.own_colour or COLOURS[self.number % len(COLOURS)]
 
     @property
     def extent(self) -> str:
@@ -102,16 +104,16 @@ class Card:
     outline: Scope | None = None
 
 
-def open_runs(run_dirs: Sequence[str]) -> tuple[list[ReportRun], dict[str, str]]:
+def open_runs(run_dirs: Sequence[str], base: str | None = None) -> tuple[list[ReportRun], dict[str, str]]:
     """The runs with scalars and lineage, and why some cannot be read, by name; raises if none can.
 
-    Each is named by its path relative to what all have in common.
+    Each has its name below ``base``, which is by default what all have in common.
     """
-    common = common_directory(run_dirs)
+    names = run_names(run_dirs, common_directory(run_dirs) if base is None else base)
     runs: list[ReportRun] = []
     problems: dict[str, str] = {}
     for run_dir in run_dirs:
-        name = os.path.relpath(os.path.abspath(run_dir), common)
+        name = names[run_dir]
         content = FollowedRun(run_dir, on_damage="raise")
         try:
             content.refresh()
@@ -134,12 +136,15 @@ def common_directory(run_dirs: Sequence[str]) -> str:
     return os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
 
 
+def curve_cards(runs: Sequence[ReportRun]) -> list[Callable[[], Card]]:
+    """Makers of the cards with curves, in the order of the page."""
+    curves = sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag))
+    return [partial(_curve_card, runs, tag) for tag in curves if not _is_single(runs, tag)]
+
+
 def planned_cards(runs: Sequence[ReportRun], files: OpenFiles) -> list[tuple[str, Callable[[], Card]]]:
     """Title of the section and maker of every card, in the order of the page."""
-    curves = sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag))
-    plan: list[tuple[str, Callable[[], Card]]] = [
-        ("Scalars", partial(_curve_card, runs, tag)) for tag in curves if not _is_single(runs, tag)
-    ]
+    plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
     plan += [("Parameters", partial(_parameter_card, run, table)) for run in runs if (table := run.parameters)]
     for run in runs:
         chains = read_module_table(run.content)

@@ -14,19 +14,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mindsummary_lightning.lineage.cell_values import in_order, searched_text
+from mindsummary_lightning.lineage.column_names import STATISTICS, USER_DEFINED
 from mindsummary_lightning.lineage.conditions import SCALAR
 from mindsummary_lightning.lineage.field_names import QueryError
 from mindsummary_lightning.lineage.query_conditions import Conditions, Word
 from mindsummary_lightning.lineage.query_language import parse_conditions
-from mindsummary_lightning.lineage.scalar_statistics import STATISTICS
+from mindsummary_lightning.reading.run_status import GROWING_S
 from mindsummary_lightning.reading.run_tree import ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages.run_table import GROWING_S, KnownFacts, RunTable, facts_of, run_table, table_of
+from mindsummary_lightning.viewer.pages.run_table import KnownFacts, RunTable, facts_of, run_table, table_of
 
 _LIMIT_S = 1.0  # for reading summary files; the page asks again for the rest
 _FRESH_S = 5.0  # that what is known of a growing run is taken for new: a request must come to an end
-_OF_FILES = {"steps": "steps", "curve": "loss", "started": "started", "duration": "duration", "pace": "pace"}
+_OF_FILES = {
+    "diverged": "diverged",
+    "steps": "steps",
+    "curve": "loss",
+    "started": "started",
+    "duration": "duration",
+    "pace": "pace",
+}
 _FIELDS = ("run", "summary_dir", "written", "status", *_OF_FILES)
 
 
@@ -50,10 +58,12 @@ def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     table = table_of(runs.base_dir)
     known = {*answer["columns"], *answer["same"], *_FIELDS, *_last_values(table)}
     try:
-        query = parse_conditions(asked.query, known, aliases=asked.aliases, timezone=asked.timezone)
+        aliases = {USER_DEFINED + name: name for name in known} | dict(asked.aliases)
+        query = parse_conditions(asked.query, known, aliases=aliases, timezone=asked.timezone)
     except QueryError as error:
         return _answer(problem={"kind": error.problem, "field": error.field, "names": error.names})
-    sort_by = asked.sort_by if asked.sort_by in known or SCALAR.fullmatch(asked.sort_by) else ""
+    named = aliases.get(asked.sort_by, asked.sort_by)
+    sort_by = named if named in known or SCALAR.fullmatch(named) else ""
     tags = [found["tag"] for found in map(SCALAR.fullmatch, (*query.fields, sort_by)) if found]
     files = _SummaryFiles(runs, table, list(dict.fromkeys(tags)))
     rows = [_RowValues(listed, cells, files) for listed, _, cells in list(table.rows.values())]
@@ -170,12 +180,14 @@ class _RowValues(Mapping[str, Any]):
         return 1 + len(self._cells)
 
     def _value(self, name: str) -> Any:
-        if name in ("run", "summary_dir"):
+        if name == "run":
+            return self._files.table.names.get(self.listed.train_id)
+        if name == "summary_dir":
             return self.listed.train_id
         if name == "written":
             return self._known_facts().get("written", self.listed.update_time_us / 1e6)
         if name == "status":
-            return "growing" if self._is_growing() else self._cells.get(name)
+            return "running" if self._is_growing() else self._cells.get(name)
         if name in _OF_FILES:
             return self._files.of(self.listed).get(_OF_FILES[name])
         scalar = SCALAR.fullmatch(name)
@@ -201,4 +213,4 @@ class _RowValues(Mapping[str, Any]):
         if known is None or known[0] is not self._cells:
             text = searched_text({"summary_dir": self.listed.train_id, **self._cells})
             known = table.texts[self.listed.train_id] = (self._cells, text)
-        return f"{known[1]}\nstatus=growing" if self._is_growing() else known[1]
+        return f"{known[1]}\nstatus=running" if self._is_growing() else known[1]

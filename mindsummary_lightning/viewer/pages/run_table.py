@@ -22,11 +22,14 @@ from numpy.typing import NDArray
 from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
 from mindsummary_lightning.lineage.json_values import for_a_browser
 from mindsummary_lightning.lineage.merge import MergedLineage
+from mindsummary_lightning.lineage.run_rows import join_old_metrics, lineage_cells
 from mindsummary_lightning.lineage.scalar_statistics import statistics_of
 from mindsummary_lightning.lineage.search import CACHE, READING, TOGETHER, reading
-from mindsummary_lightning.lineage.table import flat_record
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.run_names import names_of_ids
+from mindsummary_lightning.reading.run_status import GROWING_S, run_status
 from mindsummary_lightning.reading.run_tree import SETTLED_S, FileState, ListedRun
+from mindsummary_lightning.reading.scalar_summaries import duration_s, is_diverged
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -36,11 +39,10 @@ _MAX_TAGS = 50  # that are asked for, likewise
 _FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0  # for lineage that is not known yet, in the first answer and in later ones
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
-GROWING_S = 120.0  # since the last write
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
 # A run, the state of its lineage files (None: they are still to be read), and what they say, by column.
-_Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, Mapping[str, Any]]"
+_Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, dict[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class RunTable:
     """The rows of a directory's runs; those of runs that did not change are not made again."""
 
     rows: dict[str, _Row] = field(default_factory=dict)  # of the runs of the newest listing; so are the curves
+    names: dict[str, str] = field(default_factory=dict)  # of the runs in every table, by train id
     answer: dict[str, Any] = field(default_factory=dict)
     curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     facts: dict[str, KnownFacts] = field(default_factory=dict)
@@ -91,20 +94,26 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             row = table.rows.get(listed.train_id)
             if row is None or row[0] != listed or row[1] != files:
                 row = (listed, None, {} if row is None else row[2])
+            elif row[2].get("status") == "running":
+                row = _with_status_now(row)
             rows[listed.train_id] = row
         changed = [(row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None]
         end = runs.clock() + limit_s
         while changed:
             some, changed = changed[:TOGETHER], changed[TOGETHER:] if runs.clock() <= end else []
             lineages = CACHE.lineages([(listed.path, files) for listed, files in some])
-            rows |= {one[0].train_id: (*one, _cells(lineage)) for one, lineage in zip(some, lineages, strict=True)}
+            for (listed, files), lineage in zip(some, lineages, strict=True):
+                rows[listed.train_id] = (listed, files, _cells(listed, lineage))
+        join_old_metrics([row[2] for row in rows.values()])
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
             table.rows = rows
             for known in (table.curves, table.facts, table.texts):
                 for train_id in [train_id for train_id in list(known) if train_id not in rows]:
                     del known[train_id]
             unread = sum(row[1] is None for row in rows.values())
-            table.answer = {"name": runs.name, "unread": unread, **_columns(list(rows.values()))}
+            table.names = dict(zip(rows, names_of_ids(list(rows), runs.base_dir), strict=True))
+            names = list(table.names.values())
+            table.answer = {"name": runs.name, "unread": unread, "runs": names, **_columns(list(rows.values()))}
         return table.answer
 
 
@@ -136,7 +145,8 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
         else:
             columns[name] = _for_a_browser(values)
     written = [row[0].update_time_us / 1e6 for row in rows]
-    return {"train_ids": [row[0].train_id for row in rows], "written": written, "columns": columns, "same": same}
+    train_ids = [row[0].train_id for row in rows]
+    return {"train_ids": train_ids, "written": written, "columns": columns, "same": same}
 
 
 def _for_a_browser(values: list[Any]) -> list[Any]:
@@ -162,15 +172,18 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     return {"curves": answer}
 
 
-def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
-    if lineage is None:
-        return {}
-    info = dict(lineage.sections["run_info"])
-    fields = {**lineage.fields, "status": info.pop("status", None)}
-    custom = {**info, **lineage.sections["user_defined"]}
-    custom = {name: value for name, value in custom.items() if name not in fields or fields[name] != value}
-    row = flat_record({"model_lineage": {**fields, "metric": lineage.sections["metric"], "user_defined": custom}})
-    return {name: value for name, value in row.items() if value is not None}
+def _cells(listed: ListedRun, lineage: MergedLineage | None) -> dict[str, Any]:
+    info = {} if lineage is None else lineage.sections["run_info"]
+    status = run_status(listed.path, info, time.time())
+    return {**lineage_cells(lineage), **({} if status is None else {"status": status})}
+
+
+def _with_status_now(row: _Row) -> _Row:
+    """A row of a run without an end, which may have been killed since it was made."""
+    listed, files, cells = row
+    (lineage,) = CACHE.lineages([(listed.path, files or {})])
+    status = _cells(listed, lineage).get("status")
+    return row if status == cells.get("status") else (listed, files, {**cells, "status": status})
 
 
 def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str, Any]:
@@ -194,7 +207,8 @@ def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[s
     scalars = {} if run is None else _extremes(run, tags)
     row = table.rows.get(listed.train_id)
     # A landscape is written after the end of the run that it belongs to; scalars are not.
-    has_ended = row is not None and "status" in row[2] and facts["recorded"] <= ended
+    status = None if row is None else row[2].get("status")
+    has_ended = status not in (None, "running", "killed") and facts["recorded"] <= ended
     is_growing = not has_ended and time.time() - written < GROWING_S
     answer = {**facts, "scalars": scalars, "written": written, "is_growing": is_growing}
     table.facts[listed.train_id] = KnownFacts(listed, answer, runs.clock())
@@ -211,9 +225,10 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     count, seconds = max(spans, default=(0, np.float64(0)))
     return {
         "started": started,
-        "duration": None if started is None else recorded - started,
+        "duration": duration_s(run.time_spans()),
         "pace": _rounded(seconds / count) if count else None,
         "tags": tags["scalar"],
+        "diverged": is_diverged({tag: float(one.values[-1]) for tag, one in series.items()}),
         "steps": max((int(one.steps[-1]) for one in series.values()), default=None),
         "tag": loss,
         "loss": None if loss is None else _rounded(series[loss].values[-1]),
@@ -227,7 +242,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
 def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | None]]:
     """Of each of these scalars that the run has the last value, and the least and the greatest that are finite."""
     known = run.tags()["scalar"]
-    return {tag: statistics_of(run.scalars(tag).values) for tag in tags if tag in known}
+    return {tag: statistics_of(tag, run.scalars(tag)) for tag in tags if tag in known}
 
 
 def _loss(tags: Sequence[str]) -> str | None:

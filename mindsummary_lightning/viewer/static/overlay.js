@@ -53,7 +53,7 @@ const Overlay = (() => {
       scales: { x: { time: false }, y: { distr: isLogarithmic ? 3 : 1 } },
       axes: [{ ...axis, label: isByTime ? words.seconds : words.step }, { ...axis, size: 70 }],
       series: [{ label: isByTime ? words.seconds : words.step }, ...runs.map(([id], i) => ({
-        label: id, stroke: COLORS[i % COLORS.length], dash: i < COLORS.length ? [] : [6, 3], width: 1.5, spanGaps: true, points: { show: tables[i][0].length < 2 },
+        label: id.replace(/^\.\/(?=.)/, ""), stroke: COLORS[i % COLORS.length], dash: i < COLORS.length ? [] : [6, 3], width: 1.5, spanGaps: true, points: { show: tables[i][0].length < 2 },
         value: (_, value) => (value === null ? "–" : String(Number(value.toPrecision(5)))),
       }))],
     }, uPlot.join(tables), box);

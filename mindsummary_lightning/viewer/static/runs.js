@@ -15,7 +15,7 @@
     "count": ["{0} of {1} runs", "共 {1} 个训练，符合条件 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页，共 {1} 页"],
     "ticked": ["{0} ticked:", "已选 {0} 个："], "untick": ["untick all", "取消全选"], "reading": [", {0} being read", "，正在读取 {0} 个"],
     "started": ["started", "开始时间"], "duration": ["duration", "时长"], "pace": ["s per step", "每步秒数"],
-    "last": ["last {0}", "{0} 最后值"], "min": ["least {0}", "{0} 最小值"], "max": ["greatest {0}", "{0} 最大值"], "add": ["add column", "添加列"],
+    "last": ["last {0}", "{0} 最后值"], "min": ["least {0}", "{0} 最小值"], "max": ["greatest {0}", "{0} 最大值"], "best_step": ["step of the best {0}", "{0} 最佳值的步数"], "add": ["add column", "添加列"],
     "tag": ["scalar tag", "标量标签"], "group": ["group by", "分组"], "nogroup": ["–", "–"], "number": ["runs", "训练数"], "mean": ["mean ± sd of {0}", "{0} 平均值 ± 标准差"],
     "best": ["{0}: least … greatest", "{0}：最小 … 最大"],
     "overlay": ["curves of the ticked runs", "所选训练的曲线"], "smooth": ["smoothing", "平滑"], "log": ["logarithmic", "对数坐标"], "time": ["by time", "按时间"],
@@ -23,7 +23,7 @@
     "all": ["tick all that are found", "全选符合条件的训练"],
     "compare": ["compare curves", "标量对比"], "difference": ["where they differ", "查看差异起点"], "surfaces": ["compare loss landscapes", "损失函数图形对比"],
     "table": ["model lineage of these", "所选训练的模型溯源"], "graph": ["graph", "计算图"],
-    "landscape": ["landscape", "损失函数多维分析"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
+    "landscape": ["landscape", "损失函数多维分析"], "running": ["running", "运行中"], "diverged": ["diverged", "已发散"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
     "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "ambiguous": ["{0} is the end of several names: {1}", "有多个字段以 {0} 结尾：{1}"], "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
@@ -37,16 +37,16 @@
     learning_rate: "学习率", model_size: "模型大小", network: "网络", optimizer: "优化器", loss_function: "损失函数", loss: "损失值", epoch: "epoch",
     batch_size: "batch size", train_dataset_count: "训练样本数量", test_dataset_count: "测试样本数量", device_num: "device数目",
     train_dataset_path: "训练数据集路径", test_dataset_path: "测试数据集路径", dataset_mark: "数据处理",
-    success: "成功", failed: "失败", finished: "已完成", pruned: "提前终止", interrupted: "已中止",
+    running: "运行中", finished: "已完成", failed: "失败", interrupted: "已中止", killed: "被终止", pruned: "提前终止",
   };
   const FIXED = ["run", "written", "status", "curve", "steps"]; // shown at first
-  const OF_FILES = ["started", "duration", "pace"]; // of summary files, as steps and curve are
-  const SCALAR = /^(last|min|max):(.+)$/s; // a column of any scalar
-  const IS_READ = /^(steps|curve|started|duration|pace)$|^(last|min|max):/; // for a column of these the files of all runs are read
+  const OF_FILES = ["diverged", "started", "duration", "pace"]; // of summary files, as steps and curve are
+  const SCALAR = /^(last|min|max|best_step):(.+)$/s; // a column of any scalar
+  const IS_READ = /^(steps|curve|diverged|started|duration|pace)$|^(last|min|max|best_step):/; // for a column of these the files of all runs are read
   const $ = (id) => document.getElementById(id);
   const DEFAULTS = { q: "", sort: "", desc: false, page: 1, size: 50, group: "", over: "", smooth: 0, log: false, time: false };
   const state = { ...DEFAULTS, cols: null, ticked: new Set() };
-  let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
+  let table = { unread: 0, train_ids: [], runs: [], written: [], columns: {}, same: {} };
   let found = null; // train ids that the server found, sorted; null: all of the table
   let order = []; // rows that are found, sorted
   let page = 1; // that is drawn: state.page, or the last one while fewer rows are found
@@ -97,13 +97,14 @@
   const curve = (row) => curves.get(table.train_ids[row]) ?? {};
 
   function value(row, name) {
-    if (name === "run" || name === "summary_dir") return table.train_ids[row];
+    if (name === "run") return table.runs[row];
+    if (name === "summary_dir") return table.train_ids[row];
     if (name === "written") return curve(row).written ?? table.written[row];
     if (name === "steps") return curve(row).steps ?? null;
     if (name === "curve") return curve(row).loss ?? null;
     if (OF_FILES.includes(name)) return curve(row)[name] ?? null;
     const scalar = SCALAR.exec(name);
-    if (scalar) return curve(row).scalars?.[scalar[2]]?.[["last", "min", "max"].indexOf(scalar[1])] ?? null;
+    if (scalar) return curve(row).scalars?.[scalar[2]]?.[["last", "min", "max", "best_step"].indexOf(scalar[1])] ?? null;
     if (has(table.columns, name)) return table.columns[name][row];
     return has(table.same, name) ? table.same[name] : null;
   }
@@ -144,7 +145,7 @@
     const words = language ? Object.entries(CHINESE) : [];
     const heads = [...FIXED.slice(1), ...OF_FILES, ...(state.cols ?? []).filter((name) => SCALAR.test(name))];
     const shown = [...words.map(([name, text]) => [text, name]), ...heads.map((name) => [label(name), name])];
-    return Object.fromEntries([...shown, [t("growing"), "growing"]].filter(([text, name]) => text !== name && !known(text)));
+    return Object.fromEntries([...shown, [t("running"), "running"]].filter(([text, name]) => text !== name && !known(text)));
   }
 
   function find() {
@@ -269,7 +270,7 @@
 
   function line(row, columns, numbers) {
     const id = table.train_ids[row];
-    const tick = make("input", { type: "checkbox", checked: state.ticked.has(id), ariaLabel: id });
+    const tick = make("input", { type: "checkbox", checked: state.ticked.has(id), ariaLabel: value(row, "run") });
     tick.addEventListener("click", (event) => {
       const from = event.shiftKey ? order.findIndex((one) => table.train_ids[one] === lastTicked) : -1, to = order.indexOf(row);
       const range = from < 0 ? [row] : order.slice(Math.min(from, to), Math.max(from, to) + 1);
@@ -303,14 +304,14 @@
   }
 
   function nameCell(row) {
-    const id = table.train_ids[row], run = encodeURIComponent(id.replace(/[<&]/g, "$&\u2060")), facts = curve(row);
+    const id = table.train_ids[row], shown = value(row, "run"), run = encodeURIComponent(id.replace(/[<&]/g, "$&\u2060")), facts = curve(row);
     const link = (page, key) => make("a", { href: `./#/train-manage/${page}=${run}&summaryPath=${run}` }, key);
     const more = make("div", { className: "small" });
     if (facts.has_graph) more.append(link("graph?train_id", t("graph")));
     if (facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
-    const short = id.length > LONGEST ? `${id.slice(0, LONGEST / 2)}…${id.slice(-LONGEST / 2)}` : id;
+    const short = shown.length > LONGEST ? `${shown.slice(0, LONGEST / 2)}…${shown.slice(-LONGEST / 2)}` : shown;
     const name = link("training-dashboard?id", short);
-    name.title = id;
+    name.title = shown;
     return make("td", { className: "name", role: "rowheader" }, name, more);
   }
 
@@ -319,8 +320,10 @@
     if (name === "written") return [written(row)];
     if (name === "started") return [found === null ? "–" : day(found)];
     if (name === "status") {
-      if (curve(row).is_growing) return [make("span", { className: "growing" }, t("growing"))];
-      return [make("span", { className: /fail|exception/i.test(found ?? "") ? "failed" : "" }, chinese(found) ?? "–")];
+      const isRunning = curve(row).is_growing || found === "running";
+      const word = isRunning ? t("running") : chinese(found) ?? "–", kind = isRunning ? "growing" : /fail|kill/i.test(found ?? "") ? "failed" : "";
+      const more = curve(row).diverged ? [" ", make("span", { className: "failed" }, t("diverged"))] : [];
+      return [make("span", { className: kind }, word), ...more];
     }
     if (name === "curve") return found === null ? ["–"] : [sparkline(curve(row).line), make("span", { title: curve(row).tag }, readable(found))];
     return [readable(found)];

@@ -63,8 +63,8 @@ def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(tm
     assert rates == {"./a": 0.1, "./b": 0.01}
     accuracies = dict(zip(order, answer["columns"]["metric/accuracy"], strict=True))
     assert accuracies == {"./a": 0.9, "./b": None}
-    assert answer["columns"]["user_defined/optim/momentum"] == [rates[name] for name in order]
-    assert answer["same"] == {"network": "LeNet", "status": "success", "user_defined/precision": "16"}
+    assert answer["columns"]["optim/momentum"] == [rates[name] for name in order]
+    assert answer["same"] == {"network": "LeNet", "status": "finished", "precision": "16"}
     newest = {f"./{run.name}": max(file.stat().st_mtime for file in run.iterdir()) for run in tmp_path.iterdir()}
     assert answer["written"] == pytest.approx([newest[name] for name in order])
     assert answer["name"] == LoadedRuns(str(tmp_path)).name
@@ -198,13 +198,13 @@ def test_of_scalars_that_are_asked_for_the_last_and_both_finite_extremes_are_giv
     write_summary(tmp_path / "b", [values_at(1, {"x": 7.0})])
     runs = LoadedRuns(str(tmp_path))
 
-    assert _curves(runs, "./a", tags=["x"])["./a"]["scalars"] == {"x": [1.5, -1, 3]}
+    assert _curves(runs, "./a", tags=["x"])["./a"]["scalars"] == {"x": [1.5, -1, 3, 2]}
     found = _curves(runs, "./a", "./b", "./gone", tags=["x", "broken", "lost", "absent", 3, ["x"]])
     lost = found["./a"]["scalars"].pop("lost")
-    assert found["./a"]["scalars"] == {"x": [1.5, -1, 3], "broken": [math.inf, 1, 1]}
+    assert found["./a"]["scalars"] == {"x": [1.5, -1, 3, 2], "broken": [math.inf, 1, 1, 0]}
     assert math.isnan(lost[0])  # the last value as it was recorded: what is no number can be searched for
-    assert lost[1:] == [None, None]
-    assert (found["./b"]["scalars"], found["./gone"]) == ({"x": [7, 7, 7]}, {})
+    assert lost[1:] == [None, None, None]
+    assert (found["./b"]["scalars"], found["./gone"]) == ({"x": [7, 7, 7, 1]}, {})
 
 
 @pytest.mark.parametrize(
@@ -343,8 +343,8 @@ def test_a_setting_named_status_is_a_column_beside_how_the_run_ended(tmp_path: P
 
     columns = ask(LoadedRuns(str(tmp_path)), "run-table")["columns"]
 
-    assert (columns["status"], columns["user_defined/status"]) == (["success"], ["a"])
-    assert (columns["loss"], columns["user_defined/precision"], "user_defined/loss" in columns) == (
+    assert (columns["status"], columns["user_defined/status"]) == (["finished"], ["a"])
+    assert (columns["loss"], columns["precision"], "user_defined/loss" in columns) == (
         [1],
         ["mine"],
         False,

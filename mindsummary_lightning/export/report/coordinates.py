@@ -1,0 +1,116 @@
+"""Parallel coordinates as an SVG: an axis for each column, and a line for each run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from mindsummary_lightning.lineage.ranking import cell_text
+from mindsummary_lightning.lineage.run_rows import RunRow
+from mindsummary_lightning.lineage.table import Cell
+
+_MAX_AXES = 10
+_MAX_WORDS = 12  # different texts of an axis; of more, such as names, an axis says nothing
+_WIDTH, _HEIGHT, _MARGIN, _HEAD, _FOOT = 1000, 260, 60, 24, 14  # pixels
+_MAX_TEXT = 18  # characters
+_LOG_SPAN = 50.0  # largest over smallest positive number, from which on an axis is logarithmic
+_TEXT, _LINE = "#7d858f", "#7d858f66"  # as report.js has them: they read on a light and on a dark page
+_BEST, _WORST = (213, 94, 0), (0, 114, 178)  # colours of lines, red, green and blue
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Where the values of a column stand: from 0 at the bottom to 1 at the top.
+
+    Attributes:
+        name: the column.
+        places: by run, the place of its value; a run without one is missing.
+        ends: texts at places.
+    """
+
+    name: str
+    places: dict[str, float]
+    ends: dict[float, str]
+
+
+def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str) -> str:
+    """The SVG; ``""`` if runs do not differ in at least two columns.
+
+    Args:
+        rows: the runs, the best first: its line is drawn last.
+        columns: columns of the table; the first ones that have an axis are drawn.
+        by: the column that runs are compared by, which is the last axis.
+    """
+    axes = [_axis(rows, name) for name in columns if name != by and ":" not in name]
+    shown = [axis for axis in axes if axis is not None][: _MAX_AXES - 1]
+    last = _axis(rows, by)
+    if last is None or not shown:
+        return ""
+    shown.append(last)
+    lines = [_line(row, shown, at / max(1, len(rows) - 1)) for at, row in enumerate(rows)]
+    parts = [_axis_svg(axis, _x(at, len(shown))) for at, axis in enumerate(shown)]
+    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" class="coordinates" role="img" aria-label="parallel coordinates">'
+    return "".join([head, *reversed(lines), *parts, "</svg>"])
+
+
+def _axis(rows: Sequence[RunRow], name: str) -> _Axis | None:
+    cells = {row.run: row.cells.get(name) for row in rows if row.cells.get(name) is not None}
+    numbers = {run: float(cell) for run, cell in cells.items() if isinstance(cell, (int, float))}
+    if len(numbers) == len(cells):
+        return _number_axis(name, {run: value for run, value in numbers.items() if math.isfinite(value)})
+    return _word_axis(name, cells)
+
+
+def _number_axis(name: str, numbers: dict[str, float]) -> _Axis | None:
+    if len(set(numbers.values())) < 2:
+        return None
+    low, high = min(numbers.values()), max(numbers.values())
+    is_log = low > 0 and high / low >= _LOG_SPAN
+    scale = math.log if is_log else float
+    begin, end = scale(low), scale(high)
+    places = {run: (scale(value) - begin) / (end - begin) for run, value in numbers.items()}
+    return _Axis(name, places, {0.0: cell_text(low), 1.0: cell_text(high)})
+
+
+def _word_axis(name: str, cells: dict[str, Cell]) -> _Axis | None:
+    words = sorted({cell_text(cell) for cell in cells.values()})
+    if not 2 <= len(words) <= _MAX_WORDS:
+        return None
+    place = {word: at / (len(words) - 1) for at, word in enumerate(words)}
+    places = {run: place[cell_text(cell)] for run, cell in cells.items()}
+    return _Axis(name, places, {at: word for word, at in place.items()})
+
+
+def _x(at: int, count: int) -> float:
+    return _MARGIN + at * (_WIDTH - 2 * _MARGIN) / (count - 1)
+
+
+def _y(place: float) -> float:
+    return _HEIGHT - _FOOT - place * (_HEIGHT - _FOOT - _HEAD - 10)
+
+
+def _line(row: RunRow, axes: Sequence[_Axis], rank: float) -> str:
+    points = [
+        f"{_x(at, len(axes)):.0f},{_y(axis.places[row.run]):.1f}"
+        for at, axis in enumerate(axes)
+        if row.run in axis.places
+    ]
+    colour = "#" + "".join(f"{round(a + (b - a) * rank):02x}" for a, b in zip(_BEST, _WORST, strict=True))
+    title = f"<title>{escape(row.run)}</title>"
+    return (
+        f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-opacity="0.6">{title}</polyline>'
+    )
+
+
+def _axis_svg(axis: _Axis, x: float) -> str:
+    rule = f'<line x1="{x:.0f}" x2="{x:.0f}" y1="{_y(0):.0f}" y2="{_y(1):.0f}" stroke="{_LINE}"/>'
+    name = _text(axis.name, x, 12, 'text-anchor="middle" font-size="11"')
+    texts = [_text(text, x + 4, _y(place) + 4, 'font-size="10"') for place, text in axis.ends.items()]
+    return "".join([rule, name, *texts])
+
+
+def _text(text: str, x: float, y: float, style: str) -> str:
+    short = text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+    return f'<text x="{x:.0f}" y="{y:.0f}" {style} fill="{_TEXT}">{escape(short)}</text>'

@@ -1,0 +1,102 @@
+"""The report of many runs: a row a run, the best first, what tells them apart, and the curves of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
+from mindsummary_lightning.export.report.contents import COLOURS, ReportRun, common_directory, open_runs
+from mindsummary_lightning.export.report.coordinates import parallel_coordinates
+from mindsummary_lightning.lineage.ranking import Ranking, cell_text, rank, ranked_columns, status_text
+from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
+from mindsummary_lightning.reading.run_names import run_names
+
+MANY = 8
+"""Runs of which a page has a column and a colour each; of more, a row each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What the page of many runs shows.
+
+    Attributes:
+        ranking: all runs, the best first.
+        columns: columns of the table.
+        lines: the table's cells, a row for each run.
+        coordinates: an SVG of the settings that differ, and of what runs are compared by; ``""`` without any.
+        drawn: the runs whose curves are drawn.
+        problems: why runs cannot be read, by name.
+        groups: by value of the setting that curves are grouped by, the colour.
+    """
+
+    ranking: Ranking
+    columns: list[str]
+    lines: list[list[str]]
+    coordinates: str
+    drawn: list[ReportRun]
+    problems: dict[str, str]
+    groups: dict[str, str]
+
+
+def make_sweep(run_dirs: Sequence[str], by: str | None, best: int | None, group: str | None) -> Sweep:
+    """Read the runs, and put them in order.
+
+    Args:
+        run_dirs: the runs.
+        by: what they are compared by, as :func:`~mindsummary_lightning.lineage.ranking.rank` takes it; ``None`` takes
+            the scalar of a validation, or else a loss, that most runs have.
+        best: number of runs whose curves are drawn, the best ones; ``None``: all if they are grouped, else eight.
+        group: a setting; runs with one value of it have one colour.
+
+    Raises:
+        LineageSearchConditionParamError: no run has ``by`` or ``group``.
+    """
+    base = common_directory(run_dirs)
+    names = run_names(run_dirs, base)
+    paths = {name: path for path, name in names.items()}
+    table = RunRows(base, only=set(names.values()))
+    table.read_scalars()
+    ranking = rank(table, by or _usual_scalar(table.rows))
+    if group is not None and group not in table.columns():
+        hint = closest(group, table.columns())
+        raise LineageSearchConditionParamError(f"no run has a setting {group!r}{hint}")
+    count = best or (len(ranking.rows) if group else MANY)
+    chosen = [row for row in ranking.rows if row.run not in table.problems][:count]
+    runs, problems = open_runs([paths[row.run] for row in chosen], base)
+    groups = _groups(chosen, group)
+    colours = {row.run: groups[_value(row, group)] for row in chosen} if group else {}
+    columns = ranked_columns(ranking.rows, ranking)
+    return Sweep(
+        ranking,
+        columns,
+        [[row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in columns)] for row in ranking.rows],
+        parallel_coordinates(ranking.rows, columns, ranking.column),
+        [replace(run, own_colour=colours.get(run.name, "")) for run in runs],
+        {**table.problems, **problems},
+        groups,
+    )
+
+
+def _usual_scalar(rows: Sequence[RunRow]) -> str:
+    """The tag that runs are most likely to be compared by: of a validation, a loss, in most runs."""
+    tags = [name.removeprefix("last:") for row in rows for name in row.cells if name.startswith("last:")]
+    if not tags:
+        raise LineageSearchConditionParamError("no run has a scalar to compare runs by; name a column: --by COLUMN")
+
+    def likelihood(tag: str) -> tuple[bool, bool, int]:
+        return tag.lower().startswith("val"), "loss" in tag.lower(), tags.count(tag)
+
+    return max(dict.fromkeys(tags), key=likelihood)
+
+
+def _groups(rows: Sequence[RunRow], group: str | None) -> dict[str, str]:
+    """A colour for each value of a setting, in the order of the values."""
+    if group is None:
+        return {}
+    values = sorted({_value(row, group) for row in rows}, key=lambda text: (len(text), text))
+    return {value: COLOURS[at % len(COLOURS)] for at, value in enumerate(values)}
+
+
+def _value(row: RunRow, group: str | None) -> str:
+    return cell_text(row.cells.get(group or ""))

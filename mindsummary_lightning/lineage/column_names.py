@@ -1,0 +1,36 @@
+"""Names of columns in tables of runs: one name for one thing, in every table, export and query.
+
+``metric/<name>`` is a metric of an evaluation, ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>`` are
+statistics of a scalar. Fields of lineage and settings have their own names; a setting with the name of another column
+is ``user_defined/<name>``.
+"""
+
+from __future__ import annotations
+
+from mindsummary_lightning.lineage.merge import FIELDS
+
+METRIC = "metric/"
+USER_DEFINED = "user_defined/"
+OF_FILES = ("diverged", "started", "duration", "steps", "curve", "pace")
+"""Columns that summary files say, as they do the statistics of scalars."""
+STATISTICS = ("last", "min", "max", "best_step")
+FIRST = ("status", *OF_FILES, "written")
+"""Columns that come first, in order."""
+_TAKEN = frozenset(("run", "summary_dir", "path", "dataset_mark", "tag", "remark", *FIRST, *FIELDS))
+
+
+def setting_column(name: str) -> str:
+    """The column of a setting: its own name, but for names of other columns."""
+    is_taken = name in _TAKEN or name.startswith((METRIC, USER_DEFINED)) or is_statistic(name)
+    return USER_DEFINED + name if is_taken else name
+
+
+def is_statistic(name: str) -> bool:
+    """Whether a column is a statistic of a scalar."""
+    statistic, colon, tag = name.partition(":")
+    return bool(colon and tag) and statistic in STATISTICS
+
+
+def is_of_files(name: str) -> bool:
+    """Whether summary files are read for a column."""
+    return name in OF_FILES or is_statistic(name)

@@ -1,0 +1,89 @@
+"""Which of many runs is best: by which column, and in which direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError, closest, printable
+from mindsummary_lightning.lineage.cell_values import in_order
+from mindsummary_lightning.lineage.column_names import FIRST, METRIC, is_of_files, is_statistic
+from mindsummary_lightning.lineage.run_rows import RunRow, RunRows, ordered_columns
+from mindsummary_lightning.lineage.table import Cell
+from mindsummary_lightning.reading.scalar_summaries import is_lower_better
+from mindsummary_lightning.values.text import listed
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Runs from the best to the worst; those without a value come last.
+
+    Attributes:
+        rows: the runs.
+        column: what they are compared by.
+        tag: the scalar whose statistic that is; ``""`` of another column.
+    """
+
+    rows: list[RunRow]
+    column: str
+    tag: str = ""
+
+
+def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
+    """Put runs in order, the best first.
+
+    Args:
+        table: the runs; their scalars are read.
+        name: a scalar such as ``val/loss``, by its best value; ``last:val/loss``, by its last one; or another column,
+            such as ``metric/test/acc``. A loss or an error is better the lower it is, everything else the higher.
+        where: conditions that the runs must meet.
+
+    Raises:
+        LineageSearchConditionParamError: no run has the scalar or column, several end in the name, or a condition is
+            refused.
+    """
+    table.read_scalars()
+    found = table.found(where or None)
+    column = _column(name, table.columns())
+    tag = column.partition(":")[2] if is_statistic(column) else ""
+    is_descending = not is_lower_better(tag or column)
+    return Ranking(in_order(found, lambda row: row.value(column), is_descending=is_descending), column, tag)
+
+
+def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
+    """Columns of a table of ranked runs: what they are compared by, settings that differ, and metrics."""
+    extreme = "min" if is_lower_better(ranking.tag) else "max"
+    of_tag = [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")] if ranking.tag else []
+    columns = ordered_columns(rows, differing=True)
+    settings = [name for name in columns if not (name in FIRST or name.startswith(METRIC) or is_of_files(name))]
+    metrics = [name for name in columns if name.startswith(METRIC)]
+    names = dict.fromkeys([ranking.column, *of_tag, *settings, *metrics])
+    return [name for name in names if any(row.cells.get(name) is not None for row in rows)]
+
+
+def status_text(row: RunRow) -> str:
+    """How a run ended, and whether it diverged; ``-`` if neither is known."""
+    words = [str(row.cells["status"])] if row.cells.get("status") else []
+    return ", ".join([*words, *(["diverged"] if row.cells.get("diverged") else [])]) or "-"
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as people read it: a number with six digits, ``-`` for no value."""
+    if cell is None:
+        return "-"
+    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
+
+
+def _column(name: str, columns: list[str]) -> str:
+    if name in columns:
+        return name
+    tags = [column.removeprefix("last:") for column in columns if column.startswith("last:")]
+    ending = [tag for tag in tags if tag == name] or [tag for tag in tags if tag.endswith(f"/{name}")]
+    if len(ending) == 1:
+        return f"{'min' if is_lower_better(ending[0]) else 'max'}:{ending[0]}"
+    metrics = [column for column in columns if column.endswith(f"/{name}")]
+    if not ending and len(metrics) == 1:
+        return metrics[0]
+    several = ending or metrics
+    hint = f"; which of {listed(sorted(several), 5)}?" if several else closest(name, [*tags, *columns])
+    raise LineageSearchConditionParamError(f"no run has a scalar {name!r}{hint}")

@@ -1,0 +1,263 @@
+"""One row for each run: how it ended, its metrics, settings and scalars, by the same names in every table.
+
+Columns are ``status``, ``diverged``, ``started``, ``duration``, ``steps`` and ``written``; ``metric/<name>`` of each
+metric of an evaluation; fields of lineage and settings by their own names; and ``last:<tag>``, ``min:<tag>``,
+``max:<tag>`` and ``best_step:<tag>`` of each scalar. A setting with the name of another column is
+``user_defined/<name>``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import math
+import os
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mindsummary_lightning.lineage.cell_values import in_order
+from mindsummary_lightning.lineage.column_names import (
+    FIRST,
+    METRIC,
+    USER_DEFINED,
+    is_of_files,
+    setting_column,
+)
+from mindsummary_lightning.lineage.conditions import NUMBER_FIELDS
+from mindsummary_lightning.lineage.field_names import QueryError, field_of
+from mindsummary_lightning.lineage.merge import FIELDS, MergedLineage
+from mindsummary_lightning.lineage.query_conditions import Conditions
+from mindsummary_lightning.lineage.query_language import parse_conditions
+from mindsummary_lightning.lineage.search import CACHE, reading
+from mindsummary_lightning.lineage.table import Cell, flat_values
+from mindsummary_lightning.reading.run_names import names_of_ids
+from mindsummary_lightning.reading.run_status import run_status
+from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, with_lineage_files
+from mindsummary_lightning.reading.scalar_summaries import RunScalars, read_run_scalars
+from mindsummary_lightning.values.lineage_info import EXACT_MAX
+
+_LOG = logging.getLogger(__name__)
+
+TIMES = ("started", "written")
+"""Columns that hold seconds since the epoch; where a table has times, it shows those."""
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # MindInsight's texts of such numbers
+
+
+@dataclass(slots=True)
+class RunRow:
+    """One run of a table.
+
+    Attributes:
+        run: its name, the same in every table.
+        path: its directory.
+        cells: values by column; a column without a value is missing.
+    """
+
+    run: str
+    path: str
+    cells: dict[str, Cell] = field(default_factory=dict)
+
+    def value(self, name: str) -> Cell:
+        """The value of a field of a query, ``None`` if there is none."""
+        if name in ("run", "summary_dir"):
+            return self.run
+        found = self.cells.get(name)
+        return self.cells.get(name.removeprefix(USER_DEFINED)) if found is None else found
+
+    def queried(self, fields: Iterable[str]) -> dict[str, Cell]:
+        """What a query looks at: all values, and those of the fields that it names in another spelling."""
+        return {"run": self.run, **self.cells, **{name: self.value(name) for name in fields}}
+
+
+class RunRows:
+    """The runs at or below a directory, in order of their names.
+
+    Args:
+        base: the directory.
+        now_s: the time now, seconds since the epoch: a run without an end is killed or running.
+        only: names of the runs to read; ``None`` takes all.
+
+    Attributes:
+        rows: a row for each run.
+        problems: why scalars of a run are missing, by its name.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+
+    def __init__(self, base: str, now_s: float | None = None, only: Collection[str] | None = None) -> None:
+        os.scandir(base).close()  # what is below it may be skipped with a warning, but not itself
+        self._now_s = time.time() if now_s is None else now_s
+        self.problems: dict[str, str] = {}
+        self._has_scalars = False
+        tree = RunTree(base)
+        listed = [run for run in tree.scan() if run.summary_files or run.lineage_names]
+        names = names_of_ids([run.train_id for run in listed], base)
+        if only is not None:
+            chosen = [(run, name) for run, name in zip(listed, names, strict=True) if name in only]
+            listed, names = [run for run, _ in chosen], [name for _, name in chosen]
+        lineages = _lineages(listed)
+        self.rows: list[RunRow] = [
+            RunRow(name, run.path, self._cells(run, lineage))
+            for name, run, lineage in zip(names, listed, lineages, strict=True)
+        ]
+        self.rows.sort(key=lambda row: row.path.split(os.sep))
+        join_old_metrics([row.cells for row in self.rows])
+
+    def _cells(self, run: ListedRun, lineage: MergedLineage | None) -> dict[str, Cell]:
+        cells = lineage_cells(lineage)
+        info = {} if lineage is None else lineage.sections["run_info"]
+        cells["status"] = run_status(run.path, info, self._now_s)
+        cells["written"] = run.update_time_us / 1e6
+        return cells
+
+    def found(
+        self,
+        where: str | Sequence[str] | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+    ) -> list[RunRow]:
+        """The rows that meet a query, sorted; scalars are read where the query asks for them.
+
+        Raises:
+            QueryError: the query is refused.
+        """
+        try:
+            conditions, by = self._parsed(where, sort)
+        except QueryError as error:
+            if error.problem != "unknown" or self._has_scalars:
+                raise
+            self.read_scalars()  # the name may be that of a scalar
+            conditions, by = self._parsed(where, sort)
+        asked = (*conditions.fields, *([by] if by else []))
+        if any(is_of_files(name) for name in asked):
+            self.read_scalars()
+        found = [row for row in self.rows if conditions.matches(row.queried(asked))]
+        return in_order(found, lambda row: row.value(by), is_descending=descending) if by else found
+
+    def _parsed(self, where: str | Sequence[str] | None, sort: str | None) -> tuple[Conditions, str | None]:
+        known = {"run", *FIRST, *FIELDS, *self.columns()}
+        conditions = Conditions() if where is None else parse_conditions(where, known)
+        return conditions, None if sort is None else _sort_field(sort, known)
+
+    def read_scalars(self) -> None:
+        """Read what summary files say of all runs; a run that cannot be read is named in a warning."""
+        if self._has_scalars:
+            return
+        self._has_scalars = True
+        rows = {row.path: row for row in self.rows}
+        for path, found in read_run_scalars(rows):
+            row = rows[path]
+            if isinstance(found, RunScalars):
+                row.cells.update(scalar_cells(found))
+            else:
+                self.problems[row.run] = str(found)
+                _LOG.warning("the scalars of %s are left out: %s", row.run, found)
+
+    def take_scalars(self, scalars: Mapping[str, RunScalars]) -> None:
+        """Take the scalars of all runs, by name, from someone who has read them."""
+        self._has_scalars = True
+        for row in self.rows:
+            if row.run in scalars:
+                row.cells.update(scalar_cells(scalars[row.run]))
+
+    def columns(self) -> list[str]:
+        """Names of all columns that a run has a value in, without order."""
+        cells = (item for row in self.rows for item in row.cells.items())
+        return list(dict.fromkeys(name for name, cell in cells if cell is not None))
+
+
+def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
+    """What lineage says of a run, by column, without its status."""
+    if lineage is None:
+        return {}
+    fields = {
+        name: _NOT_FINITE.get(value, value) if name in NUMBER_FIELDS else value
+        for name, value in lineage.fields.items()
+    }
+    info = {name: value for name, value in lineage.sections["run_info"].items() if name != "status"}
+    settings = flat_values({**info, **lineage.sections["user_defined"]})
+    own = {name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell}
+    cells: dict[str, Cell] = {**fields, **flat_values(lineage.sections["metric"], METRIC)}
+    cells.update((setting_column(name), cell) for name, cell in own.items())
+    return {name: cell for name, cell in cells.items() if cell is not None}
+
+
+def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
+    """What summary files say of a run, by column."""
+    cells: dict[str, Cell] = {
+        "diverged": scalars.is_diverged,
+        "started": scalars.started_s,
+        "duration": scalars.duration_s,
+        "steps": scalars.last_step,
+    }
+    for tag, one in scalars.tags.items():
+        cells[f"last:{tag}"] = one.last
+        cells[f"min:{tag}"] = None if math.isnan(one.min) else one.min
+        cells[f"max:{tag}"] = None if math.isnan(one.max) else one.max
+        cells[f"best_step:{tag}"] = one.best_step(tag)
+    return cells
+
+
+def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
+    """Put metrics that older versions kept among the settings where they belong.
+
+    They did so with a validation's metrics once a run was tested. What one run has as a metric and another one as a
+    setting that is a number is one quantity.
+    """
+    metrics = {name for row in rows for name in row if name.startswith(METRIC)}
+    old = [(setting_column(name.removeprefix(METRIC)), name) for name in metrics]
+    for row in rows:
+        for setting, metric in old:
+            if isinstance(row.get(setting), float):
+                row.setdefault(metric, row[setting])
+                del row[setting]
+
+
+def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[str]:
+    """The columns of some rows: :data:`FIRST`, metrics, settings that differ among them, other settings, scalars.
+
+    ``differing`` leaves out the settings in which all agree.
+    """
+    names = dict.fromkeys(name for row in rows for name, cell in row.cells.items() if cell is not None)
+    first = [name for name in FIRST if name in names]
+    metrics = [name for name in names if name.startswith(METRIC)]
+    scalars = [name for name in names if is_of_files(name) and name not in FIRST]
+    taken = {*first, *metrics, *scalars}
+    settings = [name for name in names if name not in taken]
+    differs = {name: _differs([row.cells.get(name) for row in rows]) for name in settings}
+    shown = [name for name in settings if differs[name]]
+    others = [] if differing and len(rows) > 1 else [name for name in settings if not differs[name]]
+    return [*first, *metrics, *shown, *others, *scalars]
+
+
+def time_of(seconds: Cell) -> datetime.datetime | None:
+    """A cell of a column of :data:`TIMES` as a time in UTC."""
+    if not isinstance(seconds, (int, float)):
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+
+def has_exact_int(cells: Sequence[Cell]) -> bool:
+    """Whether a column has gaps and nothing but ints, one of which is no 64-bit float."""
+    numbers = [cell for cell in cells if cell is not None]
+    return (
+        len(numbers) < len(cells)
+        and all(type(cell) is int for cell in numbers)
+        and any(EXACT_MAX < abs(cell) < 2**63 for cell in numbers if isinstance(cell, int))
+    )
+
+
+def _differs(cells: Sequence[Cell]) -> bool:
+    return any(cell != cells[0] for cell in cells)
+
+
+def _sort_field(name: str, known: Collection[str]) -> str:
+    return name if is_of_files(name) else field_of(name.removeprefix(USER_DEFINED), known)
+
+
+def _lineages(listed: Sequence[ListedRun]) -> list[MergedLineage | None]:
+    directories = [with_lineage_files(run) for run in listed]
+    with reading():
+        return CACHE.lineages([(directory.path, directory.files) for directory in directories])

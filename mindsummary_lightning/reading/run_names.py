@@ -1,0 +1,48 @@
+"""The one name of a run: the same in every table, export and function, so that their rows can be joined."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from mindsummary_lightning.values.text import utf8_text
+
+_ITSELF = "./"  # MindInsight's name of a run that is the base directory itself
+
+
+class RunPath(str):
+    """Path of a run that was found below a directory: a text that also has the run's name.
+
+    Attributes:
+        run: the run's name, see :func:`run_names`.
+    """
+
+    __slots__ = ("run",)
+    run: str
+
+    def __new__(cls, path: str, run: str) -> RunPath:
+        """Join a path and a name."""
+        found = super().__new__(cls, path)
+        found.run = run
+        return found
+
+    def __reduce__(self) -> tuple[type[RunPath], tuple[str, str]]:  # to a process of workers
+        return type(self), (str(self), self.run)
+
+
+def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
+    """The names of runs by their paths.
+
+    A name is the path below ``base`` with ``/`` between its parts. A run that is ``base`` itself has the name of that
+    directory, or ``.`` if another run has this name.
+    """
+    relative = {path: os.path.relpath(path, base).replace(os.sep, "/") for path in paths}
+    ids = [_ITSELF if below == "." else f"./{below}" for below in relative.values()]
+    return dict(zip(relative, names_of_ids(ids, base), strict=True))
+
+
+def names_of_ids(train_ids: Sequence[str], base: str) -> list[str]:
+    """The names of runs, see :func:`run_names`, by MindInsight's: ``./`` and the path below ``base``."""
+    own_name = f"./{os.path.basename(os.path.abspath(base))}"
+    itself = "." if own_name == _ITSELF or own_name in train_ids else own_name.removeprefix("./")
+    return [utf8_text(itself if one == _ITSELF else one.removeprefix("./")) for one in train_ids]

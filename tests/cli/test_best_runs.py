@@ -1,0 +1,69 @@
+"""``mindsummary list --best``: the best of sixty runs, against values computed by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import mindsummary
+from tests.lineage.sixty_runs import Run, by_best, by_last, write_sixty_runs
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sixty") / "runs"
+
+
+@pytest.fixture(scope="module")
+def runs(base: Path) -> list[Run]:
+    return write_sixty_runs(base)
+
+
+def _names(text: str) -> list[str]:
+    return [line.split()[0] for line in text.splitlines()[1:]]
+
+
+def test_the_best_by_best_value_comes_first(base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "list", base, "--best", "val/loss")
+
+    assert answer.code == 0
+    assert _names(answer.out) == [run.name for run in by_best(runs)]
+    head, *lines = answer.out.splitlines()
+    assert head.split()[:5] == ["run", "status", "min:val/loss", "last:val/loss", "best_step:val/loss"]
+    assert [line.split()[1].rstrip(",") for line in lines] == [run.status for run in by_best(runs)]
+    assert ["diverged" in line for line in lines] == [run.is_diverged for run in by_best(runs)]
+
+
+def test_the_best_by_last_value_comes_first(base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "list", base, "--best", "last:val/loss", "--limit", 5)
+
+    assert _names(answer.out) == [run.name for run in by_last(runs)[:5]]
+
+
+def test_a_metric_of_an_evaluation_is_better_the_higher_it_is(
+    base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = mindsummary(capsys, "list", base, "--best", "test/acc", "--where", "status=finished", "--json")
+
+    found = [run["run"] for run in json.loads(answer.out)["runs"]]
+    tested = [run for run in by_best(runs) if run.is_tested and run.status == "finished"]
+    assert found[: len(tested)] == [run.name for run in tested]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--best", "loss"], "which of train/loss, val/loss?"),
+        (["--best", "val/los"], "no run has a scalar 'val/los'"),
+        (["--best", "val/loss", "--where", "sede=1"], "no field 'sede'"),
+        (["--limit", "3"], "--where and --limit belong to --best"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(
+    base: Path, runs: list[Run], words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = mindsummary(capsys, "list", base, *words)
+
+    assert (answer.code, said in answer.err) == (2, True), answer.err

@@ -1,0 +1,163 @@
+"""Which of the runs was best: the four questions, each in one line, against values computed by hand."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from mindsummary_lightning import errors, find_runs, read_scalars, runs_to_pandas
+from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
+from tests.lineage.sixty_runs import Run, by_best, by_last, write_sixty_runs
+from tests.reading.runs import values_at, write_lineage, write_summary
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sixty") / "runs"
+    write_sixty_runs(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def runs(base: Path) -> list[Run]:
+    return write_sixty_runs(base)
+
+
+@pytest.fixture(scope="module")
+def table(base: Path) -> pandas.DataFrame:
+    return runs_to_pandas(base)
+
+
+def test_all_runs_are_one_table_with_what_is_true_of_each(table: pandas.DataFrame, runs: list[Run]) -> None:
+    assert list(table.index) == [run.name for run in runs]
+    assert table.index.name == "run"
+    assert list(table["status"]) == [run.status for run in runs]
+    assert list(table["diverged"]) == [run.is_diverged for run in runs]
+    assert list(table["steps"]) == [10] * len(runs)
+    assert list(table["lr"]) == [run.lr for run in runs]
+    assert list(table["seed"]) == [run.seed for run in runs]
+    assert list(table["min:val/loss"]) == [run.best for run in runs]
+    assert list(table["best_step:val/loss"]) == [run.best_step for run in runs]
+    assert list(table["last:val/loss"].dropna()) == [run.last for run in runs if not run.is_diverged]
+    assert table["last:val/loss"].isna().sum() == sum(run.is_diverged for run in runs)
+
+
+def test_the_duration_of_a_resumed_run_is_without_the_pause(table: pandas.DataFrame, runs: list[Run]) -> None:
+    expected = [22.0 if run.is_resumed else 18.0 for run in runs]  # 14 and 8 seconds in two parts
+
+    assert list(table["duration"]) == expected
+    assert str(table["started"].dtype).startswith("datetime64")
+
+
+def test_a_metric_of_tested_and_untested_runs_is_one_column(table: pandas.DataFrame, runs: list[Run]) -> None:
+    has_value = [not run.is_diverged for run in runs]
+
+    assert list(table["metric/val/loss"].notna()) == has_value
+    assert list(table["metric/val/loss"][has_value]) == [run.last for run in runs if not run.is_diverged]
+    assert list(table["metric/test/acc"].notna()) == [run.is_tested for run in runs]
+    assert "val/loss" not in table
+
+
+def test_the_best_by_last_value_and_by_best_value_are_those_computed_by_hand(base: Path, runs: list[Run]) -> None:
+    assert find_runs(base, sort="last:val/loss")[0].run == by_last(runs)[0].name
+    assert find_runs(base, sort="min:val/loss")[0].run == by_best(runs)[0].name
+    assert list(runs_to_pandas(base, sort="last:val/loss").index[:5]) == [run.name for run in by_last(runs)[:5]]
+    assert list(runs_to_pandas(base, sort="min:val/loss").index[:5]) == [run.name for run in by_best(runs)[:5]]
+
+
+def test_runs_without_a_value_come_last_in_both_directions(base: Path, runs: list[Run]) -> None:
+    diverged = {run.name for run in runs if run.is_diverged}
+    for descending in (False, True):
+        found = find_runs(base, sort="last:val/loss", descending=descending)
+        assert {run.run for run in found[-len(diverged) :]} == diverged
+
+
+def test_the_curves_of_the_top_five_have_the_names_of_the_table(base: Path, runs: list[Run]) -> None:
+    curves = read_scalars(find_runs(base, sort="min:val/loss")[:5], tags=["val/loss"])
+
+    joined = curves.merge(runs_to_pandas(base), left_on="run", right_index=True)
+    assert list(dict.fromkeys(joined["run"])) == [run.name for run in by_best(runs)[:5]]
+    for run in by_best(runs)[:5]:
+        values = joined["value"][joined["run"] == run.name]
+        np.testing.assert_allclose(values, run.losses, rtol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("where", "is_found"),
+    [
+        ("status=killed", lambda run: run.is_killed),
+        ("diverged=true", lambda run: run.is_diverged),
+        ("lr<0.1 seed=2", lambda run: run.lr < 0.1 and run.seed == 2),
+        ("user_defined/lr=0.1", lambda run: run.lr == 0.1),
+        ("min:val/loss<0.2", lambda run: run.best < 0.2),
+        ("test/acc>0.5", lambda run: run.is_tested and run.best < 0.5),
+        ("sweep/run_1*", lambda run: 10 <= run.number < 20),
+        (["status!=finished", "learning_rate=0.01"], lambda run: run.status != "finished" and run.lr == 0.01),
+    ],
+)
+def test_conditions_find_what_they_say(base: Path, runs: list[Run], where: str, is_found: object) -> None:
+    expected = [run.name for run in runs if is_found(run)]  # type: ignore[operator]
+
+    assert [found.run for found in find_runs(base, where=where)] == expected
+    assert expected
+
+
+def test_settings_that_differ_come_first_and_differing_leaves_out_the_others(base: Path) -> None:
+    every, some = (list(runs_to_pandas(base, differing=one).columns) for one in (False, True))
+
+    assert max(map(every.index, ("lr", "seed"))) < min(map(every.index, ("batch_norm", "optim/beta", "network")))
+    assert not {"batch_norm", "optim/beta", "network"}.intersection(some)
+    assert {"lr", "seed", "learning_rate", "status", "last:val/loss"} <= set(some)
+
+
+def test_an_unknown_field_is_refused_with_the_closest_name(base: Path) -> None:
+    with pytest.raises(errors.LineageSearchConditionParamError, match="no field 'sede'"):
+        find_runs(base, sort="sede")
+
+
+def test_paths_begin_with_the_directory_and_can_be_pickled(base: Path) -> None:
+    import pickle
+
+    found = find_runs(os.path.relpath(base))[0]
+
+    assert found == os.path.join(os.path.relpath(base), "sweep", "run_00")
+    assert pickle.loads(pickle.dumps(found)).run == "sweep/run_00"
+
+
+def test_a_damaged_run_keeps_its_settings_and_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("good", "bad"):
+        path = write_summary(tmp_path / name, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
+        write_lineage(tmp_path / name, [TrainInfo(network="Net"), UserDefinedInfo({"lr": 0.1})])
+    damaged = tmp_path / "bad" / path.name
+    damaged.write_bytes(damaged.read_bytes()[:100] + b"x" + damaged.read_bytes()[101:])
+
+    with caplog.at_level(logging.WARNING):
+        table = runs_to_pandas(tmp_path)
+
+    assert list(table["last:loss"].isna()) == [True, False]
+    assert list(table["lr"]) == [0.1, 0.1]
+    assert [one.getMessage().split(":")[0] for one in caplog.records] == ["the scalars of bad are left out"]
+
+
+def test_a_setting_with_the_name_of_a_column_keeps_its_prefix(tmp_path: Path) -> None:
+    settings = UserDefinedInfo({"status": "mine", "loss": 3, "epoch": 5, "lr": 0.1})
+    write_lineage(tmp_path / "a", [TrainInfo(loss=0.5, epoch=5), EvaluationInfo('{"loss": 0.25}'), settings])
+
+    row = runs_to_pandas(tmp_path).loc["a"]
+
+    assert (row["loss"], row["user_defined/loss"], row["metric/loss"]) == (0.5, 3, 0.25)
+    assert row["user_defined/status"] == "mine"
+    assert "user_defined/epoch" not in row  # it says the same as the column
+    assert row["lr"] == 0.1
+
+
+def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
+    write_summary(tmp_path / "by_hand", [values_at(1, {"loss": 1.0})])
+    write_lineage(tmp_path / "by_hand", [TrainInfo(network="Net"), RunInfo({"note": "x"})])
+
+    assert "status" not in runs_to_pandas(tmp_path)

@@ -1,0 +1,53 @@
+"""How a run ended, in plain words, also where the run could not say it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.reading.run_status import KILLED_AFTER_S, STARTED, STATUSES, recorded_status, run_status
+from tests.reading.runs import values_at, write_summary
+
+_NOW = 2_000_000_000.0
+
+
+def _run(directory: Path, age_s: float) -> str:
+    path = write_summary(directory, [values_at(1, {"loss": 1.0})])
+    os.utime(path, (_NOW - age_s, _NOW - age_s))
+    return str(directory)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "word"),
+    [
+        ("success", "finished"),
+        ("finished", "interrupted"),  # before the next job of a cluster
+        ("failed", "failed"),
+        ("interrupted", "interrupted"),
+        ("pruned", "pruned"),
+        ("a user's own", "a user's own"),
+        (STARTED, None),
+        (None, None),
+    ],
+)
+def test_recorded_ends_are_plain_words(recorded: str | None, word: str | None) -> None:
+    assert recorded_status(recorded) == word
+
+
+@pytest.mark.parametrize(("age_s", "word"), [(KILLED_AFTER_S - 1, "running"), (KILLED_AFTER_S + 1, "killed")])
+@pytest.mark.parametrize("recorded", [{"status": STARTED}, {"lightning_version": "2.5"}])
+def test_a_fit_without_an_end_runs_or_was_killed(
+    tmp_path: Path, age_s: float, word: str, recorded: dict[str, str]
+) -> None:
+    assert run_status(_run(tmp_path, age_s), recorded, _NOW) == word
+    assert word in STATUSES
+
+
+def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
+    assert run_status(_run(tmp_path, 1e6), {"note": "by hand"}, _NOW) is None
+
+
+def test_a_run_that_was_removed_has_no_status(tmp_path: Path) -> None:
+    assert run_status(str(tmp_path / "gone"), {"status": STARTED}, _NOW) is None
