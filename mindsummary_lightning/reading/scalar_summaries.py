@@ -91,6 +91,20 @@ def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
     return sum(max(0.0, end - begin) for begin, end in spans) if spans else None
 
 
+def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) -> float | None:
+    """The median time between two samples of a scalar by the steps between them; ``None`` where time does not pass.
+
+    A pause, such as that before a run is resumed, and a clock that was set back do not count.
+
+    Args:
+        steps: shape ``(n,)``.
+        wall_times: the same, seconds.
+    """
+    passed, done = np.diff(wall_times), np.diff(steps)
+    counts = (done > 0) & (passed > 0)
+    return float(np.median(passed[counts] / done[counts])) if counts.any() else None
+
+
 def is_lower_better(tag: str) -> bool:
     """Whether smaller values of a scalar are better, judged by its name: a loss, an error, a perplexity and so on."""
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", tag).lower())

@@ -29,7 +29,7 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_names import names_of_ids
 from mindsummary_lightning.reading.run_status import GROWING_S, run_status
 from mindsummary_lightning.reading.run_tree import SETTLED_S, FileState, ListedRun
-from mindsummary_lightning.reading.scalar_summaries import duration_s, is_diverged
+from mindsummary_lightning.reading.scalar_summaries import duration_s, is_diverged, seconds_per_step
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -221,12 +221,12 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     loss = _loss(tags["scalar"])
     started = min((float(one.wall_times[0]) for one in series.values()), default=None)
     recorded = max((float(one.wall_times[-1]) for one in series.values()), default=0.0)
-    spans = [(int(one.steps[-1]) - int(one.steps[0]), np.ptp(one.wall_times)) for one in series.values()]
-    count, seconds = max(spans, default=(0, np.float64(0)))
+    longest = max(series.values(), key=lambda one: int(one.steps[-1]) - int(one.steps[0]), default=None)
+    pace = None if longest is None else seconds_per_step(longest.steps, longest.wall_times)
     return {
         "started": started,
         "duration": duration_s(run.time_spans()),
-        "pace": _rounded(seconds / count) if count else None,
+        "pace": None if pace is None else _rounded(np.float64(pace)),
         "tags": tags["scalar"],
         "diverged": is_diverged({tag: float(one.values[-1]) for tag, one in series.items()}),
         "steps": max((int(one.steps[-1]) for one in series.values()), default=None),

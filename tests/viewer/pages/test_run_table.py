@@ -190,6 +190,28 @@ def test_the_pace_is_that_of_the_scalar_that_was_recorded_longest(tmp_path: Path
     assert _curves(runs, "./")["./"]["pace"] == 3
 
 
+def test_the_pause_before_a_run_is_resumed_counts_neither_in_its_pace_nor_in_its_duration(tmp_path: Path) -> None:
+    before = [values_at(step, {"loss": 1.0}, 1e9 + 0.1 * step) for step in range(1, 11)]
+    after = [values_at(step, {"loss": 1.0}, 1e9 + 3_600 + 0.1 * step) for step in range(11, 21)]
+    write_summary(tmp_path, before, 1_000_000_000)
+    write_summary(tmp_path, after, 1_000_003_600)
+
+    curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
+
+    assert curve["pace"] == pytest.approx(0.1)
+    assert curve["duration"] == pytest.approx(1.8)
+
+
+def test_a_clock_that_is_behind_makes_neither_a_negative_duration_nor_a_negative_pace(tmp_path: Path) -> None:
+    times = [1e9 + 100, 1e9 + 101, 1e9 - 500, 1e9 - 499]
+    write_summary(tmp_path, [values_at(step, {"loss": 1.0}, time) for step, time in enumerate(times)], 1_000_000_000)
+
+    curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
+
+    assert curve["pace"] == 1
+    assert curve["duration"] >= 0
+
+
 def test_of_scalars_that_are_asked_for_the_last_and_both_finite_extremes_are_given(tmp_path: Path) -> None:
     curve = {"x": [2.0, -1.0, 3.0, 1.5], "broken": [1.0, math.inf], "lost": [math.nan]}
     for tag, values in curve.items():
