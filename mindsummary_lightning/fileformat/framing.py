@@ -60,12 +60,14 @@ def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
     neighbours are joined, so that one gathered write takes them all. Raises ValueError for an empty payload:
     MindInsight would never get past such a record (``ms_data_loader.py``).
     """
-    length = total_length(chunks)
+    length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))  # inline: the hot path of a training loop
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
     if length < _JOIN_BELOW:
         payload = b"".join(chunks)
-        return [header(length) + payload + pack_crc(masked_crc32c(payload))]
+        crc = crc32c(payload)
+        masked = (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
+        return [header(length) + payload + pack_crc(masked)]
     crc = 0
     framed: list[Buffer] = [header(length)]
     for is_small, group in groupby(chunks, lambda chunk: len(chunk) < _JOIN_BELOW):

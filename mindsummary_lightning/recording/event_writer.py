@@ -19,7 +19,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
@@ -47,10 +47,10 @@ def _in_turn(
     """Makes a method wait for its turn; it returns whether it had it, and is not queued."""
 
     @functools.wraps(method)
-    def call(self: EventWriter, /, *arguments: _P.args, **_: _P.kwargs) -> bool:
+    def call(self: EventWriter, /, *arguments: Any) -> bool:  # keywords would cost a dict at each call
         return self._turns.call(method, self, *arguments)
 
-    return call
+    return cast("Callable[Concatenate[EventWriter, _P], bool]", call)
 
 
 class EventWriter:
@@ -156,10 +156,10 @@ class EventWriter:
         self._lineage.write(*values, replaced=replaced)
 
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
-        size = total_length(payload) + OVERHEAD
+        record = frame(payload)
+        size = total_length(record)
         if size >= _SMALL:
             self._check_size(size)
-        record = frame(payload)
         file = self._live.file
         if file is None or file.size + size > self._max_bytes:
             file = self._live.begin(now)
