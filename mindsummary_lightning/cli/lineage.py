@@ -177,8 +177,7 @@ def _table(runs: Sequence[Mapping[str, Any]], asked: Sequence[str], directory: s
     columns = {name: _column(name) for name in asked}
     for record, run in zip(records, runs, strict=True):
         record["status"] = run["run_info"]["status"]
-        values = {columns[name]: value for name, value in run["asked"].items() if not isinstance(value, (dict, list))}
-        record.update((name, value) for name, value in values.items() if record.get(name) is None)
+        _add_asked(record, {columns[name]: value for name, value in run["asked"].items()})
     join_old_metrics(records)
     recorded = dict.fromkeys(name for record in records for name, cell in record.items() if cell is not None)
     records = [{name: record.get(name) for name in recorded} for record in records]
@@ -186,6 +185,13 @@ def _table(runs: Sequence[Mapping[str, Any]], asked: Sequence[str], directory: s
     rows = [names, *([_cell(record[name]) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if not any(isinstance(each[name], str) for each in records)]
     return table_lines(rows, numbers)
+
+
+def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
+    """Add values that were asked for and have no column yet."""
+    for name, value in asked.items():
+        if record.get(name) is None and not isinstance(value, (dict, list)):
+            record[name] = value
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:

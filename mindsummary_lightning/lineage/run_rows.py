@@ -164,8 +164,7 @@ class RunRows:
 
     def columns(self) -> list[str]:
         """Names of all columns that a run has a value in, without order."""
-        cells = (item for row in self.rows for item in row.cells.items())
-        return list(dict.fromkeys(name for name, cell in cells if cell is not None))
+        return _recorded(self.rows)
 
 
 def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
@@ -220,16 +219,21 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
 
     ``differing`` leaves out the settings in which all agree.
     """
-    names = dict.fromkeys(name for row in rows for name, cell in row.cells.items() if cell is not None)
+    names = _recorded(rows)
     first = [name for name in FIRST if name in names]
     metrics = [name for name in names if name.startswith(METRIC)]
     scalars = [name for name in names if is_of_files(name) and name not in FIRST]
     taken = {*first, *metrics, *scalars}
-    settings = [name for name in names if name not in taken]
-    differs = {name: _differs([row.cells.get(name) for row in rows]) for name in settings}
-    shown = [name for name in settings if differs[name]]
-    others = [] if differing and len(rows) > 1 else [name for name in settings if not differs[name]]
-    return [*first, *metrics, *shown, *others, *scalars]
+    settings = _settings(rows, [name for name in names if name not in taken], differing=differing)
+    return [*first, *metrics, *settings, *scalars]
+
+
+def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) -> list[str]:
+    """Columns of settings: those that differ among the rows, and then the others, if they are wanted."""
+    shown = [name for name in names if _differs([row.cells.get(name) for row in rows])]
+    if differing and len(rows) > 1:
+        return shown
+    return [*shown, *(name for name in names if name not in shown)]
 
 
 def time_of(seconds: Cell) -> datetime.datetime | None:
@@ -237,6 +241,12 @@ def time_of(seconds: Cell) -> datetime.datetime | None:
     if not isinstance(seconds, (int, float)):
         return None
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+
+def _recorded(rows: Sequence[RunRow]) -> list[str]:
+    """Names of the columns that a row has a value in, each once."""
+    cells = (item for row in rows for item in row.cells.items())
+    return list(dict.fromkeys(name for name, cell in cells if cell is not None))
 
 
 def has_exact_int(cells: Sequence[Cell]) -> bool:

@@ -46,13 +46,9 @@ def read_scalars(
     """
     if isinstance(tags, str):
         raise TypeError(f"tags must be a collection of names, not {tags!r}; write [{tags!r}]")
-    if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
-        base = local_path("runs", runs)
-        named = run_names(find_run_directories(base), base)
-    else:
-        named = {os.fspath(run): run.run if isinstance(run, RunPath) else os.fspath(run) for run in runs}
     found: list[tuple[str, str, ScalarSeries]] = []
     damaged: list[DamagedFileError] = []
+    named = _named(runs)
     for path, name in named.items():
         try:
             scalars = SummaryReader(path).all_scalars()
@@ -65,3 +61,11 @@ def read_scalars(
         raise damaged[0]
     labels = {"run": [name for name, _, _ in found], "tag": [tag for _, tag, _ in found]}
     return scalar_table(labels, [series for _, _, series in found])
+
+
+def _named(runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """Paths of runs and their names: those of a directory, or those that are named one by one."""
+    if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
+        base = local_path("runs", runs)
+        return run_names(find_run_directories(base), base)
+    return {os.fspath(run): run.run if isinstance(run, RunPath) else os.fspath(run) for run in runs}

@@ -104,8 +104,8 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             lineages = CACHE.lineages([(listed.path, files) for listed, files in some])
             for (listed, files), lineage in zip(some, lineages, strict=True):
                 rows[listed.train_id] = (listed, files, _cells(listed, lineage))
-        join_old_metrics([row[2] for row in rows.values()])
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
+            join_old_metrics([row[2] for row in rows.values()])
             table.rows = rows
             for known in (table.curves, table.facts, table.texts):
                 for train_id in [train_id for train_id in list(known) if train_id not in rows]:
