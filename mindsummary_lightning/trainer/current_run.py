@@ -22,6 +22,7 @@ from mindsummary_lightning.reading.run_status import STARTED
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbacks
+from mindsummary_lightning.trainer.end_status import REQUEUED, recorded_status
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
     Holds,
@@ -33,7 +34,6 @@ from mindsummary_lightning.trainer.run_ownership import (
     place_of,
     reports_status,
 )
-from mindsummary_lightning.trainer.run_status import REQUEUED, recorded_status
 from mindsummary_lightning.trainer.run_version import RunVersion, run_directory
 from mindsummary_lightning.trainer.trainer_frames import (
     is_called_by_tuner,

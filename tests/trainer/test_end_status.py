@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-from mindsummary_lightning.trainer.run_status import REQUEUED, recorded_status
+from mindsummary_lightning.trainer.end_status import REQUEUED, recorded_status
 
 
 class TrialPruned(Exception):
