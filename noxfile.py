@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -29,13 +30,17 @@ nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["lint", "types", "tests", "wheel"]
 JUDGES = (  # longest first
-    "libraries", "mindinsight", "lowest", "newest", "parity", "accelerator", "protobuf_matrix", "typing",
-    "protos_check",
+    "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
+IS_LOCKED = bool(os.environ.get("LOCKED"))  # CI: an upstream release of today does not turn the gate red
 SHARED = ("project", "mindinsight-server")  # environments that several sessions use
 # Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The order of tests is drawn; it is the same for a week, so that a failure can be seen again.
+SEED = date.today().isocalendar().week % 10
+os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --randomly-seed={SEED}".strip()
 
 ROOT = Path(__file__).resolve().parent
 PYTHONS = [f"3.{minor}" for minor in range(14, 9, -1)]  # newest first
@@ -49,7 +54,7 @@ PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
 # A file's tests share fixtures. In the order of names: the file whose one test takes longest would be last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of PyTorch, in each of the processes
-QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few")
+QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few", "--instafail")  # a failure is shown when it happens
 QUICK_FIRST = [f"tests/{room}" for room in ("collection", "docs", "fileformat", "graph", "trainer")]  # half of its time
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0"]  # and the newest, with which all tests run
@@ -130,6 +135,9 @@ def python_of(session: nox.Session, name: str) -> str:
     env = {**os.environ, "PIP_CONSTRAINT": ""} if is_pinned else None
     # Compiling every file takes longer than the rest of an installation; Python compiles what is imported.
     command = [str(python), *PIP, "--no-compile", *requirements]
+    lock = lock_of(name, str(python))
+    if IS_LOCKED and lock.exists():
+        command += ["--constraint", str(lock)]
     for _ in range(2):  # an index may break a download off
         done = subprocess.run(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if not done.returncode:
@@ -140,6 +148,27 @@ def python_of(session: nox.Session, name: str) -> str:
         session.error(why) if name == "project" else leave_out(session, why)
     installed.write_text(wanted)
     return str(python)
+
+
+def lock_of(name: str, python: str) -> Path:
+    """The file with the versions of everything in an environment of this minor version of Python; need not exist."""
+    told = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout
+    minor = ".".join(told.split()[1].split(".")[:2])
+    return ROOT / ".ci" / "locks" / f"{name}-{minor}.txt"
+
+
+def installed_versions(python: str) -> list[str]:
+    """What pip has installed from an index, a line ``name==version`` each."""
+    listed = subprocess.run([python, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True)
+    return [line for line in listed.stdout.splitlines() if "==" in line]
+
+
+def newer_than_locked(session: nox.Session) -> str:
+    """The packages of the environment "project" that are not those of its lock, separated by commas."""
+    python = python_of(session, "project")
+    lock = lock_of("project", python)
+    locked = lock.read_text(encoding="utf-8").splitlines() if lock.exists() else []
+    return ", ".join(line for line in installed_versions(python) if locked and line not in locked)
 
 
 def empty_folder(session: nox.Session) -> Path:
@@ -198,7 +227,12 @@ def types(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests that need no other program, import contracts too; ``-- tests/faults --full`` for the long form."""
     ignored = [f"--ignore={path}" for path in ("tests/oracle", *OF_LIBRARIES.values())]
-    run_in_project(session, "pytest", *ignored, *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
+    try:
+        run_in_project(session, "pytest", *ignored, *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
+    except nox.command.CommandFailed:
+        if newer := newer_than_locked(session):
+            session.warn(f"newer than in CI, where the tests pass: {newer}. LOCKED=1 installs what CI has.")
+        raise
 
 
 @nox.session(venv_backend="none")
@@ -219,20 +253,60 @@ def wheel(session: nox.Session) -> None:
     session.log(f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges")
 
 
+def changed_modules(session: nox.Session) -> list[str]:
+    """Modules of the package that differ from the branch point, staged and new ones too; all without git."""
+
+    def git(*words: str) -> list[str]:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+        return done.stdout.split() if not done.returncode else []
+
+    if shutil.which("git") is None or not git("rev-parse", "HEAD"):
+        session.log("types: there is no git checkout, so all modules are checked")
+        return [PACKAGE]
+    main = git("rev-parse", "--verify", "--quiet", "origin/main") or git("rev-parse", "--verify", "--quiet", "main")
+    (base,) = git("merge-base", "HEAD", *main) if main else git("rev-parse", "HEAD")
+    differing = git("diff", "--name-only", "--diff-filter=d", base, "--", f"{PACKAGE}/*.py")
+    new = git("ls-files", "--others", "--exclude-standard", f"{PACKAGE}/*.py")
+    return [name for name in (*differing, *new) if not name.startswith(PROTOS)]
+
+
+def run_halves(session: nox.Session, commands: Sequence[list[str]], is_ended_by_failure: bool) -> None:
+    """Run test processes side by side; each line is shown as it is printed, after the number of its process."""
+    env = {**os.environ, **ONE_THREAD, **active(commands[0][0]), "PYTHONUNBUFFERED": "1"}
+    running = [
+        subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for command in commands
+    ]
+
+    def show(number: int) -> int:
+        for line in running[number].stdout or ():
+            print(f"{number + 1}| {line}", end="", flush=True)  # noqa: T201
+        status = running[number].wait()
+        if status and is_ended_by_failure:
+            for other in running:
+                other.terminate()
+        return status
+
+    with ThreadPoolExecutor(len(commands)) as pool:
+        statuses = list(pool.map(show, range(len(commands))))
+    if any(statuses):
+        session.error("tests failed")
+
+
 @nox.session(venv_backend="none")
 def quick(session: nox.Session) -> None:
-    """The edit loop: lint, import contracts, types of changed files, and every test that is not slow."""
+    """The edit loop: lint, contracts, types of changed files, tests that are not slow; ``-- PATH``: tests there."""
     lint(session)
     run_in_project(session, "lint-imports")
-    git = ["git", "ls-files", "--modified", "--others", "--exclude-standard", "--deduplicate", f"{PACKAGE}/*.py"]
-    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True).stdout.split()
-    if changed := [name for name in listed if (ROOT / name).exists() and not name.startswith(PROTOS)]:
+    if changed := changed_modules(session):
         run_in_project(session, "mypy", *changed)
     # Two processes, each with half of the time: pytest-xdist would take a third longer for thousands of short tests.
     command = [python_of(session, "project"), "-m", "pytest", *QUICK, *session.posargs]
+    if any(Path(argument.partition("::")[0]).exists() for argument in session.posargs):
+        session.run(*command, env={**ONE_THREAD, **active(command[0])})
+        return
     others = [f"--ignore={folder}" for folder in (*QUICK_FIRST, "tests/oracle")]
-    halves = {"one half": [*command, *QUICK_FIRST], "the other half": [*command, *others]}
-    run_two_at_a_time(session, halves, {**ONE_THREAD, **active(command[0])})
+    run_halves(session, [[*command, *QUICK_FIRST], [*command, *others]], "-x" in session.posargs)
 
 
 @nox.session
@@ -486,6 +560,19 @@ def fuzz(session: nox.Session) -> None:
         session.run("python", *command, *limits, f"-artifact_prefix={folder}/")
     if finds := sorted(path.name for path in (folder / "finds").iterdir()):
         session.error(f"{folder / 'finds'} has {', '.join(finds)}")
+
+
+@nox.session(venv_backend="none")
+def lock(session: nox.Session) -> None:
+    """Write the newest versions that each environment of the gate can have into ``.ci/locks``; ``-- NAME``: of one."""
+    if IS_LOCKED:
+        session.error("LOCKED is set, so the environments would have the versions of the locks; unset it")
+    for name in session.posargs or [name for name in ENVIRONMENTS if name != "newest"]:
+        shutil.rmtree((ROOT / session.cache_dir).parent / name, ignore_errors=True)
+        python = python_of(session, name)
+        path = lock_of(name, python)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join([*installed_versions(python), ""]), encoding="utf-8")
 
 
 @nox.session(venv_backend="none")

@@ -5,13 +5,19 @@ What was reached is printed below the results, row by row, in the words of that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine draws slowly; that says nothing about the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The examples are those of the test's source, so that a gate does not fail by chance; ``nox -s random`` draws others.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
+)
+settings.register_profile("drawn", settings.get_profile("any machine"), derandomize=False)
 settings.register_profile("few", settings.get_profile("any machine"), max_examples=20)
 settings.load_profile("any machine")
 
@@ -30,6 +36,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     else:  # hundreds of trials, on a machine that may do much else
         for item in items:
             item.add_marker(pytest.mark.timeout(3600), append=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_open() -> Iterator[None]:
+    """Close the trainings and records that a test leaves open, which other tests would meet, and name the test."""
+    yield
+    buffers = sys.modules.get("mindsummary_lightning.collection.operator_buffer")
+    if buffers is None or not buffers.open_buffers():
+        return
+    gc.collect()  # a record that only a cycle of references still holds is closed by this
+    left = buffers.open_buffers()
+    for buffer in left:
+        buffers.end_training(buffer)
+    assert not left, f"the test leaves {len(left)} recordings open that take values of summary operators"
 
 
 @pytest.fixture

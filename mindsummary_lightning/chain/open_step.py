@@ -42,9 +42,14 @@ class OpenStep:
 
     Attributes:
         names: of the network's modules and tensors.
+
+    Raises:
+        AttributeError: this version of PyTorch lacks a name that :func:`unseen` needs.
     """
 
     def __init__(self, names: ModuleNames, number_of: Callable[[ChainRow], int]) -> None:
+        with unseen():
+            pass  # an error is raised here, before the step, and not while the user's modules run
         self.names: ModuleNames = names
         self._number_of = number_of
         self._values = StepValues()

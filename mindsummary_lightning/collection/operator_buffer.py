@@ -141,6 +141,11 @@ def close(buffer: OperatorBuffer) -> None:
     _set_open()
 
 
+def open_buffers() -> list[OperatorBuffer]:
+    """List the buffers of trainings that have not ended and of SummaryRecords that are open."""
+    return [*_trainings, *_records]
+
+
 def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
     """Put a value into the buffers whose it is; if that is unknown, nothing is recorded, which is logged once."""
     for buffer in _owners(plugin, name, in_backward) if is_open else _nobody(plugin, name):

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils._python_dispatch import _disable_current_modes
 
 from mindsummary_lightning.collection.device_histograms import wide_dtype
 from mindsummary_lightning.collection.gradients import as_exact
@@ -47,8 +46,13 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """A context in which nobody sees what is called: no autograd, no mode of the user's (selective checkpointing)."""
-    with torch._C.DisableTorchFunction(), torch.no_grad(), _disable_current_modes():
+    """Hide what is called in the context from autograd and from modes of the user's (selective checkpointing).
+
+    Raises:
+        AttributeError: this version of PyTorch lacks one of the two private names.
+    """
+    without_modes = torch.utils._python_dispatch._disable_current_modes  # torch 2.5 to 2.15
+    with torch._C.DisableTorchFunction(), torch.no_grad(), without_modes():
         yield
 
 

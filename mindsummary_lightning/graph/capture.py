@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.errors import GraphCaptureError, error_text
 from mindsummary_lightning.graph.module_names import module_class_name, unwrapped
@@ -78,7 +77,7 @@ def _placed(example: Any, network: nn.Module) -> Any:
     device = weights[0].device if weights else None
     dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
-    return tree_map_only(
+    return torch.utils._pytree.tree_map_only(
         torch.Tensor, lambda tensor: tensor.to(device, dtype if tensor.dtype is torch.float32 else None), example
     )
 

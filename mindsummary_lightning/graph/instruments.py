@@ -9,13 +9,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch import nn, overrides
+from torch.overrides import TorchFunctionMode
 
 from mindsummary_lightning.graph.module_calls import ModuleCalls, Watcher
 from mindsummary_lightning.graph.observation import Observation
 
 # Any, in this module: arguments and results of whatever the user calls.
+
+
+class _ModeStack:
+    """The stack of function modes of this thread, by names that are private in torch 2.5 to 2.15.
+
+    Raises:
+        AttributeError: this version of PyTorch lacks one of the names.
+    """
+
+    def __init__(self) -> None:
+        self.push: Callable[[Any], None] = overrides._push_mode
+        self.pop: Callable[[], Any] = overrides._pop_mode
+        self.modes: Callable[[], Sequence[Any]] = overrides._get_current_function_mode_stack
 
 
 class Instruments(TorchFunctionMode, Watcher):
@@ -27,6 +40,7 @@ class Instruments(TorchFunctionMode, Watcher):
     def __init__(self, begin: Callable[[], Observation]) -> None:
         super().__init__()
         self.error: Exception | None = None
+        self._stack: _ModeStack = self.attempt(_ModeStack)
         self.observation: Observation = self.attempt(begin)
         self._is_in_function = False  # then torch has taken this mode off its stack; a backward pass may call modules
 
@@ -82,14 +96,14 @@ class Instruments(TorchFunctionMode, Watcher):
     def resume(self) -> None:
         """Functions are seen again."""
         if not self._is_in_function:
-            _push_mode(self)  # type: ignore[no-untyped-call]
+            self._stack.push(self)
 
     def pause(self) -> None:
         """No function is seen."""
-        if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
+        if self not in self._stack.modes():
             return
         above: list[Any] = []  # modes that the user entered since and has not left
-        while (mode := _pop_mode()) is not self:  # type: ignore[no-untyped-call]
+        while (mode := self._stack.pop()) is not self:
             above.append(mode)
         for mode in reversed(above):
-            _push_mode(mode)  # type: ignore[no-untyped-call]
+            self._stack.push(mode)

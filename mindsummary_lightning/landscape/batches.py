@@ -18,7 +18,7 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch.utilities.combined_loader import CombinedLoader
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.15
+from torch.utils import _pytree  # torch 2.5 to 2.15
 from torch.utils.data import DataLoader
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
@@ -112,7 +112,7 @@ def _samples(data: Any) -> int:
 
 def _layout(batch: Batch) -> Any:
     """What batches have in common that can be joined; ``None`` if this one cannot be joined with any."""
-    parts, structure = tree_flatten(batch.data)
+    parts, structure = _pytree.tree_flatten(batch.data)
     for part in parts:
         is_plain = type(part) is Tensor and part.layout == torch.strided
         if not is_plain or not part.ndim or len(part) != batch.samples:
@@ -123,8 +123,8 @@ def _layout(batch: Batch) -> Any:
 def _join(group: list[Batch]) -> Batch:
     if len(group) == 1:
         return group[0]
-    columns = zip(*(tree_flatten(batch.data)[0] for batch in group), strict=True)
-    data = tree_unflatten(map(torch.cat, columns), tree_flatten(group[0].data)[1])
+    columns = zip(*(_pytree.tree_flatten(batch.data)[0] for batch in group), strict=True)
+    data = _pytree.tree_unflatten(map(torch.cat, columns), _pytree.tree_flatten(group[0].data)[1])
     return Batch(data, sum(batch.samples for batch in group))
 
 

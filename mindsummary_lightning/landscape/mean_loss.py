@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.collection.loss import loss_of
 from mindsummary_lightning.landscape.batches import move_batch
@@ -92,7 +91,9 @@ class MeanLoss(nn.Module):
         Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true precisions.
         """
         if dtype is not None:
-            batch = tree_map_only(Tensor, lambda one: one.to(dtype) if one.is_floating_point() else one, batch)
+            batch = torch.utils._pytree.tree_map_only(
+                Tensor, lambda one: one.to(dtype) if one.is_floating_point() else one, batch
+            )
         before, transfer, after = self._transfers
         with self._data_with(self._trainer):
             batch = before(batch, 0) if before else batch

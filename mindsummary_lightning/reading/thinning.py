@@ -51,7 +51,8 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
     if is_finite.all():
         return _representative(values, max_points)
     finite, others = np.flatnonzero(is_finite), np.flatnonzero(~is_finite)
-    share = max(min(max_points // 10, others.size), max_points - finite.size)
+    wanted = max(max_points // 10, 2)  # the first and the last, if they are not finite
+    share = max(min(wanted, others.size), max_points - finite.size)
     chosen = finite[_representative(values[finite], max_points - share)]
     return np.sort(np.concatenate([chosen, others[every_nth(others.size, share)]]))
 

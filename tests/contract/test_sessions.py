@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_BY_HAND = {"quick", "mutants", "protos"}  # the edit loop, its questions, and what protos_check compares with
+_BY_HAND = {"quick", "mutants", "protos", "lock"}  # the edit loop, its questions, and what checks compare with
 
 
 def test_every_session_is_run_by_something() -> None:
@@ -23,7 +23,7 @@ def test_every_session_is_run_by_something() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
     assert 'for command in "nox" "nox -s judges"' in ci
-    assert "export REQUIRE_JUDGES=1" in ci
+    assert "export REQUIRE_JUDGES=1 LOCKED=1" in ci
     assert sessions == default | judges | weekly | {"judges"} | _BY_HAND
 
 

@@ -228,6 +228,14 @@ def test_float64_beyond_half_its_range_counts_at_the_half() -> None:
     assert histogram.counts.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_either_end_of_float64_counts_at_the_half_by_itself(sign: float) -> None:
+    histogram = to_histogram(np.array([0.0, sign * 1.7e308]))
+    half = float(np.finfo(np.float64).max) / 2
+
+    assert (histogram.min, histogram.max) == (min(0.0, sign * half), max(0.0, sign * half))
+
+
 @pytest.mark.parametrize("size", [3, 5000])
 @pytest.mark.filterwarnings("error")
 def test_a_sum_beyond_float64_is_infinite_without_a_warning(size: int) -> None:

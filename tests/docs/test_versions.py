@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from importlib import metadata
 
 from tests.docs.pages import ROOT
 
@@ -15,10 +13,6 @@ _NOXFILE = (ROOT / "noxfile.py").read_text(encoding="utf-8")
 def _cells(feature: str) -> list[str]:
     line = next(line for line in _PAGE.splitlines() if line.startswith(f"| {feature}"))
     return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version.partition("+")[0])))
 
 
 def test_the_page_of_versions_has_the_lower_bounds_that_are_stated() -> None:
@@ -45,15 +39,3 @@ def test_the_page_of_versions_has_what_the_judges_install() -> None:
     assert torch in _PAGE
     assert sorted(_cells("trainings")[3].split(", ")) == sorted(libraries)
     assert [name for name in sessions if not re.search(rf"^def {name}\(", _NOXFILE, re.MULTILINE)] == []
-
-
-def test_no_session_has_a_newer_version_than_the_page_names() -> None:
-    """The session ``newest`` asks it too."""
-    newest: dict[str, tuple[int, ...]] = {}
-    for name, version in re.findall(r"\b(Python|torch|lightning|numpy|protobuf|pandas|aiohttp) (\d[\d.]*)", _PAGE):
-        newest[name] = max(newest.get(name, ()), _numbers(version))
-    here = {each.name: _numbers(each.version) for each in metadata.distributions() if each.name in newest}
-    here["Python"] = sys.version_info[:2]
-
-    assert len(newest) == 7
-    assert {name: has for name, has in here.items() if has[: len(newest[name])] > newest[name]} == {}

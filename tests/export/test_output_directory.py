@@ -106,6 +106,13 @@ def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
     assert _files(tmp_path) == {LIST, "one.csv"}
 
 
+def test_an_export_that_fails_leaves_no_directory_that_it_made(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        _written(tmp_path / "new", "failing")
+
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_a_killed_export_left_unfinished_is_removed_by_the_next_and_that_of_a_running_one_is_not(
     tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

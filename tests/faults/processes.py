@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tests.warm_processes import ROOT, environment, run_warm, start_warm
 
@@ -56,3 +59,38 @@ def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Sign
 
 def _be_victim(name: str, arguments: list[str]) -> None:
     importlib.import_module(f"tests.faults.scripts.{name}").main(*arguments)
+
+
+@dataclass(frozen=True)
+class OpenPython:
+    """A Python whose files another user reaches through open directories.
+
+    Attributes:
+        program: its path.
+        variables: those of the environment that it needs.
+        directories: descriptors that a process which runs it must have (``pass_fds``).
+    """
+
+    program: str
+    variables: dict[str, str]
+    directories: list[int]
+
+
+@contextmanager
+def open_python() -> Iterator[OpenPython]:
+    """Open the directories of this Python and of what it can import: the way to them may be closed to other users."""
+    parts = [path for path in sys.path if os.path.isdir(path)]
+    directories = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (sys.base_prefix, *parts)]
+    prefix, *paths = (f"/proc/self/fd/{number}" for number in directories)
+    program = f"{prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    variables = {
+        "PYTHONHOME": prefix,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "LD_LIBRARY_PATH": f"{prefix}/lib",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        yield OpenPython(program, variables, directories)
+    finally:
+        for number in directories:
+            os.close(number)

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.faults.processes import open_python
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="makes FIFOs")]
 
@@ -36,9 +37,13 @@ def test_a_name_that_is_taken_by_something_else_costs_nothing_but_itself(
     program = Path(__file__).with_name("names_and_faults.py")
     with tempfile.TemporaryDirectory() as directory:  # not pytest's, which another user cannot enter
         os.chmod(directory, 0o777)
-        command = [*apart, sys.executable, str(program), f"{directory}/base", kind]
-        home = {**os.environ, "HOME": directory}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=home, timeout=280)
+        with open_python() as python:
+            command = [*apart, python.program, str(program), f"{directory}/base", kind]
+            variables = {**os.environ, **python.variables, "HOME": directory}
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=variables, timeout=280,
+                pass_fds=python.directories,
+            )  # fmt: skip
 
     assert (done.returncode, json.loads(done.stdout.splitlines()[-1])) == (0, []), done.stderr[-2000:]
     figure(46, f"{kind}: 14 names, recorded and read by 13 verbs: 0 hang, 0 followed, 0 records lost")

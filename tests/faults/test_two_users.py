@@ -20,6 +20,7 @@ import pytest
 
 from mindsummary_lightning.viewer.app import API_PREFIX
 from tests.cli.demo_run import write_demo_run
+from tests.faults.processes import open_python
 from tests.viewer.small_frontend import COMMAND, put_into_cache
 
 pytestmark = [
@@ -44,27 +45,12 @@ def shared() -> Iterator[Path]:
 
 def command_of(user: int, home: Path, temporary: Path, *arguments: str) -> subprocess.Popen[str]:
     """Python as another user, who reaches its files through open directories: the way to them may be closed."""
-    parts = [path for path in sys.path if os.path.isdir(path)]
-    directories = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (sys.base_prefix, *parts)]
-    prefix, *paths = (f"/proc/self/fd/{number}" for number in directories)
-    program = f"{prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
-    variables = {
-        "HOME": str(home),
-        "TMPDIR": str(temporary),
-        "PYTHONHOME": prefix,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "LD_LIBRARY_PATH": f"{prefix}/lib",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PATH": os.defpath,
-    }
-    try:
+    with open_python() as python:
+        variables = {**python.variables, "HOME": str(home), "TMPDIR": str(temporary), "PATH": os.defpath}
         return subprocess.Popen(
-            [program, *arguments], user=user, group=user, extra_groups=[], pass_fds=directories, env=variables, cwd="/",
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [python.program, *arguments], user=user, group=user, extra_groups=[], pass_fds=python.directories,
+            env=variables, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-    finally:
-        for number in directories:
-            os.close(number)
 
 
 def run_as(user: int, home: Path, temporary: Path, program: str) -> str:

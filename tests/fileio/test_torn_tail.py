@@ -27,6 +27,8 @@ def test_a_torn_tail_is_cut_back_to_the_last_whole_record(path: Path, size: int)
 
     assert cut_torn_tail(str(path)) == size - kept
     assert path.read_bytes() == WHOLE[:kept]
+    (cut,) = (file for file in path.parent.rglob("*") if file.is_file() and file != path)
+    assert cut.read_bytes() == WHOLE[kept:size]
 
 
 @pytest.mark.parametrize("zeros", [1, 12, 16, 4096, 3 << 20])

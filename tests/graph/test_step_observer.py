@@ -365,7 +365,7 @@ def test_a_summary_operator_leaves_no_operation_in_the_graph() -> None:
     try:
         summarized = operations(Summarized())
     finally:
-        operator_buffer.close(buffer)
+        operator_buffer.end_training(buffer)
 
     assert summarized == operations(Net())
 

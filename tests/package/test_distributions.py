@@ -50,7 +50,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     facts = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
 
-    assert _wheel_names(built) == sources | facts | {f"{NAME}.dist-info/licenses/LICENSE"}
+    licenses = {"LICENSE", "mindsummary_lightning/viewer/static/uPlot.LICENSE"}
+    assert _wheel_names(built) == sources | facts | {f"{NAME}.dist-info/licenses/{name}" for name in licenses}
     assert "mindsummary_lightning/py.typed" in sources
 
 
@@ -65,9 +66,12 @@ def test_the_sdist_holds_what_is_needed_to_build_and_check(built: Path) -> None:
         "README.md",
         "README_CN.md",
         "CONTRIBUTING.md",
+        "SECURITY.md",
+        ".ci/run",
+        ".github/workflows/release.yml",
     } <= names
     assert {"tests/package/test_distributions.py", "docs/index.md", "examples/digits.py"} <= names
-    tops = {"mindsummary_lightning", "protos", "tests", "docs", "examples", "benchmarks"}
+    tops = {"mindsummary_lightning", "protos", "tests", "docs", "examples", "benchmarks", ".ci", ".github"}
     assert {name.partition("/")[0] for name in names if "/" in name} == tops
     assert not [name for name in names if name.endswith((".pyc", ".so", ".log"))]
 
@@ -78,7 +82,7 @@ def test_the_metadata_are_valid_and_say_what_the_package_is(built: Path) -> None
         found = metadata.Metadata.from_email(wheel.read(f"{NAME}.dist-info/METADATA"), validate=True)
 
     assert (found.name, str(found.version)) == ("mindsummary-lightning", mindsummary_lightning.__version__)
-    assert str(found.license_expression) == "Apache-2.0"
+    assert str(found.license_expression) == "Apache-2.0 AND MIT"
     assert found.description_content_type == "text/markdown"
     assert found.description.startswith("# mindsummary-lightning")
 

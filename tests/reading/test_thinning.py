@@ -238,6 +238,13 @@ def test_a_thinned_curve_is_full_and_keeps_its_ends_and_that_values_are_missing(
         assert np.isfinite(values[chosen]).any() == np.isfinite(values).any()
 
 
+def test_a_curve_of_ten_points_keeps_a_last_value_that_is_not_finite() -> None:
+    values = np.arange(14, dtype=np.float32)
+    values[[3, 7, 13]] = np.nan
+
+    assert thinned(values, 10)[-1] == 13
+
+
 def test_a_short_curve_is_kept_as_it_is() -> None:
     assert thinned(np.zeros(5000, np.float32), 5000).size == 5000
 

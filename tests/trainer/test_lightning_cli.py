@@ -55,7 +55,7 @@ def _run(namespace: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> An
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("namespace", "path"), zip(NAMESPACES, ["", "mindsummary_lightning."], strict=True), ids=["by name", "by path"]
+    ("namespace", "path"), [*zip(NAMESPACES, ["", "mindsummary_lightning."], strict=True)], ids=["by name", "by path"]
 )
 def test_fit_runs_twice_in_one_save_dir(
     tmp_path: Path, namespace: str, path: str, monkeypatch: pytest.MonkeyPatch

@@ -102,6 +102,8 @@ def test_a_log_line_about_a_request_does_not_hold_the_token(tmp_path: Path, capl
         ("login7:8080", 200),
         ("evil.example:8080", 403),
         ("localhost.evil.example", 403),
+        ("evillocalhost", 403),
+        ("evil-localhost:8080", 403),
         ("login7.evil.example", 403),
         ("127.0.0.1.evil.example", 403),
         ("user@127.0.0.1", 403),

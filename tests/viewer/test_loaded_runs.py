@@ -62,6 +62,17 @@ def test_a_new_run_appears_and_a_deleted_one_vanishes_within_a_second(tmp_path: 
     assert (runs.is_loaded("./a"), runs.summary("./a")) == (False, None)  # nor does it keep memory
 
 
+def test_directories_are_scanned_once_a_second(tmp_path: Path) -> None:
+    runs, clock = loaded(tmp_path)
+    runs.listing()
+    write_summary(tmp_path / "new", [])
+    clock.now += 0.9
+    assert [run.train_id for run in runs.listing()] == []
+    clock.now += 0.1
+
+    assert [run.train_id for run in runs.listing()] == ["./new"]
+
+
 def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) -> None:
     runs, clock = loaded(tmp_path)
     scans: list[float] = []

@@ -1,8 +1,0 @@
-"""Property tests without a deadline: how long an example takes says nothing on a busy machine."""
-
-from __future__ import annotations
-
-from hypothesis import settings
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
