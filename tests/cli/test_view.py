@@ -16,8 +16,11 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
+
+pytest.importorskip("psutil")
+
+import psutil
 
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.values import TrainInfo
