@@ -459,6 +459,7 @@ def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) 
 def test_directories_versions_and_names_are_those_of_lightnings_loggers(
     tmp_path: Path, how: str, arguments: dict[str, Any]
 ) -> None:
+    pytest.importorskip("tensorboard")
     found = {}
     for kind, logger_class in _OTHERS.items():
         root = tmp_path / kind
