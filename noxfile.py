@@ -157,6 +157,15 @@ def lock_of(name: str, python: str) -> Path:
     return ROOT / ".ci" / "locks" / f"{name}-{minor}.txt"
 
 
+def state_python(session: nox.Session, name: str) -> None:
+    """Say which Python an environment has; warn where it is not the one that its name promises."""
+    python, wanted = python_of(session, name), ENVIRONMENTS[name].versions[0]
+    told = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    session.log(f"{name}: {told}")
+    if not told.startswith(f"Python {wanted}."):
+        session.warn(f"{name}: Python {wanted} is not on the PATH, so these versions were run with {told}")
+
+
 def installed_versions(python: str) -> list[str]:
     """What pip has installed from an index, a line ``name==version`` each."""
     listed = subprocess.run([python, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True)
@@ -424,6 +433,7 @@ def typing(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """The lowest versions that pyproject.toml allows: README's first block, the demo, and the tests of what trains."""
     python = python_of(session, "lowest")
+    state_python(session, "lowest")
     session.run(python, "-m", "pip", "check")
     variables = {**ONE_THREAD, "PYTHONPATH": str(ROOT)}
     session.run(python, "-m", "pytest", *QUICK, *OF_TRAININGS, *session.posargs, env=variables)
@@ -439,6 +449,7 @@ def lowest(session: nox.Session) -> None:
 def newest(session: nox.Session) -> None:
     """The newest versions that pip can get, on the newest Python: every test that is not slow."""
     python = python_of(session, "newest")
+    state_python(session, "newest")
     versions = "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, lightning, numpy)))"
     session.run(python, "-c", versions)
     variables = {**ONE_THREAD, **active(python)}

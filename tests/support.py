@@ -117,3 +117,22 @@ def growth_of_calls(work: Callable[[int], None], small: int, large: int) -> floa
             work(size)
         totals.append(counted.total())
     return totals[1] / totals[0] / (large / small)
+
+
+_NEEDED_BY = {  # a word of a call or a command -> the package that it needs
+    "import": "tensorboard",
+    "log_figure": "matplotlib",
+    "parquet": "pyarrow",
+    "--plot": "matplotlib",
+    "report": "bokeh",
+    "tensorboard": "tensorboard",
+}
+
+
+def skip_without_packages(*texts: str) -> None:
+    """Skip the test if what it calls or runs needs a package that is not installed."""
+    import pytest  # here: the fuzzer reads runs without it
+
+    for word, package in _NEEDED_BY.items():
+        if any(word in text for text in texts):
+            pytest.importorskip(package)

@@ -28,8 +28,10 @@ def run(arguments: argparse.Namespace) -> Answer:
             needs.append(_need(package, metadata.version(package)))
         except metadata.PackageNotFoundError:
             needs.append(_need(package, f"is missing: python -m pip install {package}", is_met=False))
+    has_packages = all(need["is_met"] for need in needs)
     needs += _examine_frontend()
-    return _answer(needs, "`mindsummary view` has all it needs", "`mindsummary view` cannot work: {}")
+    if_not = "shows only the table of runs: {} is missing" if has_packages else "cannot work: {}"
+    return _answer(needs, "`mindsummary view` has all it needs", f"`mindsummary view` {if_not}")
 
 
 def _proven(device: str) -> Answer:

@@ -18,7 +18,7 @@ from mindsummary_lightning.cli.runs import links_note
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.viewer.browser import opened_in_browser
-from mindsummary_lightning.viewer.frontend import frontend_wheel
+from mindsummary_lightning.viewer.frontend import available_frontend
 
 if TYPE_CHECKING:
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         port = listener.getsockname()[1]
         if not access.is_loopback(arguments.host):
             _warn_of_open_host(arguments.host, listener, token)
-        frontend = frontend_wheel(_report, arguments.wheel)
+        frontend = available_frontend(_report, arguments.wheel)
         checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
         server = access.server_address(arguments.host, port)
@@ -67,7 +67,10 @@ def run(arguments: argparse.Namespace) -> Answer:
             if not number:
                 links = links_note([arguments.directory])
                 _report(f"no run in {arguments.directory} yet; the pages show one when it begins{links}")
-            pages = access.page_addresses(server, token, train_id)
+            if frontend is None:
+                pages = [(access.RUN_TABLE, access.table_address(server, token))]
+            else:
+                pages = access.page_addresses(server, token, train_id)
             say(f"runs in {os.path.abspath(arguments.directory)}")
             for name, address in pages:
                 say(f"  {name:14}  {address}")

@@ -152,12 +152,20 @@ def server_address(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
+def table_address(server: str, token: str | None) -> str:
+    """Address of the table of runs."""
+    return f"{_root(server, token)}/{RUN_TABLE_PATH}"
+
+
+def _root(server: str, token: str | None) -> str:
+    return f"{server}/{token}" if token else server
+
+
 def page_addresses(server: str, token: str | None, train_id: str | None = None) -> list[tuple[str, str]]:
     """Names and addresses of the pages over all runs, and of those of one run if one is meant."""
-    root = f"{server}/{token}" if token else server
-    start = f"{root}/#/"
+    start = f"{_root(server, token)}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
-    pages.append((RUN_TABLE, f"{root}/{RUN_TABLE_PATH}"))
+    pages.append((RUN_TABLE, table_address(server, token)))
     if train_id is not None:
         run = quote(train_id, safe="")
         # The pages of a run show the path that the address names.

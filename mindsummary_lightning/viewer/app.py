@@ -24,7 +24,7 @@ from aiohttp import web
 from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.viewer.access import RUN_TABLE_PATH, Access, redirection
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
-from mindsummary_lightning.viewer.frontend import StaticFile, own_files, static_files
+from mindsummary_lightning.viewer.frontend import StaticFile, files_without_frontend, own_files, static_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 
@@ -62,9 +62,9 @@ class _Encoded(NamedTuple):
 
 
 def create_app(
-    runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler] | None = None
+    runs: LoadedRuns, frontend: bytes | None, access: Access, handlers: Mapping[str, Handler] | None = None
 ) -> web.Application:
-    """The application with all pages of MindInsight, whose wheel is ``frontend``.
+    """The application with all pages of MindInsight, whose wheel is ``frontend``; without it, with the table of runs.
 
     ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by default all do.
     """
@@ -75,9 +75,11 @@ def create_app(
 
 
 class _Site:
-    def __init__(self, runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, runs: LoadedRuns, frontend: bytes | None, access: Access, handlers: Mapping[str, Handler]
+    ) -> None:
         self._runs = runs
-        self._files = static_files(frontend) | own_files()
+        self._files = own_files() | (files_without_frontend() if frontend is None else static_files(frontend))
         self._access = access
         self._handlers = handlers
         self._kept = KeptResults(_MAX_KEPT, _MAX_KEPT_BYTES)
@@ -96,10 +98,11 @@ class _Site:
     async def _respond(self, request: web.Request, path: str) -> web.StreamResponse:
         try:
             path, only = without_selection(path)
+            method = "GET" if request.method == "HEAD" else request.method  # aiohttp leaves the body of a HEAD out
             if path in self._endpoints:
-                return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}", only)
+                return await self._call(request, f"{method} {path.removeprefix(API_PREFIX)}", only)
             is_file = path in self._files or path.startswith("/static/")
-            if request.method not in (_METHODS[:1] if is_file else _METHODS):
+            if method not in (_METHODS[:1] if is_file else _METHODS):
                 raise _WRONG_METHOD
             if path in self._files:
                 return _file_response(request, self._files[path])
@@ -121,7 +124,7 @@ class _Site:
         if without_selection(f"{path}/")[1] is not None:
             return redirection(request, f"./{quote(last)}/")
         is_page = "text/html" in request.headers.get("Accept", "") and not path.startswith(API_PREFIX)
-        if not is_page or request.method != "GET":
+        if not is_page or request.method not in ("GET", "HEAD"):
             raise _NOT_FOUND
         table = "../" * (path.count("/") - 1) + RUN_TABLE_PATH
         body = _NO_PAGE.format(table).encode()

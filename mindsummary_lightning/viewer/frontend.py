@@ -47,6 +47,7 @@ _REVALIDATED = "private, no-cache"
 # Behind a proxy that maps `/prefix` to `/`, no request shows that the last slash of the address is missing. The page
 # sees it, but only a script in the page itself: the addresses of all files are relative to the missing slash.
 _FIRST_SCRIPT = b'if (!location.pathname.endsWith("/")) location.pathname += "/";'
+_FIRST_ELEMENT = b"<script>" + _FIRST_SCRIPT + b"</script>"
 FIRST_SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(_FIRST_SCRIPT).digest()).decode()}"
 """The only inline script that the pages' policy allows."""
 
@@ -84,12 +85,21 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
     }
     # The front end would ask for the browser's language after it has settled on English. It knows no table of runs.
     scripts = b'<script src="language.js"></script><script src="back.js"></script>'
-    ours = b"<head><script>" + _FIRST_SCRIPT + b"</script>" + scripts
-    index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", ours, 1)
-    files["/"] = file_of("index.html", index)
+    index = archive.read(f"{_PAGES}/index.html")
+    files["/"] = file_of("index.html", _with_in_head(index, _FIRST_ELEMENT + scripts))
     # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
     files["/graphvizlib.wasm"] = files["/static/js/graphvizlib.wasm"]
     return files
+
+
+def files_without_frontend() -> dict[str, StaticFile]:
+    """The table of runs for where the front end is missing: it says so, and is the first page too."""
+    table = own_files()["/runs"].content().replace(b"<body>", b'<body data-front-end="missing">', 1)
+    return {"/": file_of("index.html", _with_in_head(table, _FIRST_ELEMENT)), "/runs": file_of("runs.html", table)}
+
+
+def _with_in_head(page: bytes, elements: bytes) -> bytes:
+    return page.replace(b"<head>", b"<head>" + elements, 1)
 
 
 def file_of(name: str, content: bytes) -> StaticFile:
@@ -107,6 +117,17 @@ def own_files() -> dict[str, StaticFile]:
 def has_frontend() -> bool:
     """Whether the front end is in the cache."""
     return os.path.isfile(os.path.join(cache_directory(), WHEEL_NAME))
+
+
+def available_frontend(say: Callable[[str], object], wheel: str | None = None) -> bytes | None:
+    """:func:`frontend_wheel`, or ``None`` and one line about it where no wheel is named and none can be had."""
+    try:
+        return frontend_wheel(say, wheel)
+    except OSError as error:
+        if wheel is not None:
+            raise
+        say(f"only the table of runs is shown: {error}")
+        return None
 
 
 def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> bytes:

@@ -9,9 +9,9 @@ import threading
 
 from mindsummary_lightning.conversion.arguments import positive_int
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
-from mindsummary_lightning.viewer.access import Access, new_token, page_addresses
+from mindsummary_lightning.viewer.access import RUN_TABLE_PATH, Access, new_token, page_addresses
 from mindsummary_lightning.viewer.app import create_app
-from mindsummary_lightning.viewer.frontend import frontend_wheel
+from mindsummary_lightning.viewer.frontend import available_frontend
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until
 
@@ -36,7 +36,7 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
     Raises:
         TypeError, ValueError: ``directory`` is not a path, or ``height`` not a number of pixels.
         NotADirectoryError: ``directory`` is not one.
-        OSError: the front end cannot be fetched, or no port can be listened on.
+        OSError: no port can be listened on.
 
     Example:
         >>> from mindsummary_lightning.viewer import show  # doctest: +SKIP
@@ -48,7 +48,7 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
     positive_int("height", height, "an int of pixels")
     shown = _running.get(path)
     if shown is None or not shown.is_running:
-        shown = _running[path] = Shown(path, frontend_wheel(print), height)
+        shown = _running[path] = Shown(path, available_frontend(print), height)
     shown.height = height
     return shown
 
@@ -61,15 +61,13 @@ class Shown:
         height: height of the frame, pixels.
     """
 
-    def __init__(self, directory: str, frontend: bytes, height: int) -> None:
+    def __init__(self, directory: str, frontend: bytes | None, height: int) -> None:
         token = new_token()
         listener = listen(_LOOPBACK, 0)
         app = create_app(LoadedRuns(directory), frontend, Access(token))
         self.address: str = f"{_server_address(listener.getsockname()[1])}/{token}/"
         self.height = height
-        is_run = summary_files(directory) or lineage_file_paths(directory)
-        pages = dict(page_addresses("", None, "./" if is_run else None))
-        self._page = pages["dashboard" if is_run else "runs"].lstrip("/")
+        self._page = RUN_TABLE_PATH if frontend is None else _first_page(directory)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         ended_or_ready = threading.Event()
@@ -109,6 +107,13 @@ class Shown:
             f'<div style="overflow-x: auto"><iframe src="{source}" height="{self.height}" '
             f'style="border: 0; width: 100%; min-width: {_PAGE_WIDTH}px"></iframe></div>'
         )
+
+
+def _first_page(directory: str) -> str:
+    """The dashboard of a run, or MindInsight's list of runs; relative to the server's address."""
+    is_run = summary_files(directory) or lineage_file_paths(directory)
+    pages = dict(page_addresses("", None, "./" if is_run else None))
+    return pages["dashboard" if is_run else "runs"].lstrip("/")
 
 
 def _server_address(port: int) -> str:

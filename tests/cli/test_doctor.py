@@ -48,6 +48,7 @@ def test_without_pip_and_front_end_the_viewer_needs_a_wheel(
 
     assert answer.code == 1
     assert "--wheel FILE" in answer.out
+    assert answer.out.endswith("`mindsummary view` shows only the table of runs: front end is missing\n")
 
 
 @pytest.mark.slow

@@ -96,6 +96,7 @@ def test_repair_names_each_run_of_several_directories(tmp_path: Path, capsys: py
 
 
 def test_report_and_export_name_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("bokeh")
     pytest.importorskip("jinja2")
     write_demo_run(tmp_path / "a")
     page = tmp_path / "page.html"

@@ -16,8 +16,11 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
+
+pytest.importorskip("psutil")
+
+import psutil
 
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.values import TrainInfo
@@ -183,13 +186,33 @@ def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch
         (runs / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
     variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(runs)}
 
-    with (
-        pytest.raises(AssertionError, match="could not be fetched"),
-        viewing(runs, tmp_path / "empty_cache", variables=variables, cwd=runs),
-    ):
-        pass
+    with viewing(runs, tmp_path / "empty_cache", variables=variables, cwd=runs) as view:
+        assert "only the table of runs is shown" in "".join(view.printed)
 
     assert not (tmp_path / "was_run").exists()
+
+
+def test_without_the_front_end_the_table_of_runs_is_served(runs: Path, tmp_path: Path) -> None:
+    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(runs)}
+    with viewing(runs, tmp_path / "empty_cache", variables=variables) as view:
+        assert view.addresses == {}
+        assert "--wheel mindinsight-2.3.1-py3-none-any.whl" in "".join(view.printed)
+        for address in (view.table, f"{view.server}/"):
+            assert b'src="runs.js"' in _opener().open(address).read()
+        assert b"version_0" in _opener().open(f"{view.server}/v1/mindinsight/run-table").read()
+
+
+def test_a_wheel_that_is_named_and_is_another_ends_the_command(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty_cache"))
+    wheel = tmp_path / "another.whl"
+    wheel.write_bytes(b"another")
+
+    answer = mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--wheel", wheel)
+
+    assert answer.code == 1
+    assert "is not the wheel of mindinsight==2.3.1" in answer.err
 
 
 # Stands in for a browser that waits until it is closed, which is not before the test has looked around.

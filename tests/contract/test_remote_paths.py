@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from mindsummary_lightning.errors import RemotePathError
 from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
 from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
+from tests.support import skip_without_packages
 
 ADDRESS = "s3://bucket/runs"
+_NEEDS_PYARROW = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +53,8 @@ def _landscape(output: str) -> None:
         EvalLineage,
         lambda path: export_csv("run", path),
         lambda path: export_npy("run", path),
-        lambda path: export_parquet("run", path),
-        lambda path: export_parquet_dataset(["run"], ".", path),
+        pytest.param(lambda path: export_parquet("run", path), marks=_NEEDS_PYARROW),
+        pytest.param(lambda path: export_parquet_dataset(["run"], ".", path), marks=_NEEDS_PYARROW),
         lambda path: export_tensorboard("run", path),
         lambda path: import_tensorboard("run", path),
         _landscape,
@@ -87,6 +90,7 @@ def test_what_records_names_the_two_lines_that_do_it(
 
 @pytest.mark.parametrize("verb", [["export", "run", "--to", "csv"], ["import", "run"]], ids=" ".join)
 def test_the_command_refuses_it_in_one_line(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    skip_without_packages(*verb)
     if verb[0] == "import":
         assert main(["export", "run", "--to", "tensorboard", "--out", "run/tb"]) == 0
     assert main([*verb, "--out", ADDRESS]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,25 @@ def test_every_benchmark_is_run_once_a_week() -> None:
     for part in apart - named:  # what another one starts or imports
         others = (path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py") if path.name != part)
         assert any(Path(part).stem in source for source in others), part
+
+
+def test_the_pythons_that_are_stated_are_those_that_are_run() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    checks = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    stated = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    first_minor, below_last = map(int, re.findall(r"range\((\d+), (\d+), -1\)\]  # newest first", noxfile)[0])
+    (matrix,) = re.findall(r"python: \[(.*)\]", checks)
+
+    assert re.findall(r'"([\d.]+)"', matrix) == stated
+    assert [f"3.{minor}" for minor in range(below_last + 1, first_minor + 1)] == stated
+    assert f'requires-python = ">={stated[0]}"' in project
+
+
+def test_the_only_system_that_is_stated_is_the_one_that_all_checks_are_run_on() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+    assert re.findall(r'"Operating System :: (.*)"', project) == ["POSIX :: Linux"]
 
 
 def _weekly() -> list[str]:

@@ -21,6 +21,7 @@ from mindsummary_lightning import errors, values
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import write_parameter_run
+from tests.support import skip_without_packages
 
 # A call, the class of its error ("warning" where nothing is raised), words of its text.
 _CALLS = """
@@ -250,6 +251,7 @@ def _rows(table: str) -> list[Any]:
 def test_a_wrong_call_is_answered_by_one_line(
     call: str, kind: str, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    skip_without_packages(call)
     if kind == "warning":
         eval(call, _NAMES)
         (text,) = (record.getMessage() for record in caplog.records if record.name.startswith(ms.__name__))
@@ -267,6 +269,7 @@ def test_a_wrong_call_is_answered_by_one_line(
 def test_wrong_words_are_answered_by_one_line(
     words: str, code: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    skip_without_packages(words)
     answer = mindsummary(capsys, *shlex.split(words))
 
     lines = answer.err.splitlines()

@@ -7,14 +7,17 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
+
+pytest.importorskip("matplotlib")
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
 from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
 from mindsummary_lightning.values import Image

@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+pytest.importorskip("bokeh")
+
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.contents import curve_columns, graph_outline

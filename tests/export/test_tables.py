@@ -13,6 +13,7 @@ from mindsummary_lightning.values import Tensor
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import histogram, values_at, write_parameter_run, write_summary
+from tests.support import skip_without_packages
 
 
 def test_csv_reads_back_to_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +80,7 @@ def test_a_tag_is_not_a_formula_in_a_spreadsheet(
 def test_who_cannot_read_the_run_cannot_read_the_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, mode: int
 ) -> None:
+    skip_without_packages(form)
     write_demo_run(tmp_path / "run")
     for path in (tmp_path / "run").iterdir():
         path.chmod(mode)

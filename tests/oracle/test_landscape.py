@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from torch.utils.data import DataLoader, TensorDataset
+
+pytest.importorskip("sklearn")
+
+from sklearn.datasets import load_digits
 
 from mindsummary_lightning.values import LossLandscape
 from tests.oracle.browser import Browser

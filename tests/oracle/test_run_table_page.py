@@ -126,6 +126,26 @@ def _cdp(browser: Browser, command: str, parameters: dict[str, Any]) -> Any:
     return browser.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
 
 
+def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(sweep: Path, browser: Browser) -> None:
+    server = Shown(str(sweep), None, 400)
+    try:
+        for address in (f"{server.address}runs", server.address):
+            _open(browser, address)
+            browser.wait("document.querySelectorAll('tbody tr').length === 30")
+            _run(browser, "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && box.click())")
+
+            assert "--wheel mindinsight-2.3.1" in _run(browser, "return document.getElementById('missing').innerText")
+            links = _run(
+                browser, "return [...document.links].filter(one => one.checkVisibility()).map(one => one.text)"
+            )
+            assert links == ["where they differ"]
+            _run(browser, "document.querySelector('td.name > span').focus()")
+            assert _run(browser, "return document.activeElement.textContent").startswith("./")
+            assert browser.errors() == []
+    finally:
+        server.close()
+
+
 @pytest.mark.slow
 def test_thousands_of_runs_are_searched_sorted_and_paged(
     browser: Browser, serve: Serve, tmp_path: Path, times: Callable[[int, int], int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -50,6 +51,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     facts = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
 
+    sources.remove("mindsummary_lightning/viewer/static/uPlot.LICENSE")
     licenses = {"LICENSE", "mindsummary_lightning/viewer/static/uPlot.LICENSE"}
     assert _wheel_names(built) == sources | facts | {f"{NAME}.dist-info/licenses/{name}" for name in licenses}
     assert "mindsummary_lightning/py.typed" in sources
@@ -61,6 +63,7 @@ def test_the_sdist_holds_what_is_needed_to_build_and_check(built: Path) -> None:
 
     assert {
         "pyproject.toml",
+        "hatch_build.py",
         "noxfile.py",
         "LICENSE",
         "README.md",
@@ -85,6 +88,23 @@ def test_the_metadata_are_valid_and_say_what_the_package_is(built: Path) -> None
     assert str(found.license_expression) == "Apache-2.0 AND MIT"
     assert found.description_content_type == "text/markdown"
     assert found.description.startswith("# mindsummary-lightning")
+
+
+def test_the_description_that_an_index_shows_has_the_readmes_words_and_no_relative_link(built: Path) -> None:
+    with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as wheel:
+        shown = wheel.read(f"{NAME}.dist-info/METADATA").decode().partition("\n\n")[2]
+    targets = re.findall(r"\]\(([^)\s]*)\)", shown)
+
+    assert targets
+    assert [target for target in targets if not target.startswith("https://")] == []
+    assert "[`" not in shown
+    assert "The pages named in brackets are in the source distribution." in shown
+    for words in (
+        "trainer.fit(",
+        "`mindsummary compare` (docs/is-my-port-right.md)",
+        "| The first run (docs/first-run.md) |",
+    ):
+        assert words in shown
 
 
 def test_the_wheel_installs_the_command(built: Path) -> None:

@@ -32,6 +32,7 @@ def test_runs_are_found_at_any_depth_by_paths_that_begin_as_the_one_given(
 
 
 def test_scalars_of_all_runs_are_one_table_with_a_column_for_the_run(runs: Path) -> None:
+    pytest.importorskip("pandas")
     table = read_scalars(runs, tags=["loss"])
 
     assert [str(kind) for kind in table.dtypes] == ["category", "category", "int64", "float64", "float32"]
@@ -47,6 +48,7 @@ def test_scalars_of_all_runs_are_one_table_with_a_column_for_the_run(runs: Path)
 
 
 def test_runs_that_are_named_keep_their_names_and_may_be_readers(runs: Path) -> None:
+    pytest.importorskip("pandas")
     reader = SummaryReader(runs / "digits" / "version_1")
 
     table = read_scalars([reader, runs / "digits" / "version_0"], tags=["loss"])

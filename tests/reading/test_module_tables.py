@@ -68,6 +68,7 @@ def record(path: Path, broken: str) -> ModuleTable:
 def test_show_and_the_report_name_where_the_first_number_that_is_not_finite_comes_from(
     broken: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("bokeh")
     table = record(tmp_path / "run", broken)
     first = table.first_non_finite()
     assert main(["show", str(tmp_path / "run")]) == 0
@@ -86,6 +87,7 @@ def test_show_and_the_report_name_where_the_first_number_that_is_not_finite_come
 def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("pandas")
     table = record(tmp_path, "nothing")
     assert main(["show", str(tmp_path), "--modules"]) == 0
     lines = capsys.readouterr().out.splitlines()

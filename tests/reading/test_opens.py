@@ -11,6 +11,7 @@ import pytest
 from mindsummary_lightning.cli import main
 from mindsummary_lightning.values import Image, Tensor
 from tests.reading.runs import histogram, values_at, write_summary
+from tests.support import skip_without_packages
 
 _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010800000000"
@@ -51,6 +52,7 @@ def run(tmp_path: Path) -> Path:
 def test_a_file_is_opened_once_a_pass(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], most: int
 ) -> None:
+    skip_without_packages(*words)
     opened: list[str] = []
     open_it = os.open
 

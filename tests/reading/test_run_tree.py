@@ -12,6 +12,7 @@ from mindsummary_lightning.reading import run_tree
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, find_run_directories
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_lineage, write_summary
+from tests.support import skip_without_packages
 
 LONG_AGO = 1_600_000_000
 
@@ -207,6 +208,7 @@ def test_a_run_that_cannot_be_read_or_is_removed_meanwhile_keeps_no_verb_from_th
     told_of_b: str,
     is_removed: bool,
 ) -> None:
+    skip_without_packages(*words)
     monkeypatch.chdir(tmp_path)
     closed = write_summary(tmp_path / "runs" / "a", [values_at(1, {"loss": 1.0})])
     write_summary(tmp_path / "runs" / "b", [values_at(1, {"loss": 1.0})])

@@ -294,6 +294,7 @@ def test_the_newest_graph_counts(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_graph_or_lineage_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
     write_summary(tmp_path, [])
     reader = SummaryReader(tmp_path)
 
@@ -335,6 +336,7 @@ def test_events_come_in_file_order_with_nothing_merged(tmp_path: Path) -> None:
 
 
 def test_pandas_gets_one_row_a_sample(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
     write_summary(tmp_path, [values_at(1, {"loss": 0.5, "acc": 1.0}), values_at(2, {"loss": 0.25})])
 
     frame = SummaryReader(tmp_path).to_pandas()

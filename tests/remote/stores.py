@@ -179,6 +179,9 @@ def files_on_server(address: str) -> dict[str, bytes]:
 @contextlib.contextmanager
 def s3_server() -> Iterator[str]:
     """A server with S3's interface and an empty bucket ``bucket``; yields its address, which the environment names."""
+    import pytest  # here: a benchmark uses this server without it
+
+    pytest.importorskip("moto")
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import lightning as L
 import pytest
-import pytorch_lightning
 import torch
 import torch.distributed.fsdp
 from torch import Tensor, nn
@@ -20,7 +20,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import SummaryReader
 from tests.warm_processes import as_script, run_two_ranks, run_warm
 
-NAMESPACES = ("lightning.pytorch", "pytorch_lightning")
+# Lightning's second package need not be installed.
+NAMESPACES = ("lightning.pytorch", "pytorch_lightning") if find_spec("pytorch_lightning") else ("lightning.pytorch",)
+_LAST_NAMESPACE: Any = importlib.import_module(NAMESPACES[-1])
 SHARDS_ON_CPU = pytest.mark.skipif(
     not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone"
 )
@@ -59,7 +61,7 @@ class Net(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=self.learning_rate)
 
 
-class OtherNet(pytorch_lightning.LightningModule):  # type: ignore[misc]
+class OtherNet(_LAST_NAMESPACE.LightningModule):  # type: ignore[misc]
     """The same for the other namespace."""
 
     def __init__(self) -> None:

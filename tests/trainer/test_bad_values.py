@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 from torch import nn
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
@@ -53,6 +53,15 @@ class Options:
     inner: dict[str, Any] = field(default_factory=lambda: {"depth": 2})
 
 
+def _of_omegaconf() -> list[Any]:
+    """A configuration with a missing value, where the package is installed."""
+    if find_spec("omegaconf") is None:
+        return []
+    from omegaconf import OmegaConf
+
+    return [OmegaConf.create({"a": {"b": 1}, "missing": "???"})]
+
+
 _STRANGE = [
     None,
     "text",
@@ -86,7 +95,7 @@ _STRANGE = [
     functools.partial(print, 1),
     Path("a/b"),
     Options(),
-    OmegaConf.create({"a": {"b": 1}, "missing": "???"}),
+    *_of_omegaconf(),
     {"inner": {"deeper": 1.0, "bad": None}},
     {"a", "b"},
 ]

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import lightning as L
-import optuna
 import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.utilities import CombinedLoader
@@ -192,7 +191,7 @@ class Prune(L.Callback):
     """What Optuna's callback does with a trial that is not worth going on."""
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        raise optuna.TrialPruned("not worth it")
+        raise pytest.importorskip("optuna").TrialPruned("not worth it")
 
 
 @pytest.mark.slow
@@ -203,7 +202,7 @@ def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(tmp_path: 
     if collector_is == "lineage callbacks":
         ours = [TrainLineage(logger), EvalLineage(logger)]  # type: ignore[arg-type]
     callbacks = [*ours, Prune()] if collector_is == "first" else [Prune(), *ours]
-    with pytest.raises(optuna.TrialPruned):
+    with pytest.raises(pytest.importorskip("optuna").TrialPruned):
         trainer(logger=logger, callbacks=callbacks, max_epochs=3).fit(Counting(), loader(3), loader(2))
 
     lineage = SummaryReader(tmp_path / "run").lineage()

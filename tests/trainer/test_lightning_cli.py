@@ -55,7 +55,11 @@ def _run(namespace: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> An
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("namespace", "path"), [*zip(NAMESPACES, ["", "mindsummary_lightning."], strict=True)], ids=["by name", "by path"]
+    ("namespace", "path"),
+    [
+        pytest.param(NAMESPACES[0], "", id="by name"),
+        pytest.param(NAMESPACES[-1], "mindsummary_lightning.", id="by path"),
+    ],
 )
 def test_fit_runs_twice_in_one_save_dir(
     tmp_path: Path, namespace: str, path: str, monkeypatch: pytest.MonkeyPatch

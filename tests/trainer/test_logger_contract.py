@@ -386,6 +386,7 @@ def test_a_module_that_closes_the_experiment_in_each_step_loses_nothing(tmp_path
 def test_importing_the_package_changes_nothing_of_lightnings_logging(
     tmp_path: Path, before: str, silenced: str
 ) -> None:
+    pytest.importorskip(silenced)
     space = silenced if before else "lightning.pytorch"
     script = f"""
         import logging, warnings
@@ -459,6 +460,7 @@ def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) 
 def test_directories_versions_and_names_are_those_of_lightnings_loggers(
     tmp_path: Path, how: str, arguments: dict[str, Any]
 ) -> None:
+    pytest.importorskip("tensorboard")
     found = {}
     for kind, logger_class in _OTHERS.items():
         root = tmp_path / kind

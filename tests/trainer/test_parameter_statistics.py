@@ -320,6 +320,7 @@ def test_a_later_fit_into_the_run_keeps_the_rows(tmp_path: Path) -> None:
 
 
 def test_a_table_of_names_is_there_with_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
     fit(tmp_path, Net())
     frame = table_of(tmp_path).to_pandas()
 

@@ -133,6 +133,7 @@ def test_a_run_that_ends_by_steps_plans_no_epochs() -> None:
 
 @pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
 def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only(kind: type[BaseException]) -> None:
+    pytest.importorskip("pytorch_lightning")
     hollow = _Hollow(kind)
     lineage = train_lineage(hollow, nn.Linear(2, 2))
 

@@ -23,6 +23,7 @@ def visit(
     *,
     handlers: Mapping[str, Handler] | None = None,
     access: Access | None = None,
+    frontend: bytes | None = SMALL_WHEEL,
 ) -> None:
     """Start the application, let a coroutine visit it, and end it.
 
@@ -31,10 +32,11 @@ def visit(
         check: gets the client.
         handlers: what answers each endpoint; ``None`` for none.
         access: who is answered; ``None`` answers everyone.
+        frontend: the wheel with the front end; ``None`` where it is missing.
     """
     (folder / "runs").mkdir()
     runs = LoadedRuns(str(folder / "runs"))
-    app = create_app(runs, SMALL_WHEEL, access or Access(None), handlers or {})
+    app = create_app(runs, frontend, access or Access(None), handlers or {})
 
     async def run() -> None:
         async with TestClient(TestServer(app)) as client:

@@ -130,6 +130,31 @@ def test_errors_are_the_front_ends(tmp_path: Path, method: str, path: str, statu
 
 
 @pytest.mark.parametrize(
+    "path", ["/", "/runs", "/static/js/app.01234567.js", f"{API_PREFIX}numbers", f"{API_PREFIX}refuse", "/nothing"]
+)
+def test_a_head_request_is_answered_as_a_get_without_the_body(tmp_path: Path, path: str) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(path) as answer:
+            status, headers, body = answer.status, answer.headers, await answer.read()
+        async with client.head(path) as answer:
+            assert (answer.status, await answer.read()) == (status, b"")
+            assert answer.headers["Content-Type"] == headers["Content-Type"]
+            assert answer.headers["Content-Length"] == headers["Content-Length"]
+            assert answer.headers.get("ETag") == headers.get("ETag")
+        assert body
+
+    visit(tmp_path, check, handlers=_HANDLERS)
+
+
+def test_a_head_request_of_an_endpoint_without_get_is_refused(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.head(f"{API_PREFIX}post") as answer:
+            assert answer.status == 405
+
+    visit(tmp_path, check, handlers={"POST post": _echo})
+
+
+@pytest.mark.parametrize(
     ("path", "location"),
     [
         ("/runs/", "../runs"),

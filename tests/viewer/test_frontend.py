@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.viewer import frontend
-from mindsummary_lightning.viewer.frontend import WHEEL_NAME, frontend_wheel, has_frontend, static_files
+from mindsummary_lightning.viewer.frontend import (
+    WHEEL_NAME,
+    available_frontend,
+    frontend_wheel,
+    has_frontend,
+    static_files,
+)
 from tests.viewer.small_frontend import SCRIPT, SMALL_SHA256, SMALL_WHEEL, put_into_cache
 
 
@@ -136,6 +142,38 @@ def test_without_pip_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(OSError, match="has no pip, and neither pip nor uv is on PATH"):
         frontend_wheel(_refuse)
+
+
+def test_where_it_cannot_be_had_one_line_says_so_and_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, wheel: Path, cache: Path
+) -> None:
+    monkeypatch.setattr(frontend, "find_pip", lambda: None)
+    said: list[str] = []
+
+    assert available_frontend(said.append) is None
+    assert len(said) == 1
+    assert "only the table of runs is shown" in said[0]
+    assert f"--wheel {WHEEL_NAME}" in said[0]
+
+    assert available_frontend(lambda line: None, str(wheel)) == available_frontend(_refuse) == SMALL_WHEEL
+
+
+def test_a_wheel_that_the_user_names_must_be_the_front_end() -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        available_frontend(_refuse, "nowhere.whl")
+
+
+def test_a_cache_that_cannot_be_trusted_leaves_the_table_of_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> str:
+        raise PermissionError("the cache belongs to another user")
+
+    monkeypatch.setattr(frontend, "cache_directory", refuse)
+    said: list[str] = []
+
+    assert available_frontend(said.append) is None
+    assert "belongs to another user" in said[0]
 
 
 @pytest.mark.slow

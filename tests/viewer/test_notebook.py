@@ -17,7 +17,7 @@ from tests.viewer.small_frontend import SMALL_WHEEL
 
 @pytest.fixture(autouse=True)
 def _frontend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(notebook, "frontend_wheel", lambda say: SMALL_WHEEL)
+    monkeypatch.setattr(notebook, "available_frontend", lambda say: SMALL_WHEEL)
     monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
     yield
     for shown in notebook._running.values():
@@ -48,6 +48,18 @@ def test_the_frame_of_one_run_opens_its_dashboard(tmp_path: Path) -> None:
     write_summary(tmp_path, [])
 
     assert "#/train-manage/training-dashboard?id=.%2F&amp;summaryPath=.%2F" in show(tmp_path)._repr_html_()
+
+
+def test_without_the_front_end_the_frame_shows_the_table_of_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook, "available_frontend", lambda say: None)
+    write_summary(tmp_path, [])
+
+    shown = show(tmp_path)
+
+    assert f'src="{shown.address}runs"' in shown._repr_html_()
+    assert b'src="runs.js"' in _get(f"{shown.address}runs")
 
 
 def test_the_frame_is_of_no_use_without_its_token(tmp_path: Path) -> None:

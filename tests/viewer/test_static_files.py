@@ -77,6 +77,28 @@ def test_the_only_script_in_the_page_itself_is_the_one_that_the_policy_names(tmp
     visit(tmp_path, check)
 
 
+@pytest.mark.parametrize("path", ["/", "/runs", "/only/WyIuL2EiXQ/"])
+def test_without_the_front_end_the_table_of_runs_is_shown_and_knows_it(tmp_path: Path, path: str) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(path) as answer:
+            page = await answer.text()
+            assert (answer.status, answer.content_type) == (200, "text/html")
+        assert '<body data-front-end="missing">' in page
+        assert '<script src="runs.js">' in page
+        async with client.get(f"{path.rpartition('/')[0]}/runs.js") as answer:
+            assert "--wheel" in await answer.text()
+
+    visit(tmp_path, check, frontend=None)
+
+
+def test_with_the_front_end_the_table_of_runs_does_not_say_that_it_is_missing(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get("/runs") as answer:
+            assert "<body>" in await answer.text()
+
+    visit(tmp_path, check)
+
+
 @pytest.mark.parametrize(
     "path",
     [

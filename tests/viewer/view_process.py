@@ -31,14 +31,20 @@ class View:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Page -> address, as printed."""
+        """MindInsight's page -> address, as printed."""
         pairs = (line.strip().rpartition("  ") for line in self.printed if "#/" in line)
         return {name.strip(): address for name, _, address in pairs}
 
     @property
+    def table(self) -> str:
+        """Address of the table of runs, as printed."""
+        (line,) = (line for line in self.printed if line.startswith("  table of runs "))
+        return line.split()[-1]
+
+    @property
     def server(self) -> str:
         """Address of the server, with the token and without a page."""
-        return self.addresses["runs"].split("/#")[0]
+        return self.table.removesuffix("/runs")
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal the way a terminal does, to the foreground process group; returns the exit code."""

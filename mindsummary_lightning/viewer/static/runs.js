@@ -26,6 +26,10 @@
     "landscape": ["landscape", "损失函数多维分析"], "running": ["running", "运行中"], "diverged": ["diverged", "已发散"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
     "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "ambiguous": ["{0} is the end of several names: {1}", "有多个字段以 {0} 结尾：{1}"], "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
+    "missing": [
+      "Only this table is shown, because MindInsight's front end is missing. With a network, start `mindsummary view` again: it fetches the front end from pip's index. Without one, run `python -m pip download --no-deps mindinsight==2.3.1` on another machine, copy the file, and start `mindsummary view RUNS --wheel mindinsight-2.3.1-py3-none-any.whl` once.",
+      "缺少 MindInsight 的前端文件，因此只显示此表。有网络时，请重新启动 `mindsummary view`，它会从 pip 的软件源下载。没有网络时，请在另一台机器上运行 `python -m pip download --no-deps mindinsight==2.3.1`，复制得到的文件，然后运行一次 `mindsummary view RUNS --wheel mindinsight-2.3.1-py3-none-any.whl`。",
+    ],
     "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
     "keys": [
       "Keys: / searches, ↑ and ↓ move between runs, Space ticks one, Enter opens it. Search: word, -word, a*b, \"two words\", name>1, one OR other, written>=2026-01-31. Nothing here changes a run.",
@@ -43,6 +47,7 @@
   const OF_FILES = ["diverged", "started", "duration", "pace"]; // of summary files, as steps and curve are
   const SCALAR = /^(last|min|max|best_step):(.+)$/s; // a column of any scalar
   const IS_READ = /^(steps|curve|diverged|started|duration|pace)$|^(last|min|max|best_step):/; // for a column of these the files of all runs are read
+  const HAS_FRONT_END = document.body.dataset.frontEnd !== "missing"; // so that MindInsight's pages can be linked
   const $ = (id) => document.getElementById(id);
   const DEFAULTS = { q: "", sort: "", desc: false, page: 1, size: 50, group: "", over: "", smooth: 0, log: false, time: false };
   const state = { ...DEFAULTS, cols: null, ticked: new Set() };
@@ -249,7 +254,7 @@
 
   // The table is drawn anew as runs grow: what gives the focus back to the same link, box or button.
   function focusIn(element) {
-    const parts = (row) => [...row.querySelectorAll("a, button, input")];
+    const parts = (row) => [...row.querySelectorAll("a, span[tabindex], button, input")];
     const row = element?.closest("tr"), at = row ? parts(row).indexOf(element) : -1;
     return row && (() => {
       const same = [...$("grid").rows].find((one) => one.dataset.id === row.dataset.id);
@@ -307,10 +312,10 @@
     const id = table.train_ids[row], shown = value(row, "run"), run = encodeURIComponent(id.replace(/[<&]/g, "$&\u2060")), facts = curve(row);
     const link = (page, key) => make("a", { href: `./#/train-manage/${page}=${run}&summaryPath=${run}` }, key);
     const more = make("div", { className: "small" });
-    if (facts.has_graph) more.append(link("graph?train_id", t("graph")));
-    if (facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
+    if (HAS_FRONT_END && facts.has_graph) more.append(link("graph?train_id", t("graph")));
+    if (HAS_FRONT_END && facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
     const short = shown.length > LONGEST ? `${shown.slice(0, LONGEST / 2)}…${shown.slice(-LONGEST / 2)}` : shown;
-    const name = link("training-dashboard?id", short);
+    const name = HAS_FRONT_END ? link("training-dashboard?id", short) : make("span", { tabIndex: 0 }, short);
     name.title = shown;
     return make("td", { className: "name", role: "rowheader" }, name, more);
   }
@@ -349,7 +354,7 @@
     ["difference", ([a, b]) => `v1/mindinsight/comparison?${new URLSearchParams({ a, b, language: language ? "zh" : "en" })}`, 2, 2],
     ["surfaces", (ids) => `only/${encoded(ids)}/#/compare-analysis/loss`, 1, 999],
     ["table", (ids) => `only/${encoded(ids)}/#/model-traceback`, 1, 999],
-  ];
+  ].filter(([key]) => HAS_FRONT_END || key === "difference");
 
   function encoded(ids) {
     const bytes = new TextEncoder().encode(JSON.stringify(ids));
@@ -407,6 +412,9 @@
     document.title = t("title", table.name ?? "");
     $("title").textContent = table.name ?? "";
     for (const id of ["front", "lineage", "language", "csv"]) $(id).textContent = t(id);
+    $("missing").textContent = t("missing");
+    $("missing").hidden = HAS_FRONT_END;
+    $("front").hidden = $("lineage").hidden = !HAS_FRONT_END;
     $("search").placeholder = $("search").ariaLabel = t("search");
     $("before").ariaLabel = t("previous");
     $("after").ariaLabel = t("next");
@@ -499,7 +507,7 @@
     if (event.key !== "Enter" && event.key !== "ArrowDown") return;
     event.preventDefault();
     event.stopPropagation();
-    document.querySelector("td.name > a")?.focus();
+    document.querySelector("td.name > :first-child")?.focus();
   });
   $("csv").addEventListener("click", () => {
     const columns = shownColumns();
@@ -565,13 +573,13 @@
       event.preventDefault();
       $("search").focus();
     }
-    if (event.key === " " && event.target.matches("td.name > a")) {
+    if (event.key === " " && event.target.matches("td.name > :first-child")) {
       event.preventDefault();
       event.target.closest("tr").querySelector("input").dispatchEvent(new MouseEvent("click", { shiftKey: event.shiftKey, cancelable: true }));
     }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      const links = [...document.querySelectorAll("td.name > a")];
-      const now = links.indexOf(document.activeElement?.closest("tr")?.querySelector("td.name > a"));
+      const links = [...document.querySelectorAll("td.name > :first-child")];
+      const now = links.indexOf(document.activeElement?.closest("tr")?.querySelector("td.name > :first-child"));
       const next = links[now < 0 ? 0 : now + (event.key === "ArrowDown" ? 1 : -1)];
       if (next) next.focus();
       event.preventDefault();
