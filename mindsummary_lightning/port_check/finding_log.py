@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mindsummary_lightning.port_check.findings import Finding
 from mindsummary_lightning.port_check.port_frames import Frame, PairedCall
+from mindsummary_lightning.values.text import Phrase
+
+_MOST_WEIGHTS = 3  # with the same finding, that are listed one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,6 +23,9 @@ class LoggedFinding:
         order: of making it, by the clock of enterings and leavings.
         regions: for a gradient, the calls whose code the gradient has passed since it was last replaced.
         passed: for a gradient, names of the modules it has passed since it was last replaced.
+        has_other_mode: whether the module is in another mode, training or evaluation, than the original's.
+        is_called: for a weight, whether its module was called in the step.
+        is_buffer: for an update, whether it is of running statistics.
     """
 
     finding: Finding
@@ -28,6 +34,9 @@ class LoggedFinding:
     order: int = 0
     regions: tuple[Frame | None, ...] = ()
     passed: tuple[str, ...] = ()
+    has_other_mode: bool = False
+    is_called: bool = True
+    is_buffer: bool = False
 
     @property
     def is_forward(self) -> bool:
@@ -54,22 +63,56 @@ class FindingLog:
                 kept.append(logged)
             else:
                 cause.finding.consequences.append(logged.finding)
-        return [logged.finding for logged in kept]
+        return [logged.finding for logged in _grouped(kept)]
+
+
+def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
+    """The findings, with one for many weights to which the same has happened."""
+    result = [*kept]
+    for kind in ("no gradient", "weight gradient"):
+        same = [each for each in result if each.finding.kind == kind and each.call is None]
+        if len(same) > _MOST_WEIGHTS:
+            first = same[0].finding
+            module = _common_module([each.finding.module for each in same])
+            sentence = Phrase("{} The same holds for {} more weights.", first.sentence, len(same) - 1)
+            consequences = [*first.consequences, *(each.finding for each in same[1:])]
+            whole = replace(first, module=module, sentence=sentence, consequences=consequences)
+            result[result.index(same[0])] = replace(same[0], finding=whole)
+            result = [each for each in result if each not in same]
+    return result
+
+
+def _common_module(modules: Sequence[str]) -> str:
+    """The innermost module that contains all."""
+    words = [module.split(".") for module in modules]
+    common: list[str] = []
+    for level in zip(*words, strict=False):
+        if len({*level}) > 1:
+            break
+        common.append(level[0])
+    return ".".join(common)
 
 
 def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
     """The findings of several steps: one that is made again in a later step is a consequence of the first."""
-    kept: dict[tuple[str, str, str], Finding] = {}
     result: list[Finding] = []
     for findings in steps:
+        earlier = [*result]
         for finding in findings:
-            key = finding.module, finding.kind, str(finding.place)
-            first = kept.setdefault(key, finding)
-            if first is finding:
+            cause = next((each for each in earlier if _goes_on(each, finding)), None)
+            if cause is None:
                 result.append(finding)
             else:
-                first.consequences.append(finding)
+                cause.consequences.append(finding)
     return result
+
+
+def _goes_on(first: Finding, later: Finding) -> bool:
+    """Whether a finding of a later step is that of an earlier one, or follows from its update."""
+    if (first.module, first.kind, str(first.place)) == (later.module, later.kind, str(later.place)):
+        return True
+    is_of_update = first.kind == "update" and later.kind in ("update", "weight gradient")
+    return is_of_update and first.module in ("", later.module)
 
 
 def _is_of_gradients(logged: LoggedFinding) -> int:
@@ -79,46 +122,63 @@ def _is_of_gradients(logged: LoggedFinding) -> int:
 
 def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
     """The finding that another one follows from."""
-    again = next((each for each in kept if _is_again(each.finding, logged.finding)), None)
-    if again is not None or logged.is_forward:
+    again = next((each for each in kept if _is_again(each, logged)), None)
+    kind = logged.finding.kind
+    if again is not None or logged.is_forward or kind in ("data", "weights"):
         return again
-    if logged.finding.kind in ("gradient", "no gradient"):
+    if kind == "update":
+        return _cause_of_update(logged, kept)
+    if logged.call is not None:
         return _cause_of_gradient(logged, kept)
-    if logged.finding.kind == "weight gradient":
-        return _cause_of_weight_gradient(logged, kept)
-    return None
+    return _cause_of_weight_gradient(logged, kept)
 
 
-def _is_again(first: Finding, other: Finding) -> bool:
+def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
     """Whether a finding is another call of the same module, or of the same line of its code."""
-    if first.module != other.module or first.kind != other.kind:
+    if first.has_other_mode and other.has_other_mode:
+        return True
+    one, two = first.finding, other.finding
+    if one.module != two.module or one.kind != two.kind:
         return False
-    if first.kind in ("data", "weights", "update", "weight gradient"):
+    if one.kind in ("data", "weights", "update", "weight gradient"):
         return False
-    return first.call != other.call or str(first.place) == str(other.place)
+    return one.call != two.call or str(one.place) == str(two.place)
 
 
 def _cause_of_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """A mistake in code or a module that the gradient has passed."""
     for each in kept:
         is_in_code = each.frame in logged.regions and each.finding.kind in ("inputs", "loss")
         is_of_region = each.call is not None and each.call.frame in logged.regions
-        is_of_consumer = each.finding.kind == "output" and (is_of_region or each.finding.module in logged.passed)
-        if each.is_forward and (is_in_code or is_of_consumer):
+        is_output = each.finding.kind == "output" and (is_of_region or each.finding.module in logged.passed)
+        if each.is_forward and (is_in_code or is_output):
             return each
     for each in kept:
-        is_same_code = each.frame in logged.regions and each.finding.module == logged.finding.module
-        if each.finding.kind in ("gradient", "no gradient") and is_same_code:
+        is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
+        if is_of_gradient and each.frame in logged.regions:
             return each
     return None
 
 
 def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """A mistake in the module, or in the code around a module that is not called or shares its weight."""
     module = logged.finding.module
-    for each in kept:
-        is_of_module = each.finding.module == module and each.finding.kind in ("output", "gradient", "no gradient")
-        is_inside = module.startswith(f"{each.finding.module}.") and each.finding.kind == "no gradient"
-        if is_of_module or is_inside:
-            return each
-    above = [each for each in kept if each.finding.kind in ("inputs", "output", "loss", "gradient")]
-    above = [each for each in above if not each.finding.module or module.startswith(f"{each.finding.module}.")]
-    return max(above, key=lambda each: len(each.finding.module), default=None)
+    if logged.finding.kind == "no gradient" and logged.is_called:
+        return None
+    of_module = [each for each in kept if each.finding.module == module and each.call is not None]
+    if of_module:
+        return of_module[0]
+    return _innermost_around(module, [each for each in kept if each.is_forward or each.call is not None])
+
+
+def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """For running statistics, a mistake in the module that keeps them."""
+    if not logged.is_buffer:
+        return None
+    module = logged.finding.module
+    return next((each for each in kept if each.finding.module == module and each.is_forward), None)
+
+
+def _innermost_around(module: str, found: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    around = [each for each in found if not each.finding.module or module.startswith(f"{each.finding.module}.")]
+    return max(around, key=lambda each: len(each.finding.module), default=None)

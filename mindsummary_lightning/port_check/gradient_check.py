@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -17,7 +18,7 @@ from mindsummary_lightning.port_check.tensor_distance import (
     relative_distance,
     rms,
 )
-from mindsummary_lightning.port_check.tolerances import GRADIENT_FLOOR, TOLERANCES
+from mindsummary_lightning.port_check.tolerances import GRADIENT_FLOOR, SUM_ROUNDINGS, TOLERANCES
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredTensor
@@ -40,6 +41,8 @@ class GradientCheck:
         worst: greatest distance of an output's gradient that agreed.
         worst_weight: greatest distance of a weight's gradient that agreed.
         scale: factor of the port's gradients, as of a scaled loss.
+        is_going_on: whether gradients arrive that the backward pass of the port has left out.
+        needs_none: paths of outputs, by the order of entering their call, that nothing in them trains.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class GradientCheck:
         self._weights = weights
         self._log = log
         self._tolerance = TOLERANCES[precision].gradient
+        self._unit = TOLERANCES[precision].unit
         self._received: set[tuple[int, str]] = set()
         self._weights_received: set[str] = set()
         self._recorded_scale = reference.step.loss_scale
@@ -57,6 +61,8 @@ class GradientCheck:
         self.worst = 0.0
         self.worst_weight = 0.0
         self.scale = 1.0
+        self.is_going_on = False
+        self.needs_none: set[tuple[int, str]] = set()
         outputs = [reference.size(each) for call in reference.step.calls for each in call.output_gradients]
         gradients = [weight.gradient for weight in reference.step.weights if weight.gradient is not None]
         self._output_floor = _LEAST_OUTPUT_GRADIENT * max(outputs, default=0.0)
@@ -75,9 +81,13 @@ class GradientCheck:
         Returns:
             The gradient that should be passed on; ``None`` for the port's own.
         """
-        self._received.add((call.frame.entered, output.port))
+        key = call.frame.entered, output.port
+        is_again = self.is_going_on and key in self._received
+        self._received.add(key)
         if output.gradient is None:
             return None
+        if is_again:  # the whole gradient was passed on already
+            return np.zeros_like(gradient)
         recorded = self._recorded(output.gradient)
         placed = self._placed(recorded, output, gradient)
         if placed is None:
@@ -104,7 +114,7 @@ class GradientCheck:
         for call in reversed(self._forward.paired):
             for output in reversed(call.outputs):
                 key = call.frame.entered, output.port
-                if output.gradient is None or key in self._received:
+                if output.gradient is None or key in self._received or key in self.needs_none:
                     continue
                 if self._reference.size(output.gradient) == 0.0:
                     continue
@@ -164,31 +174,59 @@ class GradientCheck:
         self._log.add(LoggedFinding(finding, frame, call, call.frame.left, regions, passed))
 
     def _regions(self, call: PairedCall, output: PairedOutput) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
-        """Calls in whose code an output was used, and names of the modules that took it."""
-        recorded = self._reference.step.calls[call.reference]
-        by_reference = {each.reference: each.frame for each in self._forward.paired}
-        users = [
-            by_reference[index]
-            for index, _ in self._reference.consumers(output.reference, recorded.entered)
-            if index in by_reference
-        ]
-        regions: list[Frame | None] = []
+        """Calls whose own code has used an output, and modules that it has passed, each without a check between."""
+        visible: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
-            parent = frame.parent
-            regions.append(parent)
-            ends_with_it = parent is not None and self._returns(parent, output)
-            frame = parent if ends_with_it else None
-        regions.extend(users)
-        return tuple(regions), tuple(user.module.name for user in users)
+            visible.append(frame.parent)
+            is_returned = frame.parent is not None and self._returns(frame.parent, output)
+            frame = frame.parent if is_returned else None
+        recorded = self._reference.step.calls[call.reference]
+        users = {index for index, _ in self._reference.consumers(output.reference, recorded.entered)}
+        passed = [each for each in self._forward.paired if each.reference in users]
+        for around in visible:
+            passed.extend(self._fed_by_code(around, call.frame.left))
+        regions = [*visible]
+        done: set[int] = set()
+        while passed:
+            user = passed.pop()
+            if id(user) not in done:
+                done.add(id(user))
+                regions.append(user.frame)
+                passed.extend(self._fed_by_code(user.frame, user.frame.entered))
+                passed.extend(self._fed_by_inputs(user))
+        names = [each.module.name for each in regions if each is not None and each not in visible]
+        return tuple(regions), tuple(names)
 
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
         """Whether a call returns an output of a call in it."""
         if frame.reference is None:
             return True  # not known: the code around it counts, too
         outputs = self._reference.step.calls[frame.reference].outputs
-        size = self._reference.size(output.reference)
-        return any(each.array == output.reference.array or self._reference.size(each) == size for each in outputs)
+        return any(self._reference.is_same(each, output.reference) for each in outputs)
+
+    def _calls_in(self, around: Frame | None) -> list[PairedCall]:
+        return [each for each in self._forward.paired if each.frame.parent is around]
+
+    def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
+        """Calls in a call's own code whose inputs that code has computed, after an order in the step."""
+        calls = self._reference.step.calls
+        return [
+            each
+            for each in self._calls_in(around)
+            if each.frame.entered > after
+            and any(self._reference.is_computed_in_code(tensor) for tensor in calls[each.reference].inputs)
+        ]
+
+    def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
+        """Calls in a call's own code that get its inputs as they are."""
+        calls = self._reference.step.calls
+        own = calls[user.reference].inputs
+        return [
+            each
+            for each in self._calls_in(user.frame)
+            if any(self._reference.is_same(tensor, mine) for tensor in calls[each.reference].inputs for mine in own)
+        ]
 
     def _blamed(self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput) -> tuple[str, bool]:
         """The module that a wrong gradient has passed, and whether it is its own backward pass."""
@@ -220,7 +258,8 @@ class GradientCheck:
         expected = self._expected_gradient(name)
         if expected is None:
             return None
-        distance = relative_distance(expected, gradient, self._weight_floor * self.scale / self._recorded_scale)
+        floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
+        distance = relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
         if distance <= self._tolerance:
             self.agreed += 1
             self.worst_weight = max(self.worst_weight, distance)
@@ -242,6 +281,9 @@ class GradientCheck:
                 self._report_weight(name, np.inf, "no gradient", None)
                 yield name, expected
 
+    def _is_called(self, module: str) -> bool:
+        return any(each.frame.module.name == module for each in self._forward.paired)
+
     def _expected_gradient(self, name: str) -> Array | None:
         gradients = [self._reference.weights[each].gradient for each in self._weights.references(name)]
         arrays = [self._recorded(each) for each in gradients if each is not None]
@@ -250,6 +292,25 @@ class GradientCheck:
         factor = self.scale / self._recorded_scale
         placed = self._weights.pairs[name].in_port(arrays)
         return placed * factor if factor != 1.0 else placed
+
+    def _rounding(self, name: str) -> float:
+        """Rounding of a sum over all places of an output, of the products of its gradient and the module's input."""
+        module = name.rpartition(".")[0]
+        largest = 0.0
+        for each in self._forward.paired:
+            if each.frame.module.name != module:
+                continue
+            call = self._reference.step.calls[each.reference]
+            inputs = [self._reference.size(tensor) for tensor in call.inputs if "float" in tensor.dtype]
+            for gradient in call.output_gradients:
+                terms = math.prod(gradient.shape) / self._rows(name)
+                product = self._reference.size(gradient) * max([1.0, *inputs])
+                largest = max(largest, SUM_ROUNDINGS * self._unit * math.sqrt(max(1.0, terms)) * product)
+        return largest
+
+    def _rows(self, name: str) -> int:
+        shape = self._reference.weights[self._weights.references(name)[0]].before.shape
+        return max(1, shape[0]) if shape else 1
 
     def _is_of_random_module(self, name: str) -> bool:
         module = name.rpartition(".")[0]
@@ -271,4 +332,4 @@ class GradientCheck:
             module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, None))
+        self._log.add(LoggedFinding(finding, None, is_called=self._is_called(module)))

@@ -236,8 +236,8 @@ class StepParts:
                 continue
             reference = self._reference.weights[self._weights.references(weight.name)[0]]
             if reference.kind == "buffer":
-                self._log.add(LoggedFinding(finding, None))
-            elif is_known:
+                self._log.add(LoggedFinding(finding, None, is_buffer=True))
+            elif is_known and not self._has_no_gradient(finding):
                 parameters.append(finding)
         if not is_known:
             self.not_tested.append(
@@ -245,6 +245,14 @@ class StepParts:
             )
         if parameters:
             self._log.add(LoggedFinding(self._update_finding(parameters, settings), None))
+
+    def _has_no_gradient(self, update: Finding) -> bool:
+        """Whether no gradient has reached the weight of an update: that is said already."""
+        for logged in self._log.logged:
+            if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(update.place):
+                logged.finding.consequences.append(update)
+                return True
+        return False
 
     def _compare_update(self, before: Array | None, weight: PortWeight) -> Finding | None:
         names = self._weights.references(weight.name)
