@@ -24,7 +24,7 @@ class LoggedFinding:
         regions: for a gradient, the calls whose code the gradient has passed since it was last replaced.
         passed: for a gradient, names of the modules it has passed since it was last replaced.
         has_other_mode: whether the module is in another mode, training or evaluation, than the original's.
-        is_called: for a weight, whether its module was called in the step.
+        is_called: for a weight or running statistic, whether its module was called in the step.
         is_buffer: for an update, whether it is of running statistics.
     """
 
@@ -57,12 +57,17 @@ class FindingLog:
     def folded(self) -> list[Finding]:
         """The findings that follow from no other one; the others are their consequences."""
         kept: list[LoggedFinding] = []
+        roots: dict[int, LoggedFinding] = {}  # by the identity of a logged finding: what it follows from
+        seen: list[LoggedFinding] = []
         for logged in sorted(self.logged, key=_is_of_gradients):
-            cause = _cause(logged, kept)
-            if cause is None:
+            cause = _cause(logged, seen)
+            root = logged if cause is None else roots[id(cause)]
+            roots[id(logged)] = root
+            seen.append(logged)
+            if root is logged:
                 kept.append(logged)
             else:
-                cause.finding.consequences.append(logged.finding)
+                root.finding.consequences.append(logged.finding)
         return [logged.finding for logged in _grouped(kept)]
 
 
@@ -140,6 +145,8 @@ def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
     one, two = first.finding, other.finding
     if one.module != two.module or one.kind != two.kind:
         return False
+    if first.is_buffer and other.is_buffer:
+        return True
     if one.kind in ("data", "weights", "update", "weight gradient"):
         return False
     return one.call != two.call or str(one.place) == str(two.place)
@@ -147,17 +154,25 @@ def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
 
 def _cause_of_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
     """A mistake in code or a module that the gradient has passed."""
+    regions = {_anchor(region) for region in logged.regions}
     for each in kept:
-        is_in_code = each.frame in logged.regions and each.finding.kind in ("inputs", "loss")
-        is_of_region = each.call is not None and each.call.frame in logged.regions
+        is_in_code = _anchor(each.frame) in regions and each.finding.kind in ("inputs", "loss")
+        is_of_region = each.call is not None and _anchor(each.call.frame) in regions
         is_output = each.finding.kind == "output" and (is_of_region or each.finding.module in logged.passed)
         if each.is_forward and (is_in_code or is_output):
             return each
     for each in kept:
         is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
-        if is_of_gradient and each.frame in logged.regions:
+        if is_of_gradient and _anchor(each.frame) in regions:
             return each
     return None
+
+
+def _anchor(frame: Frame | None) -> Frame | None:
+    """The innermost call with a partner around a call's code: a container that only the port has counts as that."""
+    while frame is not None and frame.reference is None:
+        frame = frame.parent
+    return frame
 
 
 def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
@@ -176,7 +191,10 @@ def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> Lo
     if not logged.is_buffer:
         return None
     module = logged.finding.module
-    return next((each for each in kept if each.finding.module == module and each.is_forward), None)
+    of_module = [each for each in kept if each.finding.module == module and each.is_forward]
+    if of_module:
+        return of_module[0]
+    return None if logged.is_called else _innermost_around(module, [each for each in kept if each.is_forward])
 
 
 def _innermost_around(module: str, found: Sequence[LoggedFinding]) -> LoggedFinding | None:

@@ -178,9 +178,10 @@ class GradientCheck:
         visible: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
-            visible.append(frame.parent)
-            is_returned = frame.parent is not None and self._returns(frame.parent, output)
-            frame = frame.parent if is_returned else None
+            parent = _paired_parent(frame)
+            visible.append(parent)
+            is_returned = parent is not None and self._returns(parent, output)
+            frame = parent if is_returned else None
         recorded = self._reference.step.calls[call.reference]
         users = {index for index, _ in self._reference.consumers(output.reference, recorded.entered)}
         passed = [each for each in self._forward.paired if each.reference in users]
@@ -201,12 +202,13 @@ class GradientCheck:
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
         """Whether a call returns an output of a call in it."""
         if frame.reference is None:
-            return True  # not known: the code around it counts, too
+            return False
         outputs = self._reference.step.calls[frame.reference].outputs
         return any(self._reference.is_same(each, output.reference) for each in outputs)
 
     def _calls_in(self, around: Frame | None) -> list[PairedCall]:
-        return [each for each in self._forward.paired if each.frame.parent is around]
+        """Paired calls in a call's own code, or in containers there that only the port has."""
+        return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
 
     def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
         """Calls in a call's own code whose inputs that code has computed, after an order in the step."""
@@ -281,7 +283,8 @@ class GradientCheck:
                 self._report_weight(name, np.inf, "no gradient", None)
                 yield name, expected
 
-    def _is_called(self, module: str) -> bool:
+    def is_called(self, module: str) -> bool:
+        """Whether a call of a module of the port was compared."""
         return any(each.frame.module.name == module for each in self._forward.paired)
 
     def _expected_gradient(self, name: str) -> Array | None:
@@ -332,4 +335,9 @@ class GradientCheck:
             module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, None, is_called=self._is_called(module)))
+        self._log.add(LoggedFinding(finding, None, is_called=self.is_called(module)))
+
+
+def _paired_parent(frame: Frame) -> Frame | None:
+    """The innermost enclosing call that has a partner; ``None`` for the code of the training step."""
+    return next((each for each in frame.ancestors() if each.reference is not None), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,7 @@ class StepParts:
     Attributes:
         agreed: how many tensors agreed.
         not_tested: what was not judged.
+        is_called: whether a call of a module was compared.
     """
 
     def __init__(self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, precision: str) -> None:
@@ -54,6 +55,7 @@ class StepParts:
         self._tolerance = TOLERANCES[precision]
         self.agreed = 0
         self.not_tested: list[NotTested] = []
+        self.is_called: Callable[[str], bool] = lambda module: True
 
     # ---- batch
 
@@ -236,7 +238,8 @@ class StepParts:
                 continue
             reference = self._reference.weights[self._weights.references(weight.name)[0]]
             if reference.kind == "buffer":
-                self._log.add(LoggedFinding(finding, None, is_buffer=True))
+                is_called = self.is_called(finding.module)
+                self._log.add(LoggedFinding(finding, None, is_buffer=True, is_called=is_called))
             elif is_known and not self._has_no_gradient(finding):
                 parameters.append(finding)
         if not is_known:

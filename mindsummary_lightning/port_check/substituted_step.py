@@ -54,6 +54,7 @@ class SubstitutedStep:
         self.forward: ForwardCheck = ForwardCheck(reference, self._pairs, self._log, self._precision)
         self.gradients: GradientCheck = GradientCheck(reference, self.forward, self.weights, self._log, self._precision)
         self.parts: StepParts = StepParts(reference, self.weights, self._log, self._precision)
+        self.parts.is_called = self.gradients.is_called
 
     def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
         """The result of the step. ``not_tested``: what the framework's side could not do."""
