@@ -158,8 +158,8 @@ def _cause_of_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> 
     for each in kept:
         is_in_code = _anchor(each.frame) in regions and each.finding.kind in ("inputs", "loss")
         is_of_region = each.call is not None and _anchor(each.call.frame) in regions
-        is_output = each.finding.kind == "output" and (is_of_region or each.finding.module in logged.passed)
-        if each.is_forward and (is_in_code or is_output):
+        is_output = each.finding.kind == "output" and each.finding.module in logged.passed
+        if each.is_forward and (is_in_code or is_of_region or is_output):
             return each
     for each in kept:
         is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
@@ -183,6 +183,9 @@ def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFindin
     of_module = [each for each in kept if each.finding.module == module and each.call is not None]
     if of_module:
         return of_module[0]
+    in_code = _cause_of_gradient(logged, kept)
+    if in_code is not None:
+        return in_code
     return _innermost_around(module, [each for each in kept if each.is_forward or each.call is not None])
 
 

@@ -28,7 +28,7 @@ from mindsummary_lightning.port_check.port_frames import (
 )
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
-from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, Tolerance, tolerance_of
+from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, TOLERANCES, Tolerance, coarsest
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
@@ -45,6 +45,7 @@ class ForwardCheck:
         precision: coarsest precision of both sides.
 
     Attributes:
+        precision: coarsest precision of both sides so far.
         agreed: how many tensors agreed.
         worst: greatest distance of an output that agreed.
         paired: calls that were paired.
@@ -58,7 +59,7 @@ class ForwardCheck:
         self._calls: Sequence[StoredCall] = reference.step.calls
         self._pairs = pairs
         self._log = log
-        self._precision = precision
+        self.precision: str = precision
         self._numbers: dict[str, int] = {}
         self._running: list[Frame] = []
         self._clock = 0
@@ -182,7 +183,14 @@ class ForwardCheck:
         return next(self._reference.equal_values(array, tolerance.value), None) is not None
 
     def _report_input(
-        self, frame: Frame, reference: StoredTensor, port: PortTensor, found: Comparison, tolerance: Tolerance
+        self,
+        frame: Frame,
+        reference: StoredTensor,
+        port: PortTensor,
+        found: Comparison,
+        tolerance: Tolerance,
+        *,
+        is_kept: bool = False,
     ) -> None:
         blamed = self._blamed(frame)
         if self._is_random_code(blamed):
@@ -209,7 +217,8 @@ class ForwardCheck:
             tuple(reference.shape), tuple(port.array.shape), blamed.number,
             operations=tuple(blamed.operations),
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), order=frame.entered))
+        call = PairedCall(frame, self._index(frame), ()) if is_kept else None  # the module runs on the wrong input
+        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, frame.entered))
 
     def _blamed(self, frame: Frame) -> Frame:
         """The call in whose code an input was computed: the enclosing one, unless its own inputs are wrong."""
@@ -266,6 +275,8 @@ class ForwardCheck:
             return (value if found.layout is not None else None), layout
         if self._is_random_output(frame, call):
             return value, layout
+        if not frame.has_fitting_inputs and layout is None:
+            return None, None  # as a slice before the module instead of after it: what follows is judged
         if frame.doubts or not frame.has_fitting_inputs:
             self._report_doubts(frame, tolerance)
             return value, layout
@@ -340,7 +351,7 @@ class ForwardCheck:
         for doubt in frame.doubts:
             relation = Relation.OTHER_SIZE if doubt.distance == np.inf else Relation.DIFFERS
             found = Comparison(relation, doubt.distance)
-            self._report_input(frame, doubt.reference, doubt.port, found, tolerance)
+            self._report_input(frame, doubt.reference, doubt.port, found, tolerance, is_kept=True)
         frame.doubts.clear()
 
     def _is_rounding(self, recorded: Array, outputs: Sequence[PortTensor], place: int, again: RunAgain) -> bool:
@@ -461,7 +472,10 @@ class ForwardCheck:
         parent.operations.clear()
 
     def _tolerance(self, dtypes: set[str]) -> Tolerance:
-        return tolerance_of(dtypes, self._precision if self._precision == "tensorfloat32" else "float64")
+        """The tolerance of tensors of some dtypes: where one was rounded, what is computed from it was, too."""
+        floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
+        self.precision = coarsest({*floats, self.precision} - {"float64"} if floats != {"float64"} else floats)
+        return TOLERANCES[self.precision]
 
     def _tick(self) -> int:
         self._clock += 1

@@ -34,7 +34,6 @@ class GradientCheck:
         forward: the forward pass, whose paired outputs receive gradients.
         weights: how the weights are paired.
         log: takes the findings.
-        precision: coarsest precision of both sides.
 
     Attributes:
         agreed: how many gradients agreed.
@@ -45,15 +44,11 @@ class GradientCheck:
         needs_none: paths of outputs, by the order of entering their call, that nothing in them trains.
     """
 
-    def __init__(
-        self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog, precision: str
-    ) -> None:
+    def __init__(self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog) -> None:
         self._reference = reference
         self._forward = forward
         self._weights = weights
         self._log = log
-        self._tolerance = TOLERANCES[precision].gradient
-        self._unit = TOLERANCES[precision].unit
         self._received: set[tuple[int, str]] = set()
         self._weights_received: set[str] = set()
         self._recorded_scale = reference.step.loss_scale
@@ -67,6 +62,10 @@ class GradientCheck:
         gradients = [weight.gradient for weight in reference.step.weights if weight.gradient is not None]
         self._output_floor = _LEAST_OUTPUT_GRADIENT * max(outputs, default=0.0)
         self._weight_floor = GRADIENT_FLOOR * max(map(reference.size, gradients), default=0.0)
+
+    @property
+    def _tolerance(self) -> float:
+        return TOLERANCES[self._forward.precision].gradient
 
     # ---- outputs
 
@@ -187,17 +186,27 @@ class GradientCheck:
         passed = [each for each in self._forward.paired if each.reference in users]
         for around in visible:
             passed.extend(self._fed_by_code(around, call.frame.left))
-        regions = [*visible]
+        used = self._used_in(passed)
+        return (*visible, *used), tuple(each.module.name for each in used)
+
+    def _regions_of(self, module: str) -> tuple[Frame | None, ...]:
+        """Calls in whose own code a weight that a module holds is used, without a check between."""
+        own = [each for each in self._forward.paired if each.frame.module.name == module]
+        fed = [user for each in own for user in self._fed_by_code(each.frame, each.frame.entered)]
+        return (*(each.frame for each in own), *self._used_in(fed))
+
+    def _used_in(self, users: list[PairedCall]) -> list[Frame]:
+        """Some calls, and those in them whose inputs come from theirs through code alone."""
+        regions: list[Frame] = []
         done: set[int] = set()
-        while passed:
-            user = passed.pop()
+        while users:
+            user = users.pop()
             if id(user) not in done:
                 done.add(id(user))
                 regions.append(user.frame)
-                passed.extend(self._fed_by_code(user.frame, user.frame.entered))
-                passed.extend(self._fed_by_inputs(user))
-        names = [each.module.name for each in regions if each is not None and each not in visible]
-        return tuple(regions), tuple(names)
+                users.extend(self._fed_by_code(user.frame, user.frame.entered))
+                users.extend(self._fed_by_inputs(user))
+        return regions
 
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
         """Whether a call returns an output of a call in it."""
@@ -261,6 +270,15 @@ class GradientCheck:
         if expected is None:
             return None
         floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
+
+            print(
+                "WG",
+                name,
+                relative_distance(expected, gradient),
+                rms(gradient - expected) / max(1e-30, self._rounding(name)),
+                rms(expected),
+                self._weight_floor,
+            )
         distance = relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
         if distance <= self._tolerance:
             self.agreed += 1
@@ -308,7 +326,10 @@ class GradientCheck:
             for gradient in call.output_gradients:
                 terms = math.prod(gradient.shape) / self._rows(name)
                 product = self._reference.size(gradient) * max([1.0, *inputs])
-                largest = max(largest, SUM_ROUNDINGS * self._unit * math.sqrt(max(1.0, terms)) * product)
+                largest = max(
+                    largest,
+                    SUM_ROUNDINGS * TOLERANCES[self._forward.precision].unit * math.sqrt(max(1.0, terms)) * product,
+                )
         return largest
 
     def _rows(self, name: str) -> int:
@@ -335,7 +356,8 @@ class GradientCheck:
             module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, None, is_called=self.is_called(module)))
+        regions = self._regions_of(module)
+        self._log.add(LoggedFinding(finding, None, regions=regions, is_called=self.is_called(module)))
 
 
 def _paired_parent(frame: Frame) -> Frame | None:

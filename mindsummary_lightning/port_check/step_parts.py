@@ -9,17 +9,18 @@ import numpy as np
 
 from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.findings import Finding, NotTested
+from mindsummary_lightning.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.port_check.input_comparison import Relation, compared, matched
 from mindsummary_lightning.port_check.port_frames import PortTensor
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
-from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, tolerance_of, unit_of
+from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, Tolerance, tolerance_of, unit_of
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase, listed
 from mindsummary_lightning.values.whole_step import StoredTensor, StoredWeight
 
-_MOST_WEIGHTS = 10  # differing weights that are listed one by one
-_MOST_SHARE = 0.5  # of the weights: more that differ were not transferred at all
+_MOST_WEIGHTS = 5  # differing weights that are listed one by one, however few there are
+_MOST_SHARE = 0.3  # of all weights: more that differ were not transferred at all, the others begin as constants
 _MOST_NAMED = 3
 _EQUAL_WEIGHT = 1e-6  # relative distance of a weight that was transferred, through text or half precision it is more
 
@@ -40,7 +41,7 @@ class StepParts:
         reference: the recorded step.
         weights: how the weights are paired.
         log: takes the findings.
-        precision: coarsest precision of both sides.
+        forward: the forward pass, which knows the coarsest precision so far.
 
     Attributes:
         agreed: how many tensors agreed.
@@ -48,14 +49,18 @@ class StepParts:
         is_called: whether a call of a module was compared.
     """
 
-    def __init__(self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, precision: str) -> None:
+    def __init__(self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, forward: ForwardCheck) -> None:
+        self._forward = forward
         self._reference = reference
         self._weights = weights
         self._log = log
-        self._tolerance = TOLERANCES[precision]
         self.agreed = 0
         self.not_tested: list[NotTested] = []
         self.is_called: Callable[[str], bool] = lambda module: True
+
+    @property
+    def _tolerance(self) -> Tolerance:
+        return TOLERANCES[self._forward.precision]
 
     # ---- batch
 

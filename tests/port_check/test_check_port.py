@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from mindsummary_lightning import StepRecorder, check_port
 from tests.port_check.one_step import check, places, record, with_weights_of
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(autouse=True)
@@ -554,7 +554,7 @@ def test_rounding_of_a_badly_conditioned_module_is_measured(tmp_path: Path) -> N
             self.order = order
 
         def forward(self, x: Tensor) -> Tensor:
-            return (x + 1e3) - 1e3 if self.order else (x * 3 + 1e3) / 3 - 1e3 / 3
+            return (x + 1e3) - 1e3 if self.order else (x - 1e3) + 1e3
 
     original = Cancels(0)
     record(tmp_path, original, sequences())

@@ -300,7 +300,9 @@ class TorchStep:
         if output is not None:
             done.is_hooked = True
             self._pending[call.frame.entered, path] = own
-            result.register_hook(partial(self._take_gradient, call, output))  # type: ignore[no-untyped-call]
+            # The module's own tensor receives what other outputs pass on, too, as the original's did.
+            hooked = own if own.shape == result.shape else result
+            hooked.register_hook(partial(self._take_gradient, call, output))  # type: ignore[no-untyped-call]
 
     def _write_back(self, running: _RunningCall, table: Mapping[int, torch.Tensor]) -> None:
         """A module may have changed its input in place: the code around it must see the original's values, too."""
