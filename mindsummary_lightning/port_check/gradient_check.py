@@ -270,15 +270,6 @@ class GradientCheck:
         if expected is None:
             return None
         floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
-
-            print(
-                "WG",
-                name,
-                relative_distance(expected, gradient),
-                rms(gradient - expected) / max(1e-30, self._rounding(name)),
-                rms(expected),
-                self._weight_floor,
-            )
         distance = relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
         if distance <= self._tolerance:
             self.agreed += 1

@@ -20,8 +20,7 @@ def mean_square(output: Any, target: torch.Tensor) -> torch.Tensor:
 
 
 def _optimizer(network: nn.Module) -> torch.optim.Optimizer:
-    trained = [parameter for parameter in network.parameters()]
-    return torch.optim.SGD(trained, lr=0.1, momentum=0.9)
+    return torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
 
 
 def record(

@@ -523,7 +523,7 @@ def test_dropout_that_is_on_in_both_is_said_and_what_follows_is_judged(tmp_path:
     report = check(tmp_path, port)
 
     assert places(report) == []
-    assert ["drop (Dropout)"] == [each.what for each in report.not_tested]
+    assert [each.what for each in report.not_tested] == ["drop (Dropout)"]
     assert "random numbers" in report.text()
 
 
