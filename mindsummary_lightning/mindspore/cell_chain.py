@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import mindspore
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.conversion.array_statistics import array_statistics
 from mindsummary_lightning.conversion.calling_line import calling_line
+from mindsummary_lightning.mindspore.cell_calls import CellCalls
 from mindsummary_lightning.mindspore.optimizer_settings import group_settings
 from mindsummary_lightning.values.step_chain import ChainRow, Link
 
@@ -26,23 +26,18 @@ _Reduced = tuple[str, tuple[int, ...], NDArray[np.float64]]
 class CellChain:
     """Takes the chain of one step while it runs.
 
-    No cell gets a hook, as what ``mindspore.jit`` compiles would hold it: ``Cell.__call__`` is replaced until
-    :meth:`remove`, which compiled code does not enter.
-
     Args:
         network: the ``Cell`` that is trained, without its loss.
         optimizer: the ``Cell`` that is called with the gradients, or ``None``.
         guarded: makes of a function one that raises nothing.
     """
 
-    _watching: ClassVar[list[CellChain]] = []
-    _own_call: ClassVar[Callable[..., Any]] = mindspore.nn.Cell.__call__
-
     def __init__(self, network: Any, optimizer: Any, guarded: Callable[[Callable[..., None]], Any]) -> None:
         self._network = network
         self._taken: dict[ChainRow, NDArray[np.float64]] = {}
         self._calls: Counter[str] = Counter()
         self._running: list[tuple[Any, ChainRow, list[tuple[str, _Reduced]]]] = []
+        self._depths: list[int] = []  # of _running, as each cell was called
         self._enter, self._leave = guarded(self._add_inputs), guarded(self._add_outputs)
         self._optimize = guarded(self._add_gradients)
         self._cells: dict[int, tuple[str, Any]] = {}  # by identity: name, and the cell above that computes it again
@@ -54,29 +49,31 @@ class CellChain:
             is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith("mindspore.")
             if not (is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is self._optimizer):
                 self._cells[id(cell)] = name, _recomputed_above(self._network, name)
-        if not self._watching:
-            CellChain._own_call, mindspore.nn.Cell.__call__ = mindspore.nn.Cell.__call__, _call
-        self._watching.append(self)
+        CellCalls.add(self)
 
     def remove(self) -> None:
         """Take nothing more."""
-        if self in self._watching:
-            self._watching.remove(self)
-            if not self._watching and mindspore.nn.Cell.__call__ is _call:
-                mindspore.nn.Cell.__call__ = CellChain._own_call
+        CellCalls.remove(self)
 
-    @contextmanager
-    def _called(self, cell: Any, args: Any, kwargs: Mapping[str, Any]) -> Iterator[Callable[[Any], object]]:
-        """A context in which a cell runs, and that takes what it has returned; it may raise."""
+    def enter(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Take what a cell is called with."""
         if cell is self._optimizer:
             self._optimize(cell, args)
-        depth = len(self._running)
+        self._depths.append(len(self._running))
         if id(cell) in self._cells:
             self._enter(cell, args, kwargs)
-        try:
-            yield self._leave if len(self._running) > depth else id
-        finally:
-            del self._running[depth:]
+        return args, kwargs
+
+    def leave(self, cell: Any, output: Any) -> Any:
+        """Take what a cell has returned."""
+        if len(self._running) > self._depths[-1]:
+            self._leave(output)
+        self.abandon(cell)
+        return output
+
+    def abandon(self, cell: Any) -> None:
+        """Forget a call."""
+        del self._running[self._depths.pop() :]
 
     def add_batch(self, batch: Any) -> None:
         """Take the tensors of a batch."""
@@ -137,16 +134,6 @@ class CellChain:
                 self._add(
                     ChainRow("settings", name, call=calls[name] and 1, port=port, path=path), _number(float(value))
                 )
-
-
-def _call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """What stands for ``Cell.__call__``; somebody's wrapper may keep it, and call it when nobody watches."""
-    with ExitStack() as calls:
-        takers = [calls.enter_context(chain._called(cell, args, kwargs)) for chain in CellChain._watching]
-        output = CellChain._own_call(cell, *args, **kwargs)
-        for take in takers:
-            take(output)
-        return output
 
 
 def _recomputed_above(network: Any, name: str) -> Any:
