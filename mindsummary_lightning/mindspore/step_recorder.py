@@ -166,11 +166,17 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         if whole is not None:
             whole.remove()
             self._whole = None
-            self._guarded(whole.finish)(step)
+            self._guarded(self._finish_whole)(step, whole)
         if chain is not None:
             self._forget()
             self._guarded(chain.add_weights)("update")
             self._guarded(self._write)(step, chain)
+
+    def _finish_whole(self, step: int, whole: CellTensors) -> None:
+        try:
+            whole.finish(step)
+        except ValueError as error:  # larger than max_bytes
+            self._record.policy.warnings.warn("max_bytes", "%s", error)
 
     def _forget(self) -> None:
         if self._chain is not None:
