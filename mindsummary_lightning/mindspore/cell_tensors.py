@@ -183,7 +183,9 @@ class CellTensors:
     def _add_outputs(self, index: int, output: Any) -> None:
         found = list(tensors(output))
         stored = self._stored_all(found)
-        self._calls[index] = replace(self._calls[index], outputs=stored, left=self._next_order())
+        call = self._calls[index] = replace(self._calls[index], outputs=stored, left=self._next_order())
+        if call.draws_random and call.parent >= 0:
+            self._calls[call.parent] = replace(self._calls[call.parent], draws_random=True)
         for path, tensor in found:
             self._watch_gradient(index, path, tensor)
 
@@ -283,12 +285,11 @@ def dtype_name(tensor: Any) -> str:
     return "bool" if name == "bool_" else name
 
 
-def _draws_random(cell: Any) -> bool | None:
+def _draws_random(cell: Any) -> bool:
+    """Whether a cell is a dropout that is on. MindSpore's random operators tell nothing about their state."""
     is_dropout = type(cell).__name__.startswith(("Dropout", "DropPath", "StochasticDepth"))
     rate = getattr(cell, "p", getattr(cell, "drop_prob", None))
-    if is_dropout and isinstance(rate, (int, float)):
-        return bool(cell.training and rate > 0)
-    return None
+    return is_dropout and bool(cell.training) and not (isinstance(rate, (int, float)) and rate == 0)
 
 
 def _settings(cell: Any) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import mindspore
@@ -74,3 +75,26 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[st
     positional = {str(index): value for index, value in enumerate(args)}
     found = [*tensors({**positional, **kwargs})]
     return [("", found[0][1])] if len(found) == 1 and found[0][0] == "0" else found
+
+
+def with_arguments(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], change: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a cell is called with, after a change of each tensor, in the order of :func:`arguments`."""
+    changed = tuple(with_tensors(value, change) for value in args)
+    return changed, {name: with_tensors(value, change) for name, value in kwargs.items()}
+
+
+def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A nested value after a change of each tensor, in the order of :func:`tensors`."""
+    if isinstance(value, mindspore.Tensor):
+        return change(value)
+    if isinstance(value, Mapping):
+        changed = {key: with_tensors(part, change) for key, part in value.items()}
+        return changed if type(value) is dict else type(value)(changed)  # type: ignore[call-arg]
+    if isinstance(value, (tuple, list)):
+        parts = [with_tensors(part, change) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return replace(value, **{name: with_tensors(part, change) for name, part in vars(value).items()})
+    return value
