@@ -50,19 +50,17 @@ class WholeStepWriter:
 
     Args:
         directory: of the run; it is created if needed.
-        step: number of the step, counted from 1.
         max_bytes: greatest size of the file, in bytes.
 
     Attributes:
         size: bytes of all tensors so far, written or only counted.
     """
 
-    def __init__(self, directory: str, step: int, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(self, directory: str, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         os.makedirs(directory, exist_ok=True)
         self.size = 0
-        self._step = step
+        self._directory = directory
         self._max_bytes = max_bytes
-        self._path = whole_step_path(directory, step)
         self._temporary = temporary_name(directory)
         self._file: zipfile.ZipFile | None = zipfile.ZipFile(self._temporary, "w", zipfile.ZIP_STORED)
         self._count = 0
@@ -104,14 +102,15 @@ class WholeStepWriter:
         """
         if self._file is None:
             raise ValueError(
-                f"step {self._step} is not recorded whole: it takes {_megabytes(self.size)} and max_bytes allows "
+                f"step {step.step} is not recorded whole: it takes {_megabytes(self.size)} and max_bytes allows "
                 f"{_megabytes(self._max_bytes)}. Pass a greater max_bytes, or record a smaller batch"
             )
         self._file.writestr(INDEX_MEMBER, encode_whole_step(step))
         self._file.close()
         self._file = None
-        os.replace(self._temporary, self._path)
-        return self._path
+        path = whole_step_path(self._directory, step.step)
+        os.replace(self._temporary, path)
+        return path
 
     def discard(self) -> None:
         """Remove what was written of a step that is not finished."""

@@ -1,0 +1,124 @@
+"""``FindingLog``: findings as they are made, and which of them follow from others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mindsummary_lightning.port_check.findings import Finding
+from mindsummary_lightning.port_check.port_frames import Frame, PairedCall
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoggedFinding:
+    """A finding and where it was made.
+
+    Attributes:
+        finding: for the report.
+        frame: call of the port whose own code is wrong; ``None`` for the code of the training step.
+        call: for an output or gradient, the call that it is of.
+        order: of making it, by the clock of enterings and leavings.
+        regions: for a gradient, the calls whose code the gradient has passed since it was last replaced.
+        passed: for a gradient, names of the modules it has passed since it was last replaced.
+    """
+
+    finding: Finding
+    frame: Frame | None
+    call: PairedCall | None = None
+    order: int = 0
+    regions: tuple[Frame | None, ...] = ()
+    passed: tuple[str, ...] = ()
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether it is of the forward pass."""
+        return self.finding.kind in ("inputs", "output", "loss")
+
+
+class FindingLog:
+    """The findings of one step."""
+
+    def __init__(self) -> None:
+        self.logged: list[LoggedFinding] = []
+
+    def add(self, logged: LoggedFinding) -> None:
+        """Take a finding."""
+        self.logged.append(logged)
+
+    def folded(self) -> list[Finding]:
+        """The findings that follow from no other one; the others are their consequences."""
+        kept: list[LoggedFinding] = []
+        for logged in sorted(self.logged, key=_is_of_gradients):
+            cause = _cause(logged, kept)
+            if cause is None:
+                kept.append(logged)
+            else:
+                cause.finding.consequences.append(logged.finding)
+        return [logged.finding for logged in kept]
+
+
+def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
+    """The findings of several steps: one that is made again in a later step is a consequence of the first."""
+    kept: dict[tuple[str, str, str], Finding] = {}
+    result: list[Finding] = []
+    for findings in steps:
+        for finding in findings:
+            key = finding.module, finding.kind, str(finding.place)
+            first = kept.setdefault(key, finding)
+            if first is finding:
+                result.append(finding)
+            else:
+                first.consequences.append(finding)
+    return result
+
+
+def _is_of_gradients(logged: LoggedFinding) -> int:
+    order = ("data", "weights", "inputs", "output", "loss", "no gradient", "gradient", "weight gradient", "update")
+    return max(0, order.index(logged.finding.kind) - order.index("loss"))
+
+
+def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """The finding that another one follows from."""
+    again = next((each for each in kept if _is_again(each.finding, logged.finding)), None)
+    if again is not None or logged.is_forward:
+        return again
+    if logged.finding.kind in ("gradient", "no gradient"):
+        return _cause_of_gradient(logged, kept)
+    if logged.finding.kind == "weight gradient":
+        return _cause_of_weight_gradient(logged, kept)
+    return None
+
+
+def _is_again(first: Finding, other: Finding) -> bool:
+    """Whether a finding is another call of the same module, or of the same line of its code."""
+    if first.module != other.module or first.kind != other.kind:
+        return False
+    if first.kind in ("data", "weights", "update", "weight gradient"):
+        return False
+    return first.call != other.call or str(first.place) == str(other.place)
+
+
+def _cause_of_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    for each in kept:
+        is_in_code = each.frame in logged.regions and each.finding.kind in ("inputs", "loss")
+        is_of_region = each.call is not None and each.call.frame in logged.regions
+        is_of_consumer = each.finding.kind == "output" and (is_of_region or each.finding.module in logged.passed)
+        if each.is_forward and (is_in_code or is_of_consumer):
+            return each
+    for each in kept:
+        is_same_code = each.frame in logged.regions and each.finding.module == logged.finding.module
+        if each.finding.kind in ("gradient", "no gradient") and is_same_code:
+            return each
+    return None
+
+
+def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    module = logged.finding.module
+    for each in kept:
+        is_of_module = each.finding.module == module and each.finding.kind in ("output", "gradient", "no gradient")
+        is_inside = module.startswith(f"{each.finding.module}.") and each.finding.kind == "no gradient"
+        if is_of_module or is_inside:
+            return each
+    above = [each for each in kept if each.finding.kind in ("inputs", "output", "loss", "gradient")]
+    above = [each for each in above if not each.finding.module or module.startswith(f"{each.finding.module}.")]
+    return max(above, key=lambda each: len(each.finding.module), default=None)

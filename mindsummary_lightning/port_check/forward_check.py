@@ -1,0 +1,455 @@
+"""``ForwardCheck``: compares what modules of the port take and return with the original, and replaces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mindsummary_lightning.port_check.call_pairs import CallPairs
+from mindsummary_lightning.port_check.findings import Finding, NotPaired, NotTested
+from mindsummary_lightning.port_check.input_comparison import (
+    Comparison,
+    Relation,
+    TensorPair,
+    compared,
+    matched,
+)
+from mindsummary_lightning.port_check.kind_words import is_plain_container, is_random_kind
+from mindsummary_lightning.port_check.port_frames import (
+    Answer,
+    Doubt,
+    Frame,
+    PairedCall,
+    PairedOutput,
+    PortModule,
+    PortTensor,
+)
+from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
+from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance
+from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, Tolerance, tolerance_of
+from mindsummary_lightning.values.text import Phrase
+from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
+
+RunAgain = Callable[[], "list[Array] | None"]  # outputs of a module, on the original's inputs, in float64
+
+
+class ForwardCheck:
+    """One forward pass of the port.
+
+    Args:
+        reference: the recorded step.
+        pairs: of calls.
+        log: takes the findings.
+        precision: coarsest precision of both sides.
+
+    Attributes:
+        agreed: how many tensors agreed.
+        worst: greatest distance of an output that agreed.
+        paired: calls that were paired.
+        not_paired: calls of the port that were not.
+        not_tested: what was not judged.
+        keeps_sizes: modules whose outputs of another size are not replaced.
+    """
+
+    def __init__(self, reference: ReferenceStep, pairs: CallPairs, log: FindingLog, precision: str) -> None:
+        self._reference = reference
+        self._calls: Sequence[StoredCall] = reference.step.calls
+        self._pairs = pairs
+        self._log = log
+        self._precision = precision
+        self._numbers: dict[str, int] = {}
+        self._running: list[Frame] = []
+        self._clock = 0
+        self._random: object = None
+        self._outside = Frame(PortModule("", ""), 0, None, "", [], 0)  # code of the training step
+        self._ends_elsewhere: list[_OtherEnd] = []
+        self.agreed = 0
+        self.worst = 0.0
+        self.paired: list[PairedCall] = []
+        self.not_paired: list[NotPaired] = []
+        self.not_tested: list[NotTested] = []
+        self.keeps_sizes: frozenset[str] = frozenset()
+
+    @property
+    def running(self) -> Frame | None:
+        """The innermost call that runs."""
+        return self._running[-1] if self._running else None
+
+    @property
+    def innermost(self) -> Frame:
+        """The innermost call that runs, or what stands for the code of the training step."""
+        return self._running[-1] if self._running else self._outside
+
+    def enter(self, module: PortModule, inputs: list[PortTensor], line: str, random: object = None) -> Answer:
+        """A module of the port is called.
+
+        Args:
+            module: that is called.
+            inputs: its tensors.
+            line: ``file.py:12`` that calls it.
+            random: state of the random generator, or anything that changes when it does.
+
+        Returns:
+            Values that the module should run on.
+        """
+        self._note_random(random)
+        number = self._numbers.get(module.name, 0)
+        self._numbers[module.name] = number + 1
+        frame = Frame(module, number, self.running, line, inputs, self._tick())
+        self._pairs.choose(frame)
+        self._running.append(frame)
+        if frame.reference is not None:
+            return self._compare_inputs(frame, self._calls[frame.reference])
+        if frame.candidates:
+            return self._compare_inputs(frame, self._calls[frame.candidates[0]])
+        return Answer([None] * len(inputs), [False] * len(inputs))
+
+    def leave(self, outputs: list[PortTensor], random: object, again: RunAgain) -> Answer:
+        """The innermost call of a module has returned.
+
+        Args:
+            outputs: its tensors.
+            random: as for :meth:`enter`.
+            again: runs the module once more, in float64.
+
+        Returns:
+            Values that the caller should get.
+        """
+        self._note_random(random)
+        frame = self._running.pop()
+        frame.left = self._tick()
+        if frame.reference is None and frame.candidates:
+            self._pairs.decide(frame, outputs)
+        if frame.reference is None:
+            self.not_paired.append(NotPaired(frame.module.name, frame.module.kind, "port", frame.reason))
+            return Answer([None] * len(outputs), [False] * len(outputs))
+        answer = self._compare_outputs(frame, self._calls[frame.reference], outputs, again)
+        self._note_compared(frame)
+        return answer
+
+    def abort(self) -> None:
+        """The innermost call has raised."""
+        self._running.pop()
+
+    # ---- inputs
+
+    def _compare_inputs(self, frame: Frame, call: StoredCall) -> Answer:
+        values: list[Array | None] = [None] * len(frame.inputs)
+        heals = [False] * len(frame.inputs)
+        pairs = matched(call.inputs, frame.inputs)
+        if call.inputs and frame.inputs and not pairs:
+            frame.has_fitting_inputs = False
+        for pair in pairs:
+            for place, value, heal in self._compare_input(frame, pair):
+                values[place] = value
+                heals[place] = heal
+        parent = frame.parent or self._outside
+        parent.has_drawn = False
+        parent.has_compared_inside = True
+        return Answer(values, heals)
+
+    def _compare_input(self, frame: Frame, pair: TensorPair) -> list[tuple[int, Array | None, bool]]:
+        """Places, values and whether to heal, of one tensor of the original."""
+        own = [frame.inputs[place] for place in pair.port]
+        recorded = self._reference.array(pair.reference)
+        tolerance = self._tolerance({each.dtype for each in own} | {pair.reference.dtype})
+        port = own[0].array if len(own) == 1 else np.concatenate([each.array for each in own], pair.axis)
+        found = compared(recorded, port, tolerance.value)
+        is_wrong = found.relation is Relation.DIFFERS
+        if found.relation is Relation.DOUBTFUL:
+            frame.doubts.append(Doubt(pair.reference, own[0], found.distance))
+        elif found.relation is Relation.OTHER_SIZE:
+            frame.has_fitting_inputs = False
+            self._report_input(frame, pair.reference, own[0], found, tolerance)
+        elif is_wrong:
+            self._report_input(frame, pair.reference, own[0], found, tolerance)
+        else:
+            self.agreed += 1
+        if found.layout is None:
+            return []
+        placed = found.layout.applied(recorded)
+        parts = [placed] if len(own) == 1 else np.split(placed, _borders(own, pair.axis), pair.axis)
+        return [(place, part, is_wrong) for place, part in zip(pair.port, parts, strict=True)]
+
+    def _report_input(
+        self, frame: Frame, reference: StoredTensor, port: PortTensor, found: Comparison, tolerance: Tolerance
+    ) -> None:
+        blamed = self._blamed(frame)
+        if self._is_random_code(blamed):
+            return
+        other_end = self._other_end_of(port)
+        if other_end is not None:
+            self._report_other_end(other_end)
+            return
+        after = blamed.last
+        what = _module_words(frame.module.name)
+        place = Phrase("code of {} between {} and {}", _network(blamed), after or Phrase("its beginning"), what)
+        if found.relation is Relation.OTHER_SIZE:
+            sentence = Phrase(
+                "{} gets an input of shape {} instead of {}: {} computes it.",
+                what, [*port.array.shape], [*reference.shape], place,
+            )  # fmt: skip
+        else:
+            sentence = Phrase(
+                "{} gets an input that differs by {:.1e} (tolerance {:.0e}): {} computes it.",
+                what, found.distance, tolerance.value, place,
+            )  # fmt: skip
+        finding = Finding(
+            blamed.module.name, "inputs", place, found.distance, tolerance.value, sentence, frame.line,
+            tuple(reference.shape), tuple(port.array.shape), blamed.number,
+            operations=tuple(blamed.operations),
+        )  # fmt: skip
+        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), order=frame.entered))
+
+    def _blamed(self, frame: Frame) -> Frame:
+        """The call in whose code an input was computed: the enclosing one, unless its own inputs are wrong."""
+        for parent in frame.ancestors():
+            if parent.reference is not None or parent.has_compared_inside or self._has_known_inputs(parent):
+                return parent
+        return self._outside
+
+    def _has_known_inputs(self, frame: Frame) -> bool:
+        floats = [each for each in frame.inputs if each.array.dtype.kind == "f"]
+        tolerance = self._tolerance({each.dtype for each in floats}).value
+        return bool(floats) and all(
+            next(self._reference.equal_values(each.array, tolerance), None) is not None for each in floats
+        )
+
+    # ---- outputs
+
+    def _compare_outputs(self, frame: Frame, call: StoredCall, outputs: list[PortTensor], again: RunAgain) -> Answer:
+        values: list[Array | None] = [None] * len(outputs)
+        heals = [False] * len(outputs)
+        paired: list[PairedOutput] = []
+        is_random = self._draws_random(frame, call)
+        gradients = {tensor.path: tensor for tensor in call.output_gradients}
+        for pair in matched(call.outputs, outputs):
+            if len(pair.port) > 1:
+                continue
+            place = pair.port[0]
+            value, layout = self._compare_output(frame, call, pair.reference, outputs, place, again)
+            values[place] = value
+            gradient = gradients.get(pair.reference.path)
+            if value is not None:
+                paired.append(PairedOutput(outputs[place].path, pair.reference, layout, gradient))
+        done = PairedCall(frame, self._index(frame), tuple(paired), is_random)
+        self.paired.append(done)
+        return Answer(values, heals, done)
+
+    def _index(self, frame: Frame) -> int:
+        return -1 if frame.reference is None else frame.reference
+
+    def _compare_output(
+        self, frame: Frame, call: StoredCall, reference: StoredTensor, outputs: list[PortTensor], place: int,
+        again: RunAgain,
+    ) -> tuple[Array | None, object]:  # fmt: skip
+        port = outputs[place]
+        recorded = self._reference.array(reference)
+        dtypes = {port.dtype, reference.dtype, *(each.dtype for each in frame.inputs)}
+        tolerance = self._tolerance(dtypes)
+        found = compared(recorded, port.array, tolerance.value)
+        layout = found.layout or next(layouts(reference.shape, port.array.shape), None)
+        value = None if layout is None else layout.applied(recorded)
+        if found.relation in (Relation.AGREES, Relation.SKIPPED):
+            self.agreed += 1
+            self.worst = max(self.worst, found.distance if tolerance.precision == "float32" else 0.0)
+            return (value if found.layout is not None else None), layout
+        if not frame.has_fitting_inputs:
+            return None, None
+        if self._is_random_output(frame, call):
+            return value, layout
+        if frame.doubts:
+            self._report_doubt(frame, tolerance)
+            return value, layout
+        other_end = self._find_other_end(frame, call, reference, port, tolerance)
+        if other_end is not None:
+            return None, None
+        if found.relation is not Relation.OTHER_SIZE and self._is_rounding(recorded, outputs, place, again):
+            self.agreed += 1
+            return value, layout
+        self._report_output(frame, reference, port, found, tolerance)
+        if found.relation is Relation.OTHER_SIZE and len(reference.shape) == port.array.ndim:
+            return (None if frame.module.name in self.keeps_sizes else recorded), None
+        return value, layout
+
+    def _report_output(
+        self, frame: Frame, reference: StoredTensor, port: PortTensor, found: Comparison, tolerance: Tolerance
+    ) -> None:
+        module = frame.module
+        is_own_code = frame.has_compared_inside and not module.is_library
+        place: str = Phrase("{} ({})", _module_words(module.name), module.kind)
+        if is_own_code:
+            place = Phrase("code of {} between {} and its end", _module_words(module.name), frame.last or "?")
+        if found.relation is Relation.OTHER_SIZE:
+            sentence = Phrase(
+                "{} gets the right inputs, its output has shape {} instead of {}.",
+                _module_words(module.name), [*port.array.shape], [*reference.shape],
+            )  # fmt: skip
+        elif is_own_code:
+            sentence = Phrase(
+                "The modules in {} are right, its output differs by {:.1e} (tolerance {:.0e}): its own code after {}.",
+                _module_words(module.name), found.distance, tolerance.value, frame.last,
+            )  # fmt: skip
+        else:
+            sentence = Phrase(
+                "{} ({}) gets the right inputs, its output differs by {:.1e} (tolerance {:.0e}).",
+                _module_words(module.name), module.kind, found.distance, tolerance.value,
+            )  # fmt: skip
+        finding = Finding(
+            module.name, "output", place, found.distance, tolerance.value, sentence, frame.line,
+            tuple(reference.shape), tuple(port.array.shape), frame.number, operations=tuple(frame.operations),
+        )  # fmt: skip
+        call = PairedCall(frame, self._index(frame), ())
+        self._log.add(LoggedFinding(finding, frame, call, frame.left))
+
+    def _report_doubt(self, frame: Frame, tolerance: Tolerance) -> None:
+        """An input that might have been right was not: the output shows it."""
+        for doubt in frame.doubts:
+            found = Comparison(Relation.DIFFERS, doubt.distance)
+            self._report_input(frame, doubt.reference, doubt.port, found, tolerance)
+
+    def _is_rounding(self, recorded: Array, outputs: Sequence[PortTensor], place: int, again: RunAgain) -> bool:
+        """Whether the original is as near to the module's run in float64 as the port's own run is."""
+        exact = again()
+        if exact is None or len(exact) != len(outputs):
+            return False
+        port, precise = outputs[place].array, exact[place]
+        if precise.shape != port.shape:
+            return False
+        own = relative_distance(precise, port)
+        for layout in layouts(recorded.shape, port.shape):
+            return relative_distance(precise, layout.applied(recorded)) <= ROUNDING_FACTOR * own
+        return False
+
+    # ---- modules that end at another place than their partner
+
+    def _find_other_end(
+        self, frame: Frame, call: StoredCall, reference: StoredTensor, port: PortTensor, tolerance: Tolerance
+    ) -> _OtherEnd | None:
+        """Another output of the original that a module of the port returns: it ends elsewhere, or fuses modules."""
+        if port.array.size < 2 or port.array.dtype.kind != "f":
+            return None
+        own_inputs = {tensor.array for tensor in call.inputs}
+        for tensor in self._reference.equal_values(port.array, tolerance.value):
+            if tensor.array in own_inputs or self._is_input(tensor, call):
+                continue
+            other = _OtherEnd(frame, reference, port, tensor, tolerance)
+            self._ends_elsewhere.append(other)
+            return other
+        return None
+
+    def _is_input(self, tensor: StoredTensor, call: StoredCall) -> bool:
+        array = self._reference.array(tensor)
+        return any(self._reference.agrees(each, array, 0.0) for each in call.inputs)
+
+    def _other_end_of(self, port: PortTensor) -> _OtherEnd | None:
+        """The module of another end whose output an input is: it was a mistake then."""
+        for other in self._ends_elsewhere:
+            is_as_large = other.port.array.size == port.array.size
+            if is_as_large and self._reference.agrees(other.equal, port.array, other.tolerance.value):
+                return other
+        return None
+
+    def _report_other_end(self, other: _OtherEnd) -> None:
+        self._ends_elsewhere.remove(other)
+        distance = compared(self._reference.array(other.reference), other.port.array, other.tolerance.value).distance
+        found = Comparison(Relation.DIFFERS, distance)
+        self._report_output(other.frame, other.reference, other.port, found, other.tolerance)
+
+    # ---- random numbers
+
+    def _note_random(self, random: object) -> None:
+        if random != self._random and self._random is not None:
+            self.innermost.has_drawn = True
+            for frame in self._running:
+                frame.has_drawn_at_all = True
+        self._random = random
+
+    def _draws_random(self, frame: Frame, call: StoredCall) -> bool:
+        return is_random_kind(frame.module.kind) or is_random_kind(call.kind)
+
+    def _is_random_code(self, blamed: Frame) -> bool:
+        """Whether random numbers explain a difference; the reader is told."""
+        if not blamed.has_drawn:
+            return False
+        call = None if blamed.reference is None else self._calls[blamed.reference]
+        if call is not None and call.draws_random is False:
+            return False
+        self._not_tested(
+            Phrase("code of {}", _network(blamed)),
+            Phrase("it draws random numbers; set the probability of its dropout to 0"),
+        )
+        return True
+
+    def _is_random_output(self, frame: Frame, call: StoredCall) -> bool:
+        draws = frame.has_drawn if frame.has_compared_inside else frame.has_drawn_at_all
+        if not draws and not is_random_kind(call.kind):
+            return False
+        if call.draws_random is False or self._returns_its_input(call):
+            return False
+        self._not_tested(
+            Phrase("{} ({})", _module_words(frame.module.name), frame.module.kind),
+            Phrase("it draws random numbers; set its probability to 0 in both"),
+        )
+        return True
+
+    def _returns_its_input(self, call: StoredCall) -> bool:
+        if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
+            return False
+        return relative_distance(self._reference.array(call.inputs[0]), self._reference.array(call.outputs[0])) == 0.0
+
+    def _not_tested(self, what: str, reason: str) -> None:
+        new = NotTested(what, reason)
+        if new not in self.not_tested:
+            self.not_tested.append(new)
+
+    # ----
+
+    def note_operation(self, operation: object) -> None:
+        """A function was called in the innermost call's own code."""
+        self.innermost.operations.append(operation)  # type: ignore[arg-type]
+
+    def _note_compared(self, frame: Frame) -> None:
+        parent = frame.parent or self._outside
+        parent.last = frame.module.name
+        parent.has_compared_inside = True
+        parent.has_drawn = False
+        parent.operations.clear()
+
+    def _tolerance(self, dtypes: set[str]) -> Tolerance:
+        return tolerance_of(dtypes, self._precision if self._precision == "tensorfloat32" else "float64")
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+    def _frame_or_none(self, frame: Frame) -> Frame | None:
+        return None if frame is self._outside else frame
+
+
+class _OtherEnd:
+    """A module of the port whose output is another recorded value."""
+
+    def __init__(
+        self, frame: Frame, reference: StoredTensor, port: PortTensor, equal: StoredTensor, tolerance: Tolerance
+    ) -> None:
+        self.frame = frame
+        self.reference = reference
+        self.port = port
+        self.equal = equal
+        self.tolerance = tolerance
+
+
+def _borders(parts: Sequence[PortTensor], axis: int) -> list[int]:
+    lengths = [part.array.shape[axis] for part in parts]
+    return [int(border) for border in np.cumsum(lengths)[:-1]]
+
+
+def _module_words(name: str) -> str:
+    return name or Phrase("the network")
+
+
+def _network(frame: Frame) -> str:
+    return frame.module.name or Phrase("the training step" if not frame.module.kind else "the network")

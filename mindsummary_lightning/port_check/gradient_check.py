@@ -1,0 +1,288 @@
+"""``GradientCheck``: compares the gradients that reach outputs and weights of the port, and replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mindsummary_lightning.port_check.findings import Finding
+from mindsummary_lightning.port_check.forward_check import ForwardCheck
+from mindsummary_lightning.port_check.port_frames import Frame, PairedCall, PairedOutput
+from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
+from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.port_check.tensor_distance import (
+    Array,
+    layouts,
+    moves_between_equal_elements,
+    relative_distance,
+    rms,
+)
+from mindsummary_lightning.port_check.tolerances import GRADIENT_FLOOR, TOLERANCES
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs, fitted_weight
+from mindsummary_lightning.values.text import Phrase
+from mindsummary_lightning.values.whole_step import StoredTensor
+
+_LEAST_OUTPUT_GRADIENT = 1e-6  # of the greatest gradient of an output: smaller ones are compared on this scale
+
+
+class GradientCheck:
+    """One backward pass of the port.
+
+    Args:
+        reference: the recorded step.
+        forward: the forward pass, whose paired outputs receive gradients.
+        weights: how the weights are paired.
+        log: takes the findings.
+        precision: coarsest precision of both sides.
+
+    Attributes:
+        agreed: how many gradients agreed.
+        worst: greatest distance of an output's gradient that agreed.
+        worst_weight: greatest distance of a weight's gradient that agreed.
+        scale: factor of the port's gradients, as of a scaled loss.
+    """
+
+    def __init__(
+        self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog, precision: str
+    ) -> None:
+        self._reference = reference
+        self._forward = forward
+        self._weights = weights
+        self._log = log
+        self._tolerance = TOLERANCES[precision].gradient
+        self._received: set[tuple[int, str]] = set()
+        self._weights_received: set[str] = set()
+        self._recorded_scale = reference.step.loss_scale
+        self.agreed = 0
+        self.worst = 0.0
+        self.worst_weight = 0.0
+        self.scale = 1.0
+        outputs = [reference.size(each) for call in reference.step.calls for each in call.output_gradients]
+        gradients = [weight.gradient for weight in reference.step.weights if weight.gradient is not None]
+        self._output_floor = _LEAST_OUTPUT_GRADIENT * max(outputs, default=0.0)
+        self._weight_floor = GRADIENT_FLOOR * max(map(reference.size, gradients), default=0.0)
+
+    # ---- outputs
+
+    def output_gradient(self, call: PairedCall, output: PairedOutput, gradient: Array) -> Array | None:
+        """A gradient has reached an output.
+
+        Args:
+            call: whose output it is.
+            output: that has received it.
+            gradient: of the output's shape in the port.
+
+        Returns:
+            The gradient that should be passed on; ``None`` for the port's own.
+        """
+        self._received.add((call.frame.entered, output.port))
+        if output.gradient is None:
+            return None
+        recorded = self._recorded(output.gradient)
+        placed = self._placed(recorded, output, gradient)
+        if placed is None:
+            return None
+        factor = self.scale / self._recorded_scale
+        expected = placed * factor if factor != 1.0 else placed
+        distance = relative_distance(expected, gradient, self._output_floor * factor)
+        if distance <= self._tolerance:
+            self.agreed += 1
+            self.worst = max(self.worst, distance)
+        elif call.is_random or self._passes_random(call, output):
+            pass
+        elif self._is_tie(output, recorded, placed, gradient / factor):
+            self.agreed += 1
+        else:
+            self._report_output(call, output, distance, "gradient", gradient.shape)
+        return expected
+
+    def missing(self) -> Iterator[tuple[PairedCall, PairedOutput, Array]]:
+        """Outputs that have received no gradient, though those of the original have: the last first.
+
+        Each is reported. The third part is the gradient that should be passed on.
+        """
+        for call in reversed(self._forward.paired):
+            for output in reversed(call.outputs):
+                key = call.frame.entered, output.port
+                if output.gradient is None or key in self._received:
+                    continue
+                if self._reference.size(output.gradient) == 0.0:
+                    continue
+                self._received.add(key)
+                recorded = self._recorded(output.gradient)
+                self._report_output(call, output, np.inf, "no gradient", None)
+                placed = output.layout.applied(recorded) if output.layout is not None else recorded
+                yield call, output, placed * (self.scale / self._recorded_scale)
+
+    def _recorded(self, tensor: StoredTensor) -> Array:
+        return self._reference.array(tensor)
+
+    def _placed(self, recorded: Array, output: PairedOutput, gradient: Array) -> Array | None:
+        if output.layout is not None and output.layout.shape == gradient.shape:
+            return output.layout.applied(recorded)
+        return recorded if recorded.shape == gradient.shape else None
+
+    def _is_tie(self, output: PairedOutput, recorded: Array, placed: Array, gradient: Array) -> bool:
+        """Whether a maximum of equal elements explains the difference."""
+        values = self._reference.array(output.reference)
+        if output.layout is not None and values.size == placed.size:
+            values = output.layout.applied(values)
+        return moves_between_equal_elements(values, placed, gradient)
+
+    def _passes_random(self, call: PairedCall, output: PairedOutput) -> bool:
+        """Whether a module or code that draws random numbers has passed the gradient."""
+        regions, passed = self._regions(call, output)
+        random = {each.frame.module.name for each in self._forward.paired if each.is_random}
+        is_random_code = any(region is not None and region.has_drawn_at_all for region in regions)
+        return is_random_code or bool(random.intersection(passed))
+
+    def _report_output(
+        self, call: PairedCall, output: PairedOutput, distance: float, kind: str, shape: tuple[int, ...] | None
+    ) -> None:
+        regions, passed = self._regions(call, output)
+        blamed, through = self._blamed(call, regions, output)
+        name = call.frame.module.name or Phrase("the network")
+        where = blamed or Phrase("the training step")
+        if through:
+            place: str = Phrase("backward pass of {}", where)
+        else:
+            place = Phrase("code of {} after {}", where, name)
+        if kind == "no gradient":
+            sentence = Phrase("No gradient reaches {}, in the original one does: {}.", name, place)
+        else:
+            sentence = Phrase(
+                "The gradient that reaches {} differs by {:.1e} (tolerance {:.0e}): {}.",
+                name, distance, self._tolerance, place,
+            )  # fmt: skip
+        is_missing = kind == "no gradient"
+        finding = Finding(
+            blamed, "no gradient" if is_missing else "gradient", place, distance, self._tolerance, sentence,
+            call.frame.line, tuple(output.reference.shape), None if shape is None else tuple(shape),
+            call.frame.number,
+        )  # fmt: skip
+        frame = next((each for each in regions if each is not None and each.module.name == blamed), None)
+        self._log.add(LoggedFinding(finding, frame, call, call.frame.left, regions, passed))
+
+    def _regions(self, call: PairedCall, output: PairedOutput) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
+        """Calls in whose code an output was used, and names of the modules that took it."""
+        recorded = self._reference.step.calls[call.reference]
+        by_reference = {each.reference: each.frame for each in self._forward.paired}
+        users = [
+            by_reference[index]
+            for index, _ in self._reference.consumers(output.reference, recorded.entered)
+            if index in by_reference
+        ]
+        regions: list[Frame | None] = []
+        frame: Frame | None = call.frame
+        while frame is not None:
+            parent = frame.parent
+            regions.append(parent)
+            ends_with_it = parent is not None and self._returns(parent, output)
+            frame = parent if ends_with_it else None
+        regions.extend(users)
+        return tuple(regions), tuple(user.module.name for user in users)
+
+    def _returns(self, frame: Frame, output: PairedOutput) -> bool:
+        """Whether a call returns an output of a call in it."""
+        if frame.reference is None:
+            return True  # not known: the code around it counts, too
+        outputs = self._reference.step.calls[frame.reference].outputs
+        size = self._reference.size(output.reference)
+        return any(each.array == output.reference.array or self._reference.size(each) == size for each in outputs)
+
+    def _blamed(self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput) -> tuple[str, bool]:
+        """The module that a wrong gradient has passed, and whether it is its own backward pass."""
+        inside = {id(each) for each in (call.frame, *call.frame.ancestors())}
+        users = [each for each in regions if each is not None and id(each) not in inside]
+        custom = [each for each in users if not each.module.is_library]
+        if custom:
+            innermost = max(custom, key=lambda each: len(each.ancestors()))
+            is_leaf = not innermost.has_compared_inside
+            return innermost.module.name, is_leaf
+        last = regions[-1] if not users else regions[0]
+        owner = next((each for each in regions if each is None or each.reference is not None), last)
+        return "" if owner is None else owner.module.name, False
+
+    # ---- weights
+
+    def weight_gradient(self, name: str, gradient: Array, line: str = "") -> Array | None:
+        """A gradient has reached a weight of the port.
+
+        Args:
+            name: of the weight.
+            gradient: before clipping.
+            line: of the code that uses it, if known.
+
+        Returns:
+            The gradient of the original in the port's shape; ``None`` if it is unknown.
+        """
+        self._weights_received.add(name)
+        expected = self._expected_gradient(name, gradient.shape, gradient)
+        if expected is None:
+            return None
+        distance = relative_distance(expected, gradient, self._weight_floor * self.scale / self._recorded_scale)
+        if distance <= self._tolerance:
+            self.agreed += 1
+            self.worst_weight = max(self.worst_weight, distance)
+        elif not self._is_of_random_module(name):
+            self._report_weight(name, distance, "weight gradient", gradient.shape)
+        return expected
+
+    def missing_weights(self, wanted: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Array]]:
+        """Weights of the port that have received no gradient, though those of the original have; each is reported.
+
+        Args:
+            wanted: shapes of the parameters by name.
+        """
+        for name, shape in wanted.items():
+            if name in self._weights_received:
+                continue
+            expected = self._expected_gradient(name, shape, None)
+            if expected is not None and rms(expected) > self._weight_floor:
+                self._report_weight(name, np.inf, "no gradient", None)
+                yield name, expected
+
+    def _expected_gradient(self, name: str, shape: tuple[int, ...], own: Array | None) -> Array | None:
+        gradients = [self._reference.weights[each].gradient for each in self._weights.references(name)]
+        arrays = [self._recorded(each) for each in gradients if each is not None]
+        if not arrays or len(arrays) < len(gradients):
+            return None
+        factor = self.scale / self._recorded_scale
+        if len(arrays) == 1:
+            fitted = _fitted_gradient(arrays[0], shape, own)
+        else:
+            fitted = np.concatenate(arrays)
+            fitted = fitted if fitted.shape == shape else fitted.T
+        return None if fitted is None or fitted.shape != shape else fitted * factor
+
+    def _is_of_random_module(self, name: str) -> bool:
+        module = name.rpartition(".")[0]
+        return any(each.frame.has_drawn_at_all and each.frame.module.name == module for each in self._forward.paired)
+
+    def _report_weight(self, name: str, distance: float, kind: str, shape: tuple[int, ...] | None) -> None:
+        module = name.rpartition(".")[0]
+        if kind == "no gradient":
+            sentence = Phrase("No gradient reaches the weight {}, in the original one does.", name)
+        else:
+            sentence = Phrase(
+                "The gradient of the weight {} differs by {:.1e} (tolerance {:.0e}), that of its module's output agrees.",
+                name, distance, self._tolerance,
+            )  # fmt: skip
+        reference = self._reference.weights[self._weights.references(name)[0]]
+        is_missing = kind == "no gradient"
+        finding = Finding(
+            module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
+            self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
+        )  # fmt: skip
+        self._log.add(LoggedFinding(finding, None))
+
+
+def _fitted_gradient(recorded: Array, shape: tuple[int, ...], own: Array | None) -> Array | None:
+    """A gradient in the port's shape. Where axes of equal length may have changed places the port's own one decides."""
+    found = [layout.applied(recorded) for layout in layouts(recorded.shape, shape)]
+    if not found:
+        return fitted_weight(recorded, shape, own)
+    if own is None or len(found) == 1:
+        return found[0]
+    return min(found, key=lambda each: relative_distance(each, own))

@@ -1,0 +1,133 @@
+"""``ReferenceStep``: what the original had in a step, by module, by call and by value."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
+from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
+from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor, StoredWeight, WholeStep
+
+_NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
+
+
+class ReferenceStep:
+    """A recorded step.
+
+    Args:
+        reader: of the step's file.
+
+    Attributes:
+        step: what is recorded.
+        weights: of the step by name.
+    """
+
+    def __init__(self, reader: WholeStepReader) -> None:
+        self._reader = reader
+        self._sizes: dict[str, float] = {}
+        self.step: WholeStep = reader.step
+        self.weights: dict[str, StoredWeight] = {weight.name: weight for weight in self.step.weights}
+
+    def array(self, tensor: StoredTensor) -> Array:
+        """The array of a tensor; bfloat16 as float32."""
+        return self._reader.array(tensor)
+
+    def size(self, tensor: StoredTensor) -> float:
+        """Root mean square of a tensor."""
+        if tensor.array not in self._sizes:
+            self._sizes[tensor.array] = rms(self.array(tensor))
+        return self._sizes[tensor.array]
+
+    @cached_property
+    def calls_of(self) -> Mapping[str, list[int]]:
+        """Indices of the calls of each module."""
+        calls: defaultdict[str, list[int]] = defaultdict(list)
+        for index, call in enumerate(self.step.calls):
+            calls[call.module].append(index)
+        return calls
+
+    @cached_property
+    def weights_below(self) -> dict[str, frozenset[str]]:
+        """Names of all weights in each module, in what it contains, too."""
+        names = [module.name for module in self.step.modules] or [*self.calls_of]
+        return weights_below(names, self.weights)
+
+    @cached_property
+    def own_weights(self) -> dict[str, frozenset[str]]:
+        """Names of the weights that each module holds itself."""
+        return own_weights(self.weights_below, self.weights)
+
+    def has_weights(self, module: str) -> bool:
+        """Whether a module or one in it holds weights."""
+        return bool(self.weights_below.get(module))
+
+    @cached_property
+    def _by_elements(self) -> Mapping[int, list[StoredTensor]]:
+        """Each recorded value once, by its number of elements."""
+        found: defaultdict[int, dict[str, StoredTensor]] = defaultdict(dict)
+        batches = [tensor for batch in self.step.batches for tensor in batch]
+        of_calls = [tensor for call in self.step.calls for tensor in (*call.inputs, *call.outputs)]
+        for tensor in (*batches, *of_calls):
+            found[int(np.prod(tensor.shape, dtype=np.int64))].setdefault(tensor.array, tensor)
+        return {elements: [*tensors.values()] for elements, tensors in found.items()}
+
+    def equal_values(self, array: Array, tolerance: float) -> Iterator[StoredTensor]:
+        """The recorded inputs, outputs and batch tensors that are equal to an array, in any layout."""
+        size = rms(array)
+        for tensor in self._by_elements.get(array.size, ()):
+            if self.agrees(tensor, array, tolerance, size):
+                yield tensor
+
+    def agrees(self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None) -> bool:
+        """Whether an array holds a recorded tensor's values in any layout. ``size``: that of the array, if known."""
+        size = rms(array) if size is None else size
+        expected = self.size(tensor)
+        if abs(size - expected) > max(_NEAR, 2 * tolerance) * max(size, expected):
+            return False
+        recorded = self.array(tensor)
+        return any(
+            relative_distance(layout.applied(recorded), array) <= tolerance
+            for layout in layouts(tensor.shape, array.shape)
+        )
+
+    def consumers(self, tensor: StoredTensor, after: int) -> Iterator[tuple[int, StoredCall]]:
+        """Calls that were entered after an order in the step with the same values as a tensor among their inputs."""
+        size = self.size(tensor)
+        elements = int(np.prod(tensor.shape, dtype=np.int64))
+        for index, call in enumerate(self.step.calls):
+            if call.entered > after and any(self._is_same(tensor, size, elements, each) for each in call.inputs):
+                yield index, call
+
+    def _is_same(self, tensor: StoredTensor, size: float, elements: int, other: StoredTensor) -> bool:
+        if other.array == tensor.array:
+            return True
+        is_as_large = int(np.prod(other.shape, dtype=np.int64)) == elements
+        return is_as_large and self.size(other) == size
+
+
+def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Names of weights by the modules that hold them or contain what holds them; ``""`` holds all."""
+    below: dict[str, set[str]] = {name: set() for name in modules}
+    for weight in weights:
+        words = weight.split(".")
+        for length in range(len(words)):
+            module = ".".join(words[:length])
+            if module in below:
+                below[module].add(weight)
+    return {name: frozenset(names) for name, names in below.items()}
+
+
+def own_weights(below: Mapping[str, frozenset[str]], weights: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Names of weights by the innermost module that holds them."""
+    own: dict[str, set[str]] = {name: set() for name in below}
+    for weight in weights:
+        words = weight.split(".")
+        lengths = range(len(words) - 1, -1, -1)
+        module = next((name for name in (".".join(words[:length]) for length in lengths) if name in below), None)
+        if module is not None:
+            own[module].add(weight)
+    return {name: frozenset(names) for name, names in own.items()}
