@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mindspore
@@ -25,6 +25,7 @@ from mindsummary_lightning.mindspore.cell_tree import (
     with_arguments,
     with_tensors,
 )
+from mindsummary_lightning.mindspore.trained_cells import TrainedCells
 from mindsummary_lightning.port_check.port_frames import Answer, PairedCall, PairedOutput, PortModule, PortTensor
 from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 
@@ -57,35 +58,35 @@ class CellSubstitution:
     """Compares what cells take, return and receive as gradients with the original, and replaces it.
 
     Args:
-        network: the ``Cell`` of the port that is trained.
-        optimizer: the ``Cell`` that is called with the gradients, or ``None``.
+        trained: network and optimizer of the port.
         step: compares, and has the original's values.
         injected: gradients for outputs that no gradient reaches, by the call's order of entering and the output's
             path.
 
     Attributes:
         optimizer_calls: how many times the optimizer was called.
+        weights_with_gradients: names of the weights that the backward pass gave a gradient.
     """
 
     def __init__(
         self,
-        network: Any,
-        optimizer: Any,
+        trained: TrainedCells,
         step: SubstitutedStep,
         injected: Mapping[tuple[int, str], NDArray[Any]],
     ) -> None:
-        self._network = network
-        self._optimizer = optimizer
+        self._network = trained.network
+        self._optimizer = trained.optimizer
         self._step = step
         self._injected = injected
         self._to_inject: list[tuple[Any, NDArray[Any]]] = []
-        self._cells = network_cells(network, optimizer)
-        self._modules = {id(cell): port_module(name, cell) for name, cell in network.cells_and_names()}
+        self._cells = network_cells(trained.network, trained.optimizer)
+        self._modules = {id(cell): port_module(name, cell) for name, cell in trained.network.cells_and_names()}
         self._running: list[tuple[Any, ...] | None] = []  # arguments of the calls that run
         self._hooks: list[Any] = []
         self._is_paused = False
         self._substitute, self._inject = _Substitute(), _Inject()
         self.optimizer_calls = 0
+        self.weights_with_gradients: set[str] = set()
 
     def watch(self) -> None:
         """Replace tensors until :meth:`remove`."""
@@ -172,7 +173,8 @@ class CellSubstitution:
         key = call.frame.entered, output.port
         if key in self._injected:
             self._to_inject.append((tensor, self._injected[key]))
-        elif output.gradient is not None and self._to_inject:
+            return tensor  # no gradient reaches it: that is reported again
+        if output.gradient is not None and self._to_inject:
             tensor = self._with_injections(tensor)
 
         def replace_gradient(gradient: Any) -> Any:
@@ -192,6 +194,7 @@ class CellSubstitution:
     def _weight_gradient(self, name: str) -> Callable[[Any], Any]:
         def replace_gradient(gradient: Any) -> Any:
             array = as_array(gradient)
+            self.weights_with_gradients.add(name)
             value = self._missing_gradient(name, array) if not array.any() else None
             if value is None:
                 value = self._step.gradients.weight_gradient(name, array)

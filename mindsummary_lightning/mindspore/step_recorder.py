@@ -104,7 +104,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         """
         self._count += 1
         if self._count in self._steps:
-            self._begin(self._count, TrainedCells(network, optimizer, loss_scale_of(optimizer)), batch)
+            self._begin(TrainedCells(network, optimizer, loss_scale_of(optimizer)), batch)
         try:
             yield self._guarded(self._add_loss)
         except BaseException:
@@ -133,9 +133,9 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         self._record.release()
 
     def _begin_in_model(self, arguments: Any) -> None:
-        self._begin(arguments.cur_step_num, trained_cells(arguments), arguments.get("train_dataset_element"))
+        self._begin(trained_cells(arguments), arguments.get("train_dataset_element"))
 
-    def _begin(self, step: int, trained: TrainedCells, batch: Any) -> None:
+    def _begin(self, trained: TrainedCells, batch: Any) -> None:
         chain = self._chain = CellChain(trained.network, trained.optimizer, self._guarded)
         self._guarded(chain.add_batch)(() if batch is None else batch)
         self._guarded(chain.add_weights)("weights")
@@ -143,12 +143,12 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
             self._record.policy.warnings.warn("graph mode", _GRAPH_MODE)
         else:
             self._guarded(chain.watch)()
-            self._guarded(self._begin_whole)(step, trained, batch)
+            self._guarded(self._begin_whole)(trained, batch)
 
-    def _begin_whole(self, step: int, trained: TrainedCells, batch: Any) -> None:
+    def _begin_whole(self, trained: TrainedCells, batch: Any) -> None:
         if self._whole_directory is None:
             return
-        writer = WholeStepWriter(self._whole_directory, step, self._max_bytes)
+        writer = WholeStepWriter(self._whole_directory, self._max_bytes)
         whole = CellTensors(trained, writer, self._guarded)
         whole.add_batch(() if batch is None else batch)
         whole.add_weights()
