@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
+    from mindsummary_lightning.port_check.in_torch.check_port import check_port
+    from mindsummary_lightning.port_check.port_report import PortReport
     from mindsummary_lightning.reading.landscape_plot import plot_landscapes
     from mindsummary_lightning.reading.many_runs import find_runs, read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.trainer.collector import SummaryCollector
     from mindsummary_lightning.trainer.lineage_callbacks import EvalLineage, TrainLineage
     from mindsummary_lightning.trainer.logger import MindInsightLogger
+    from mindsummary_lightning.trainer.port_check_callback import PortCheck
 
 __all__ = [
     "Comparison",
@@ -46,6 +49,8 @@ __all__ = [
     "HistogramSummary",
     "ImageSummary",
     "MindInsightLogger",
+    "PortCheck",
+    "PortReport",
     "ScalarSummary",
     "StepRecorder",
     "SummaryCollector",
@@ -55,6 +60,7 @@ __all__ = [
     "TensorSummary",
     "TrainLineage",
     "carried_weights",
+    "check_port",
     "compare_runs",
     "filter_summary_lineage",
     "find_runs",
@@ -75,7 +81,10 @@ _MODULES = {
     "comparison.names": ["carried_weights"],
     "comparison.result": ["Comparison"],
     "comparison.verdict": ["compare_runs"],
+    "port_check.in_torch.check_port": ["check_port"],
+    "port_check.port_report": ["PortReport"],
     "trainer.collector": ["SummaryCollector"],
+    "trainer.port_check_callback": ["PortCheck"],
     "reading.landscape_plot": ["plot_landscapes"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],

@@ -112,6 +112,11 @@ class ChainCollector(Watcher):
                     if self._whole is not None:
                         self._whole.add_loss(loss)
 
+    def scale_gradients(self, scale: float) -> None:
+        """The loss is multiplied by this before the backward pass of the step."""
+        if self._whole is not None:
+            self._whole.loss_scale = scale
+
     def add_gradients(self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None) -> None:
         """Take what an optimizer is about to step with: gradients that ``scale`` multiplies, and its settings.
 

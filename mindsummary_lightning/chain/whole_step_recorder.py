@@ -76,6 +76,9 @@ class WholeStepRecorder:
         directory: of the run.
         max_bytes: greatest size of a step's file, in bytes.
         is_wanted: whether a step, counted from 1, is recorded.
+
+    Attributes:
+        loss_scale: factor of the step's gradients.
     """
 
     def __init__(self, directory: str, max_bytes: int, is_wanted: Callable[[int], bool]) -> None:
@@ -84,6 +87,7 @@ class WholeStepRecorder:
         self._is_wanted = is_wanted
         self._lock = threading.Lock()  # gradients of an accelerator arrive on a thread of autograd
         self._writer: WholeStepWriter | None = None
+        self.loss_scale: float = 1.0
 
     @property
     def is_open(self) -> bool:
@@ -107,7 +111,7 @@ class WholeStepRecorder:
         self._weights: dict[str, StoredWeight] = {}
         self._optimizers: dict[int, StoredOptimizer] = {}
         self._hooks: list[Any] = []
-        self._loss_scale = 1.0
+        self.loss_scale = 1.0
         self._dtypes: set[str] = set()
         self._random_state = self._store(torch.get_rng_state())
         for name, kind, tensor in names.tensors():
@@ -191,7 +195,7 @@ class WholeStepRecorder:
         if self._writer is None:
             return
         if scale is not None:
-            self._loss_scale = float(scale)
+            self.loss_scale = float(scale)
         names = {id(tensor): name for name, _, tensor in self._names.tensors()}
         if id(optimizer) not in self._optimizers:
             self._optimizers[id(optimizer)] = self._stored_optimizer(optimizer, names)
@@ -274,7 +278,7 @@ class WholeStepRecorder:
             weights=tuple(self._weights.values()),
             losses=tuple(self._losses),
             optimizers=tuple(self._optimizers.values()),
-            loss_scale=self._loss_scale,
+            loss_scale=self.loss_scale,
             random_state=self._random_state,
         )
 

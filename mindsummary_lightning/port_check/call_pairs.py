@@ -168,7 +168,7 @@ class CallPairs:
     def _agree(self, reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> bool:
         """Whether all tensors that can be compared are equal, and one at least."""
         pairs = matched(reference, port)
-        if not pairs or len(pairs) < min(len(reference), len(port)) and len(pairs[0].port) == 1:
+        if not pairs or (len(pairs) < min(len(reference), len(port)) and len(pairs[0].port) == 1):
             return False
         tolerance = tolerance_of({tensor.dtype for tensor in port}, self._precision).value
         for pair in pairs:

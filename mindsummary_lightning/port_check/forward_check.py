@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mindsummary_lightning.port_check.call_pairs import CallPairs
+from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.findings import Finding, NotPaired, NotTested
 from mindsummary_lightning.port_check.input_comparison import (
     Comparison,
@@ -15,7 +16,7 @@ from mindsummary_lightning.port_check.input_comparison import (
     compared,
     matched,
 )
-from mindsummary_lightning.port_check.kind_words import is_plain_container, is_random_kind
+from mindsummary_lightning.port_check.kind_words import is_random_kind
 from mindsummary_lightning.port_check.port_frames import (
     Answer,
     Doubt,
@@ -25,7 +26,6 @@ from mindsummary_lightning.port_check.port_frames import (
     PortModule,
     PortTensor,
 )
-from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance
 from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, Tolerance, tolerance_of
@@ -167,11 +167,16 @@ class ForwardCheck:
             self._report_input(frame, pair.reference, own[0], found, tolerance)
         else:
             self.agreed += 1
-        if found.layout is None:
+        if found.layout is None or found.distance == 0.0:
             return []
         placed = found.layout.applied(recorded)
+        heals = is_wrong and not self._is_known(port, tolerance)
         parts = [placed] if len(own) == 1 else np.split(placed, _borders(own, pair.axis), pair.axis)
-        return [(place, part, is_wrong) for place, part in zip(pair.port, parts, strict=True)]
+        return [(place, part, heals) for place, part in zip(pair.port, parts, strict=True)]
+
+    def _is_known(self, array: Array, tolerance: Tolerance) -> bool:
+        """Whether an array is another value of the original, which must stay as it is."""
+        return next(self._reference.equal_values(array, tolerance.value), None) is not None
 
     def _report_input(
         self, frame: Frame, reference: StoredTensor, port: PortTensor, found: Comparison, tolerance: Tolerance

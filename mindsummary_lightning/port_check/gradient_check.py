@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.findings import Finding
 from mindsummary_lightning.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.port_check.port_frames import Frame, PairedCall, PairedOutput
-from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import (
     Array,

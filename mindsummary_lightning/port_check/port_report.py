@@ -74,10 +74,6 @@ class PortReport:
         self.steps: tuple[CheckedStep, ...] = tuple(steps)
         self.findings: list[Finding] = fold_steps([step.findings for step in steps])
 
-    def __bool__(self) -> bool:
-        """Whether the port is right: there is no finding."""
-        return not self.findings
-
     def __repr__(self) -> str:
         return f"PortReport({len(self.findings)} findings, {self.paired_calls} paired calls, {self.agreed} agreed)"
 

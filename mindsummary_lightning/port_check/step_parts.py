@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.findings import Finding, NotTested
 from mindsummary_lightning.port_check.input_comparison import Relation, compared, matched
 from mindsummary_lightning.port_check.port_frames import PortTensor
-from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
 from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, tolerance_of, unit_of

@@ -23,6 +23,7 @@ from mindsummary_lightning.collection.options import (
     checked_outputs,
     checked_statistics,
     hyper_config,
+    with_whole_tensors,
 )
 from mindsummary_lightning.collection.parameter_selection import ParameterNames
 from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
@@ -39,6 +40,7 @@ from mindsummary_lightning.conversion.arguments import (
     positive_int,
     refuse_file_in_the_way,
 )
+from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
@@ -105,6 +107,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             weights during a collected step.
         collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and update of a step as
             tensor ``module_statistics``: ``True``, some steps as a tuple, or an expression for names of modules.
+        whole_tensors: also write every tensor of a step to ``whole_step_<n>.npz``, for :class:`PortCheck`: of the steps
+            that ``collect_output_statistics`` names, or of the first.
+        whole_tensors_max_bytes: greatest size of such a file, at least 1. A step that is larger is not written, and a
+            warning states its size.
         loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
 
     Raises:
@@ -136,6 +142,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         collect_parameter_statistics: bool | str | None = None,
         collect_parameter_updates: bool = False,
         collect_output_statistics: bool | str | tuple[int, ...] | None = None,
+        whole_tensors: bool = False,
+        whole_tensors_max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
@@ -160,7 +168,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
         self._guard = HookGuard(_LOG, "SummaryCollector")
-        self._chain = ChainRecorder(checked_outputs(collect_output_statistics), self._guard)
+        outputs = checked_outputs(collect_output_statistics)
+        options = with_whole_tensors(outputs, whole_tensors, whole_tensors_max_bytes)
+        self._chain = ChainRecorder(options, self._guard)
         self._warn_once = WarnOnce(_LOG)
         self._steps: StepCollector | None = None
         self._names = ParameterNames()
@@ -262,7 +272,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._record_finished()
         if self._lineage is not None:
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
-        self._chain.begin_batch(steps.takes_chain)
+        self._chain.begin_batch(steps.takes_chain, steps.step + 1)
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:

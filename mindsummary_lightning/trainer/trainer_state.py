@@ -127,6 +127,12 @@ def scales_loss(trainer: Any) -> bool:
     return getattr(trainer.precision_plugin, "scaler", None) is not None
 
 
+def backward_scale(trainer: Any) -> float:
+    """What the loss is multiplied by before the backward pass, as with ``precision="16-mixed"``; else 1."""
+    scaler = getattr(trainer.precision_plugin, "scaler", None)
+    return 1.0 if scaler is None else float(scaler.get_scale())
+
+
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
     """What an optimizer's gradients are multiplied by in its step, on the module's device; ``None``: by nothing.
 

@@ -1,0 +1,499 @@
+"""``TorchStep``: runs one step of a port in PyTorch under substitution."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from mindsummary_lightning.chain.torch_arrays import dtype_name, float_array
+from mindsummary_lightning.chain.whole_step_recorder import STATE_NAMES, plain_settings, precision_of
+from mindsummary_lightning.collection.loss import mean_loss
+from mindsummary_lightning.collection.operators import in_backward
+from mindsummary_lightning.collection.tensor_statistics import plain_tensor, unseen
+from mindsummary_lightning.conversion.calling_line import calling_line
+from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, unwrapped
+from mindsummary_lightning.port_check.findings import NotTested
+from mindsummary_lightning.port_check.in_torch.kept_state import KeptState
+from mindsummary_lightning.port_check.in_torch.own_code import OwnCode
+from mindsummary_lightning.port_check.in_torch.tensor_replacement import (
+    argument_tensors,
+    port_tensors,
+    replaced,
+    result_tensors,
+    tensor_like,
+    with_replaced,
+)
+from mindsummary_lightning.port_check.port_frames import Answer, PairedCall, PairedOutput, PortModule
+from mindsummary_lightning.port_check.port_report import CheckedStep
+from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.port_check.step_parts import PortWeight
+from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
+from mindsummary_lightning.port_check.tensor_distance import Array
+from mindsummary_lightning.values.text import Phrase
+
+# Any, in this module: arguments and results of the user's modules.
+_TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
+
+
+@dataclass(slots=True, eq=False)
+class _RunningCall:
+    """A call of a module between its two hooks."""
+
+    args: Any
+    kwargs: dict[str, Any]
+    versions: list[tuple[torch.Tensor, torch.Tensor, int]]  # given to the module, its own, version when given
+    answer: Answer
+
+
+@dataclass(slots=True, eq=False)
+class _DoneCall:
+    """What a call got and returned, for activation checkpointing, which runs it again in the backward pass."""
+
+    inputs: list[Array | None]
+    outputs: list[Array | None]
+    call: PairedCall | None
+    is_hooked: bool = False
+    is_repeated: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Update:
+    """What is known of the port's optimizers."""
+
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    is_known: bool = True
+    count: int = 0
+
+
+class TorchStep:
+    """One step of a port.
+
+    Args:
+        network: the port; a LightningModule or any other module.
+        reference: the recorded step.
+        kept: keeps what the step changes.
+        is_first: whether the weights should be those of the original already.
+        keeps_sizes: names of modules whose outputs of another size are not replaced.
+        is_watched: whether operations of modules' own code are listed.
+
+    Attributes:
+        step: the framework-neutral part.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        reference: ReferenceStep,
+        kept: KeptState,
+        *,
+        is_first: bool,
+        keeps_sizes: frozenset[str] = frozenset(),
+    ) -> None:
+        self._network = network
+        self._reference = reference
+        self._kept = kept
+        self._names = ModuleNames(network, lambda *_: "")
+        self._modules = {id(place.module): place for place in self._names.places()}
+        modules = [_port_module(place.path, place.module) for place in self._names.places()]
+        self._described = {module.name: module for module in modules}
+        weights = [*self._weights()]
+        precision = precision_of({weight.dtype for weight in weights}, self._device().type)
+        self.step: SubstitutedStep = SubstitutedStep(reference, modules, weights, precision)
+        self.step.forward.keeps_sizes = keeps_sizes
+        self._before = self.step.parts.weights_before(weights, is_first)
+        self._running: list[_RunningCall] = []
+        self._done: defaultdict[str, list[_DoneCall]] = defaultdict(list)
+        self._repeated: dict[str, _DoneCall] = {}
+        self._pending: dict[tuple[int, str], torch.Tensor] = {}
+        self._arrivals: Counter[str] = Counter()
+        self._handles: set[int] = set()
+        self._update = _Update()
+        self._batches = 0
+        self._losses = 0
+        self._not_tested: list[NotTested] = []
+        self.has_changed_sizes: set[str] = set()
+
+    # ---- what the caller does in the order of the step
+
+    @contextmanager
+    def substitution(self) -> Iterator[None]:
+        """A context in which the port's modules run on the original's values."""
+        self._give_weights()
+        with ExitStack() as hooks:
+            for place in self._names.places():
+                for handle in self._hook_module(place.module, place.path):
+                    hooks.callback(handle.remove)
+                    self._handles.add(handle.id)
+            for name, _, tensor in self._names.tensors():
+                if tensor.requires_grad and tensor.is_leaf:
+                    take = partial(self._take_weight_gradient, name)
+                    hooks.callback(tensor.register_post_accumulate_grad_hook(take).remove)
+            hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
+            forward = self.step.forward
+            hooks.enter_context(OwnCode(forward.note_operation, self._is_own_code))
+            yield
+
+    def batch(self, batch: Any) -> Any:
+        """The batch with the recorded values in it; the port's own values are compared with them."""
+        with unseen():
+            tensors = result_tensors(batch)
+            values = self.step.parts.batch(self._batches, port_tensors(tensors))
+            self._batches += 1
+            replacements = {
+                id(tensor): tensor_like(value, tensor)
+                for (_, tensor), value in zip(tensors, values, strict=True)
+                if value is not None
+            }
+        return with_replaced(batch, replacements)
+
+    def loss(self, outputs: Any, factor: float = 1.0) -> None:
+        """What the step has returned for a batch."""
+        loss = mean_loss(outputs)
+        if loss is None:
+            self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returns none")))
+            return
+        with unseen():
+            self.step.parts.loss(self._losses, float_array(loss), factor)
+        self._losses += 1
+
+    @property
+    def has_backward(self) -> bool:
+        """Whether any gradient has arrived."""
+        return bool(self._arrivals) or bool(self.step.gradients.agreed)
+
+    def finish(self) -> CheckedStep:
+        """The result; call it when the step is done, before the state is given back."""
+        self._end_backward()
+        with unseen():
+            if self._update.count:
+                after = [*self._weights()]
+                self.step.parts.update(self._before, after, self._update.settings, self._update.is_known)
+            else:
+                after = [weight for weight in self._weights() if self._is_buffer(weight.name)]
+                self.step.parts.update(self._before, after, (), True)
+                self._not_tested.append(NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped")))
+        return self.step.finish(self._not_tested)
+
+    # ---- weights
+
+    def _weights(self) -> Iterator[PortWeight]:
+        for name, _, tensor in self._names.tensors():
+            if not nn.parameter.is_lazy(tensor) and plain_tensor(tensor) is not None:
+                yield PortWeight(name, float_array(tensor), dtype_name(tensor))
+
+    def _device(self) -> torch.device:
+        return next((tensor.device for _, _, tensor in self._names.tensors()), torch.device("cpu"))
+
+    def _is_buffer(self, name: str) -> bool:
+        return any(kind == "buffer" and own == name for own, kind, _ in self._names.tensors())
+
+    def _give_weights(self) -> None:
+        with unseen():
+            for name, _, tensor in self._names.tensors():
+                value = self._before.get(name)
+                if value is not None:
+                    tensor.data.copy_(torch.tensor(np.ascontiguousarray(value)).reshape(tensor.shape))
+
+    # ---- calls of modules
+
+    def _hook_module(self, module: nn.Module, name: str) -> Iterator[Any]:
+        described = self._described[name]
+        enter = partial(self._enter, described)
+        yield module.register_forward_pre_hook(enter, with_kwargs=True)
+        yield module.register_forward_hook(partial(self._leave, described), with_kwargs=True)
+
+    def _is_own_code(self) -> bool:
+        return not in_backward() and not self.step.forward.innermost.module.is_library
+
+    def _enter(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+        if in_backward():
+            return self._enter_again(described, args, kwargs)
+        with unseen():
+            tensors = argument_tensors(args, kwargs)
+            answer = self.step.forward.enter(described, port_tensors(tensors), calling_line(), _random_state())
+        given = self._given(tensors, answer)
+        table = {id(own): value for own, value in given}
+        new_args, new_kwargs = with_replaced((args, kwargs), table)
+        versions = [(table.get(id(own), own), own, table.get(id(own), own)._version) for _, own in tensors]
+        self._running.append(_RunningCall(new_args, new_kwargs, versions, answer))
+        return new_args, new_kwargs
+
+    def _given(
+        self, tensors: Sequence[tuple[str, torch.Tensor]], answer: Answer
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The tensors that are replaced, and by what."""
+        given: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for (_, own), value, heals in zip(tensors, answer.values, answer.heals, strict=True):
+            if value is None:
+                continue
+            with unseen():
+                new = tensor_like(value, own)
+                if heals and _heal(own, new):
+                    continue
+            given.append((own, replaced(own, new)))
+        return given
+
+    def _leave(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
+        if in_backward():
+            return self._leave_again(described, output)
+        running = self._running.pop()
+        with unseen():
+            tensors = result_tensors(output)
+            again = partial(self._run_in_float64, module, running)
+            answer = self.step.forward.leave(port_tensors(tensors), _random_state(), again)
+        done = _DoneCall(running.answer.values, answer.values, answer.call)
+        self._done[described.name].append(done)
+        table = self._returned(tensors, answer.values, done)
+        self._write_back(running, table)
+        return with_replaced(output, table)
+
+    def _returned(
+        self, tensors: Sequence[tuple[str, torch.Tensor]], values: Sequence[Array | None], done: _DoneCall
+    ) -> dict[int, torch.Tensor]:
+        """The tensors that a module returns instead of its own, by those; each has a hook for its gradient."""
+        table: dict[int, torch.Tensor] = {}
+        for (path, own), value in zip(tensors, values, strict=True):
+            if value is None or id(own) in table:
+                continue
+            with unseen():
+                new = tensor_like(value, own)
+            if new.shape != own.shape and done.call is not None:
+                self.has_changed_sizes.add(done.call.frame.module.name)
+            result = replaced(own, new)
+            table[id(own)] = result
+            self._hook_gradient(path, own, result, done)
+        return table
+
+    def _hook_gradient(self, path: str, own: torch.Tensor, result: torch.Tensor, done: _DoneCall) -> None:
+        call = done.call
+        if call is None or not result.requires_grad:
+            return
+        output = next((each for each in call.outputs if each.port == path), None)
+        if output is not None:
+            done.is_hooked = True
+            self._pending[call.frame.entered, path] = own
+            result.register_hook(partial(self._take_gradient, call, output))
+
+    def _write_back(self, running: _RunningCall, table: Mapping[int, torch.Tensor]) -> None:
+        """A module may have changed its input in place: the code around it must see the original's values, too."""
+        for given, own, version in running.versions:
+            if given._version == version:
+                continue
+            result = table.get(id(given), given)
+            if result is own or result.shape != own.shape:
+                continue
+            try:
+                if own is given:
+                    own.data.copy_(result.detach())
+                else:
+                    own.copy_(result)
+            except RuntimeError:  # a leaf, or a view of one: the module cannot have changed it in the original either
+                continue
+
+    def _run_in_float64(self, module: nn.Module, running: _RunningCall) -> list[Array] | None:
+        """Outputs of a module in float64 on what it was called with; ``None`` if it cannot run so."""
+        if any(given._version != version for given, _, version in running.versions) or "_trainer" in vars(module):
+            return None
+        devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else []
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices), torch.autocast(self._device().type, enabled=False):
+                exact = copy.deepcopy(module).double()
+                for part in exact.modules():
+                    for hooks in (part._forward_pre_hooks, part._forward_hooks):
+                        for identity in self._handles & hooks.keys():
+                            del hooks[identity]
+                            part._forward_pre_hooks_with_kwargs.pop(identity, None)
+                            part._forward_hooks_with_kwargs.pop(identity, None)
+                table = {
+                    id(tensor): tensor.detach().double()
+                    for _, tensor in argument_tensors(running.args, running.kwargs)
+                    if tensor.is_floating_point()
+                }
+                args, kwargs = with_replaced((running.args, running.kwargs), table)
+                return [float_array(tensor) for _, tensor in result_tensors(exact(*args, **kwargs))]
+        except Exception:  # whatever a copy of the user's module does: then nothing is measured
+            return None
+
+    # ---- activation checkpointing: the forward pass runs again within the backward pass
+
+    def _enter_again(self, described: PortModule, args: Any, kwargs: dict[str, Any]) -> Any:
+        tensors = argument_tensors(args, kwargs)
+        done = self._call_to_repeat(described.name, tensors)
+        if done is None:
+            return args, kwargs
+        self._repeated[described.name] = done
+        table = {}
+        for (_, own), value in zip(tensors, done.inputs, strict=False):
+            if value is not None:
+                with unseen():
+                    new = tensor_like(value, own)
+                table[id(own)] = replaced(own, new)
+        return with_replaced((args, kwargs), table)
+
+    def _call_to_repeat(self, name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> _DoneCall | None:
+        calls = [call for call in self._done[name] if not call.is_repeated]
+        if not calls:
+            return None
+        chosen = calls[0]
+        for call in calls if len(calls) > 1 else ():
+            frame = None if call.call is None else call.call.frame
+            if frame is not None and len(tensors) == len(call.inputs) and self._has_inputs(call, tensors):
+                chosen = call
+                break
+        chosen.is_repeated = True
+        return chosen
+
+    def _has_inputs(self, call: _DoneCall, tensors: Sequence[tuple[str, torch.Tensor]]) -> bool:
+        if call.call is None:
+            return False
+        recorded = self._reference.step.calls[call.call.reference].inputs
+        if not recorded or not tensors:
+            return False
+        array = self._reference.array(recorded[0])
+        return array.size == tensors[0][1].numel() and bool(
+            np.allclose(array.ravel(), float_array(tensors[0][1]).ravel(), rtol=1e-4, atol=1e-6)
+        )
+
+    def _leave_again(self, described: PortModule, output: Any) -> Any:
+        done = self._repeated.pop(described.name, None)
+        if done is None:
+            return output
+        table: dict[int, torch.Tensor] = {}
+        for (path, own), value in zip(result_tensors(output), done.outputs, strict=False):
+            if value is None:
+                continue
+            with unseen():
+                new = tensor_like(value, own)
+            result = table[id(own)] = replaced(own, new)
+            if not done.is_hooked:  # a reentrant checkpoint: only this pass is differentiated
+                self._hook_gradient(path, own, result, done)
+        return with_replaced(output, table)
+
+    # ---- gradients
+
+    def _take_gradient(self, call: PairedCall, output: PairedOutput, gradient: torch.Tensor) -> torch.Tensor | None:
+        self._pending.pop((call.frame.entered, output.port), None)
+        with unseen():
+            expected = self.step.gradients.output_gradient(call, output, float_array(gradient))
+            return None if expected is None else tensor_like(expected, gradient)
+
+    def _take_weight_gradient(self, name: str, parameter: torch.Tensor) -> None:
+        gradient = parameter.grad
+        self._arrivals[name] += 1
+        is_last = self._arrivals[name] >= len(self._reference.step.losses)
+        if gradient is None or not is_last:
+            return
+        with unseen():
+            dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
+            expected = self.step.gradients.weight_gradient(name, float_array(dense))
+            if expected is not None and gradient.layout is torch.strided:
+                gradient.copy_(torch.tensor(np.ascontiguousarray(expected)))
+
+    def _end_backward(self) -> None:
+        """Report outputs and weights that no gradient has reached, and go on with the original's."""
+        if not self.has_backward:
+            self._not_tested.append(NotTested(Phrase("gradients"), Phrase("the step runs no backward pass")))
+            return
+        for call, output, expected in self.step.gradients.missing():
+            own = self._pending.pop((call.frame.entered, output.port), None)
+            if own is not None and own.requires_grad and own.shape == expected.shape:
+                with unseen():
+                    gradient = tensor_like(expected, own)
+                _run_backward(own, gradient)
+        wanted = {name: tuple(tensor.shape) for name, kind, tensor in self._names.tensors() if kind == "parameter"}
+        parameters = {name: tensor for name, _, tensor in self._names.tensors()}
+        for name, expected in self.step.gradients.missing_weights(wanted):
+            if parameters[name].requires_grad:
+                parameters[name].grad = tensor_like(expected, parameters[name].detach())
+
+    # ---- the update
+
+    def _before_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        names = {id(tensor): name for name, _, tensor in self._names.tensors()}
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        if not any(id(parameter) in names for parameter in parameters):
+            return
+        closure = any(map(callable, (*args[1:], *kwargs.values())))
+        is_new = self._kept.keep_optimizer(optimizer)
+        if not closure:
+            self._end_backward()
+        if is_new:
+            self._give_optimizer_state(optimizer, names)
+            self._update.settings.extend(plain_settings(group) for group in optimizer.param_groups)
+        self._update.count += 1
+
+    def _give_optimizer_state(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
+        recorded = {
+            (state.weight, state.name): state.tensor
+            for stored in self._reference.step.optimizers
+            for state in stored.state
+        }
+        self._update.is_known = bool(recorded) or self._reference.step.step == 1
+        optimizer.state.clear()
+        if self._reference.step.step > 1:
+            self._give_rates(optimizer)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                references = self.step.weights.references(names.get(id(parameter), ""))
+                if len(references) != 1:
+                    continue
+                states = {name: tensor for (weight, name), tensor in recorded.items() if weight in (references[0], "")}
+                own = {}
+                for name, tensor in states.items():
+                    value = torch.tensor(np.ascontiguousarray(self._reference.array(tensor)))
+                    is_like = value.numel() == parameter.numel() and value.dim() > 0
+                    own[_TORCH_NAMES.get(name, name)] = (
+                        value.reshape(parameter.shape).to(parameter.device) if is_like else value
+                    )
+                if own:
+                    optimizer.state[parameter] = own
+
+    def _give_rates(self, optimizer: Optimizer) -> None:
+        """A schedule has changed the original's rate since its first step; the port's is at its first."""
+        groups = [group for stored in self._reference.step.optimizers for group in stored.groups]
+        for group, recorded in zip(optimizer.param_groups, groups, strict=False):
+            if "lr" in recorded:
+                group["lr"] = recorded["lr"]
+        self._not_tested.append(
+            NotTested(Phrase("learning rate"), Phrase("the step is not the first one; the recorded rate is used"))
+        )
+
+
+def _port_module(name: str, module: nn.Module) -> PortModule:
+    kind = type(unwrapped(module))
+    is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in ("Module", "Sequential")
+    return PortModule(name, module_class_name(module), is_library)
+
+
+def _random_state() -> bytes:
+    return torch.get_rng_state().numpy().tobytes()
+
+
+def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
+    """Put the right values into a tensor that the code around the module has computed; whether that was possible."""
+    if (own.is_leaf and own.requires_grad) or own.shape != value.shape:
+        return False
+    try:
+        own.data.copy_(value)
+    except RuntimeError:  # an expanded tensor
+        return False
+    return True
+
+
+def _run_backward(own: torch.Tensor, gradient: torch.Tensor) -> None:
+    try:
+        with torch.enable_grad():
+            torch.autograd.backward(own, gradient)
+    except RuntimeError:  # the graph is gone: the module's weights are reported as not reached
+        return

@@ -1,0 +1,227 @@
+"""``PortCheck``: checks a LightningModule against recorded steps, and stops the Trainer."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from mindsummary_lightning.graph.replaced_method import ReplacedMethod
+from mindsummary_lightning.port_check.findings import NotTested
+from mindsummary_lightning.port_check.in_torch.check_port import eager
+from mindsummary_lightning.port_check.in_torch.kept_state import GeneratorStates, KeptState, RandomState
+from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
+from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
+from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
+from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.trainer.namespaces import CallbackBase
+from mindsummary_lightning.trainer.trainer_state import backward_scale
+from mindsummary_lightning.values.text import Phrase
+
+# Any, in this module: Trainers, modules and batches of either Lightning namespace.
+_LOG = logging.getLogger(__name__)
+
+
+class PortCheck(CallbackBase):
+    """Runs a port's own training step once for each recorded step, and judges every module on the original's values.
+
+    Each module of the port runs on the inputs that the original had. Its output, its gradients and the update are
+    compared with the original's, and replaced by them. So all independent mistakes are found in one run. Then the
+    Trainer stops. Weights, buffers, random states, training modes and hooks are as before afterwards.
+
+    Args:
+        reference: directory of a run that was recorded with ``whole_tensors=True``, or the file of one step.
+        steps: numbers of the recorded steps to check; ``None`` for all.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        FileNotFoundError: there is no such reference.
+        ValueError: the reference has no whole tensors, or the port has the weights of another architecture.
+
+    Attributes:
+        report: what was found; ``None`` before the check.
+
+    Example:
+        .. code-block:: python
+
+            check = PortCheck("runs/original")
+            Trainer(callbacks=[check]).fit(port, loader)
+            check.report.to_html("report.html")
+    """
+
+    def __init__(self, reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None) -> None:
+        super().__init__()
+        self._reference = os.fspath(reference) if isinstance(reference, os.PathLike) else reference
+        self._paths = recorded_paths(reference, steps)
+        self.report: PortReport | None = None
+        self._left: list[int] = []
+        self._checked: list[CheckedStep] = []
+        self._running: _RunningStep | None = None
+        self._random: RandomState | None = None
+        self._generators: GeneratorStates | None = None
+        self._validation: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._reference!r})"
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Refuse what cannot be checked, and keep the random state."""
+        if stage != "fit":
+            return
+        if trainer.world_size > 1:
+            raise ValueError(f"PortCheck must run in one process, got {trainer.world_size}. Pass Trainer(devices=1)")
+        self.report = None
+        self._checked = []
+        self._left = [*self._paths]
+        self._random = RandomState()
+        self._validation = {name: getattr(trainer, name) for name in ("limit_val_batches", "num_sanity_val_steps")}
+        trainer.limit_val_batches = trainer.num_sanity_val_steps = 0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Keep the states of generators of the loader."""
+        loader = trainer.train_dataloader
+        owners = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
+        self._generators = GeneratorStates(owners)
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """Begin the check of the next recorded step, unless one has begun."""
+        if self._running is None and self._left:
+            number = self._left.pop(0)
+            is_first = number == 1 == min(self._paths)
+            self._running = _RunningStep(trainer, pl_module, open_step(self._paths[number]), is_first)
+            self._running.begin()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """End the check of a step whose optimizer has stepped; stop after the last one."""
+        if self._running is None or not self._running.is_done():
+            return
+        running, self._running = self._running, None
+        self._checked.append(running.end())
+        if self._left:
+            return
+        self.report = PortReport(str(self._reference), self._checked)
+        trainer.should_stop = True
+        trainer.fit_loop.min_epochs = 0
+        trainer.fit_loop.epoch_loop.min_steps = None
+        print(self.report.text())  # noqa: T201 # what the user has asked for
+        _LOG.warning("PortCheck is done and stops the Trainer; the module is as it was before")
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Give everything back."""
+        self._give_back(trainer)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Give everything back."""
+        if stage == "fit":
+            self._give_back(trainer)
+
+    def _give_back(self, trainer: Any) -> None:
+        if self._running is not None:
+            self._running.give_back()
+            self._running = None
+        for name, value in self._validation.items():
+            setattr(trainer, name, value)
+        self._validation = {}
+        if self._generators is not None:
+            self._generators.give_back()
+            self._generators = None
+        if self._random is not None:
+            self._random.give_back()
+            self._random = None
+
+
+class _RunningStep:
+    """One recorded step, from its first batch to its optimizer step."""
+
+    def __init__(self, trainer: Any, module: Any, reference: ReferenceStep, is_first: bool) -> None:
+        self._trainer = trainer
+        self._module = module
+        self._reference = reference
+        self._is_first = is_first
+        self._kept = KeptState(module)
+        self._hooks = ExitStack()
+        self._method = ReplacedMethod(module, "training_step", self._training_step)
+        self._keeps_sizes: frozenset[str] = frozenset()
+        self._failure: NotTested | None = None
+        self._global_step = trainer.global_step
+        self._step: TorchStep | None = None
+
+    def begin(self) -> None:
+        """Put hooks and weights in place."""
+        try:
+            self._hooks.enter_context(eager())
+            self._start()
+            self._method.arm()
+        except BaseException:
+            self.give_back()
+            raise
+
+    def is_done(self) -> bool:
+        """Whether an optimizer has stepped, or has had its turn."""
+        return bool(self._trainer.global_step != self._global_step)
+
+    def end(self) -> CheckedStep:
+        """The result; everything is given back."""
+        step = self._step
+        try:
+            if step is None:
+                raise RuntimeError("the step of a check must have begun")
+            if self._failure is not None:
+                return step.step.finish([self._failure])
+            return step.finish()
+        finally:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Restore the module."""
+        self._method.disarm()
+        self._hooks.close()
+        self._kept.give_back()
+
+    def _start(self) -> None:
+        self._step = TorchStep(
+            self._module, self._reference, self._kept, is_first=self._is_first, keeps_sizes=self._keeps_sizes
+        )
+        self._hooks.enter_context(self._step.substitution())
+
+    def _training_step(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        step = self._step
+        if step is None or self._failure is not None:
+            return original(*args, **kwargs)
+        try:
+            new_args, new_kwargs = _with_batch(step, args, kwargs)
+            output = original(*new_args, **new_kwargs)
+        except Exception as error:
+            return self._again(step, error, original, args, kwargs)
+        step.loss(output)
+        step.step.gradients.scale = backward_scale(self._trainer)
+        return output
+
+    def _again(
+        self, step: TorchStep, error: Exception, original: Callable[..., Any], args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """The step has raised: run it without what may be the reason."""
+        self._hooks.close()
+        self._kept.give_back()
+        self._kept = KeptState(self._module)
+        if step.has_changed_sizes - self._keeps_sizes:
+            self._keeps_sizes |= step.has_changed_sizes
+            self._start()
+            return self._training_step(original, args, kwargs)
+        output = original(*args, **kwargs)
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = Phrase("the step stopped on the original's values: {}", text)
+        self._failure = NotTested(Phrase("what follows the last finding"), reason)
+        return output
+
+
+def _with_batch(step: TorchStep, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of ``training_step`` with the recorded batch in them."""
+    if args:
+        return (step.batch(args[0]), *args[1:]), kwargs
+    if "batch" in kwargs:
+        return args, {**kwargs, "batch": step.batch(kwargs["batch"])}
+    return args, kwargs
