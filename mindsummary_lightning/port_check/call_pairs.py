@@ -11,6 +11,7 @@ from mindsummary_lightning.port_check.port_frames import Frame, PortModule, Port
 from mindsummary_lightning.port_check.reference_step import ReferenceStep, own_weights, weights_below
 from mindsummary_lightning.port_check.tolerances import tolerance_of
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
+from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
 
@@ -32,10 +33,10 @@ class CallPairs:
         self._precision = precision
         self._modules = {module.name: module for module in modules}
         self.used: set[int] = set()
-        port_weights = [*weights.reference_of, *weights.parts_of, *weights.only_port]
+        port_weights = [*weights.pairs, *weights.only_port]
         self._below = weights_below(self._modules, port_weights)
         own = own_weights(self._below, port_weights)
-        shared = {*weights.reference_of.values()}.union(*weights.parts_of.values())
+        shared = {name for pair in weights.pairs.values() for name in pair.references}
         self._partners = self._partners_of_all(own, shared, weights)
 
     def has_weights(self, module: str) -> bool:
@@ -48,12 +49,12 @@ class CallPairs:
         if self.has_weights(name):
             partners = self._partners.get(name, [])
             frame.reference = self._call_of(partners, frame)
-            frame.reason = "" if frame.reference is not None else "no module of the original holds these weights"
+            frame.reason = Phrase("no module of the original holds these weights")
         else:
             frame.candidates = self._with_equal_inputs(frame)
             if not frame.candidates:
                 frame.reference = self._at_same_place(frame)
-            frame.reason = "no call of the original has these inputs"
+            frame.reason = Phrase("no call of the original has these inputs")
         if frame.reference is not None:
             self.used.add(frame.reference)
 
@@ -69,7 +70,7 @@ class CallPairs:
             frame.reference = chosen
             self.used.add(chosen)
         else:
-            frame.reason = "the calls of the original with these inputs have other outputs"
+            frame.reason = Phrase("the calls of the original with these inputs have other outputs")
 
     def unused(self) -> list[StoredCall]:
         """Calls of the original that no call of the port belongs to."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from mindsummary_lightning.port_check.port_frames import Frame, PairedCall, Pair
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import (
     Array,
-    layouts,
     moves_between_equal_elements,
     relative_distance,
     rms,
 )
 from mindsummary_lightning.port_check.tolerances import GRADIENT_FLOOR, TOLERANCES
-from mindsummary_lightning.port_check.weight_pairs import WeightPairs, fitted_weight
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredTensor
 
@@ -218,7 +217,7 @@ class GradientCheck:
             The gradient of the original in the port's shape; ``None`` if it is unknown.
         """
         self._weights_received.add(name)
-        expected = self._expected_gradient(name, gradient.shape, gradient)
+        expected = self._expected_gradient(name)
         if expected is None:
             return None
         distance = relative_distance(expected, gradient, self._weight_floor * self.scale / self._recorded_scale)
@@ -229,32 +228,28 @@ class GradientCheck:
             self._report_weight(name, distance, "weight gradient", gradient.shape)
         return expected
 
-    def missing_weights(self, wanted: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Array]]:
+    def missing_weights(self, wanted: Iterable[str]) -> Iterator[tuple[str, Array]]:
         """Weights of the port that have received no gradient, though those of the original have; each is reported.
 
         Args:
-            wanted: shapes of the parameters by name.
+            wanted: names of the parameters.
         """
-        for name, shape in wanted.items():
+        for name in wanted:
             if name in self._weights_received:
                 continue
-            expected = self._expected_gradient(name, shape, None)
+            expected = self._expected_gradient(name)
             if expected is not None and rms(expected) > self._weight_floor:
                 self._report_weight(name, np.inf, "no gradient", None)
                 yield name, expected
 
-    def _expected_gradient(self, name: str, shape: tuple[int, ...], own: Array | None) -> Array | None:
+    def _expected_gradient(self, name: str) -> Array | None:
         gradients = [self._reference.weights[each].gradient for each in self._weights.references(name)]
         arrays = [self._recorded(each) for each in gradients if each is not None]
         if not arrays or len(arrays) < len(gradients):
             return None
         factor = self.scale / self._recorded_scale
-        if len(arrays) == 1:
-            fitted = _fitted_gradient(arrays[0], shape, own)
-        else:
-            fitted = np.concatenate(arrays)
-            fitted = fitted if fitted.shape == shape else fitted.T
-        return None if fitted is None or fitted.shape != shape else fitted * factor
+        placed = self._weights.pairs[name].in_port(arrays)
+        return placed * factor if factor != 1.0 else placed
 
     def _is_of_random_module(self, name: str) -> bool:
         module = name.rpartition(".")[0]
@@ -266,7 +261,8 @@ class GradientCheck:
             sentence = Phrase("No gradient reaches the weight {}, in the original one does.", name)
         else:
             sentence = Phrase(
-                "The gradient of the weight {} differs by {:.1e} (tolerance {:.0e}), that of its module's output agrees.",
+                "The gradient of the weight {} differs by {:.1e} (tolerance {:.0e}). "
+                "The gradient of its module's output agrees.",
                 name, distance, self._tolerance,
             )  # fmt: skip
         reference = self._reference.weights[self._weights.references(name)[0]]
@@ -276,13 +272,3 @@ class GradientCheck:
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
         self._log.add(LoggedFinding(finding, None))
-
-
-def _fitted_gradient(recorded: Array, shape: tuple[int, ...], own: Array | None) -> Array | None:
-    """A gradient in the port's shape. Where axes of equal length may have changed places the port's own one decides."""
-    found = [layout.applied(recorded) for layout in layouts(recorded.shape, shape)]
-    if not found:
-        return fitted_weight(recorded, shape, own)
-    if own is None or len(found) == 1:
-        return found[0]
-    return min(found, key=lambda each: relative_distance(each, own))

@@ -55,6 +55,8 @@ def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: 
     """
     if "b" in (reference.dtype.kind, port.dtype.kind):
         return _compared_masks(reference, port)
+    if reference.dtype.kind in "iu" and port.dtype.kind in "iu":
+        tolerance = 0.0
     if reference.size != port.size:
         return _compared_sizes(reference, port, tolerance)
     first: Comparison | None = None

@@ -14,7 +14,7 @@ from mindsummary_lightning.port_check.port_frames import PortTensor
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
 from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, tolerance_of, unit_of
-from mindsummary_lightning.port_check.weight_pairs import WeightPairs, fitted_weight
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase, listed
 from mindsummary_lightning.values.whole_step import StoredTensor, StoredWeight
 
@@ -91,7 +91,7 @@ class StepParts:
             distance = found.distance
             what = reference.path or port.path or "0"
             sentence = Phrase(
-                "The batch of the port's own loader differs in {} by {:.1e}; the check goes on with the recorded batch.",
+                "The port's own batch differs in {} by {:.1e}. The check goes on with the recorded batch.",
                 what, distance,
             )  # fmt: skip
             finding = Finding(
@@ -104,7 +104,7 @@ class StepParts:
     def _report_missing_batch(self, tensor: StoredTensor, tensors: Sequence[PortTensor]) -> None:
         shapes = [[*each.array.shape] for each in tensors]
         sentence = Phrase(
-            "The batch has no tensor that fits {} of shape {}; its shapes are {}.",
+            "The batch has no tensor that fits {} of shape {}. Its shapes are {}.",
             tensor.path or "0", [*tensor.shape], shapes,
         )  # fmt: skip
         finding = Finding(
@@ -153,21 +153,16 @@ class StepParts:
         return given
 
     def _recorded_weight(self, weight: PortWeight) -> tuple[StoredWeight, Array] | None:
-        names = self._weights.references(weight.name)
-        if not names:
+        pair = self._weights.pairs.get(weight.name)
+        if pair is None:
             return None
-        references = [self._reference.weights[name] for name in names]
+        references = [self._reference.weights[name] for name in pair.references]
         arrays = [self._reference.array(each.before) for each in references]
-        if len(arrays) == 1:
-            fitted = fitted_weight(arrays[0], weight.array.shape, weight.array)
-            return None if fitted is None else (references[0], fitted)
-        rows = np.concatenate(arrays)
-        rows = rows if rows.shape == weight.array.shape else rows.T
-        return (references[0], rows) if rows.shape == weight.array.shape else None
+        return references[0], pair.in_port(arrays)
 
     def _weight_finding(self, weight: PortWeight, reference: StoredWeight, distance: float) -> Finding:
         sentence = Phrase(
-            "The weight {} differs by {:.1e} before the step; the check goes on with the recorded one.",
+            "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
             weight.name, distance,
         )  # fmt: skip
         return Finding(
@@ -257,10 +252,7 @@ class StepParts:
         arrays = [self._reference.array(each) for each in afters if each is not None]
         if before is None or not arrays or len(arrays) < len(afters) or weight.array.dtype.kind != "f":
             return None
-        whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-        expected = fitted_weight(whole, weight.array.shape, weight.array)
-        if expected is None:
-            return None
+        expected = self._weights.pairs[weight.name].in_port(arrays)
         change = expected.astype(np.float64) - before
         distance = rms(weight.array - expected.astype(np.float64))
         rounding = UPDATE_ROUNDINGS * unit_of(weight.dtype) * rms(before)
@@ -274,7 +266,7 @@ class StepParts:
         )  # fmt: skip
         return Finding(
             weight.name.rpartition(".")[0], "update", Phrase("weight {}", weight.name), relative,
-            self._tolerance.update, sentence, "", tuple(whole.shape), tuple(weight.array.shape),
+            self._tolerance.update, sentence, "", tuple(expected.shape), tuple(weight.array.shape),
             step=self._reference.step.step,
         )  # fmt: skip
 

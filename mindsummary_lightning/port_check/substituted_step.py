@@ -29,6 +29,7 @@ class SubstitutedStep:
         modules: all modules of the port, the network first.
         weights: parameters and buffers of the port as the step begins.
         precision: coarsest precision of the port.
+        pairs: how the weights are paired, if an earlier step knows it: the port's values are those of the first.
 
     Raises:
         ValueError: the weights are those of another architecture.
@@ -41,16 +42,16 @@ class SubstitutedStep:
     """
 
     def __init__(
-        self, reference: ReferenceStep, modules: Sequence[PortModule], weights: Sequence[PortWeight], precision: str
-    ) -> None:
+        self, reference: ReferenceStep, modules: Sequence[PortModule], weights: Sequence[PortWeight], precision: str,
+        pairs: WeightPairs | None = None,
+    ) -> None:  # fmt: skip
         self.reference: ReferenceStep = reference
         self._modules = modules
-        self.weights: WeightPairs = _checked_pairs(reference, weights)
+        self.weights: WeightPairs = _checked_pairs(reference, weights) if pairs is None else pairs
         self._precision = coarsest({precision, reference.step.precision})
         self._log = FindingLog()
-        pairs = CallPairs(reference, modules, self.weights, self._precision)
-        self._pairs = pairs
-        self.forward: ForwardCheck = ForwardCheck(reference, pairs, self._log, self._precision)
+        self._pairs = CallPairs(reference, modules, self.weights, self._precision)
+        self.forward: ForwardCheck = ForwardCheck(reference, self._pairs, self._log, self._precision)
         self.gradients: GradientCheck = GradientCheck(reference, self.forward, self.weights, self._log, self._precision)
         self.parts: StepParts = StepParts(reference, self.weights, self._log, self._precision)
 
@@ -84,7 +85,7 @@ def _checked_pairs(reference: ReferenceStep, weights: Sequence[PortWeight]) -> W
     recorded = {name: reference.array(weight.before) for name, weight in reference.weights.items()}
     own = {weight.name: weight.array for weight in weights}
     pairs = pair_weights(recorded, own)
-    paired = len(pairs.reference_of) + len(pairs.parts_of)
+    paired = len(pairs.pairs)
     smaller = min(len(recorded), len(own))
     if paired < _LEAST_PAIRED * smaller or (smaller > 0 and not paired):
         raise ValueError(

@@ -26,10 +26,12 @@ class Layout:
     Attributes:
         axes: order of the axes of the squeezed array.
         shape: of the port's tensor.
+        is_flat: whether only the order of all elements is the same, as of an embedding of positions.
     """
 
     axes: tuple[int, ...]
     shape: tuple[int, ...]
+    is_flat: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -38,6 +40,8 @@ class Layout:
 
     def applied(self, array: Array) -> Array:
         """The reference's array in the port's layout."""
+        if self.is_flat:
+            return array.reshape(self.shape)
         squeezed = array.reshape(_squeezed(array.shape))
         return squeezed.transpose(self.axes).reshape(self.shape)
 
@@ -68,12 +72,13 @@ def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> floa
         floor: least value to divide by, absolute.
 
     Returns:
-        Zero for equal arrays; infinite where one is not finite and the other is, and for different integers.
+        Zero for equal arrays; infinite where one is not finite and the other is. Of integers it is the fraction of
+        elements that differ.
     """
     if reference.dtype == port.dtype and np.array_equal(reference, port):
         return 0.0
     if reference.dtype.kind in "iub" and port.dtype.kind in "iub":
-        return 0.0 if np.array_equal(reference, port) else np.inf
+        return float(np.mean(reference != port)) if reference.size else 0.0
     wide = np.complex128 if "c" in (reference.dtype.kind, port.dtype.kind) else np.float64
     a, b = reference.astype(wide), port.astype(wide)
     with np.errstate(invalid="ignore", over="ignore"):

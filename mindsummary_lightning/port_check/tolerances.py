@@ -1,6 +1,7 @@
 """Tolerances of the check: one number per precision, a relative root mean square distance.
 
-A module is judged on the original's own inputs, so rounding of earlier modules does not count and depth does not matter.
+A module is judged on the original's own inputs, so rounding of earlier modules does not
+count, and depth does not matter.
 """
 
 from __future__ import annotations

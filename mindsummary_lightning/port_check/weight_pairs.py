@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mindsummary_lightning.comparison.name_blocks import TensorName
+from mindsummary_lightning.comparison.name_blocks import TensorName, kind_of
 from mindsummary_lightning.comparison.names import match_names
-from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance
+from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
 
 _SAME = 1e-6  # relative distance of two weights that are one weight in two layouts
 _COUNTERS = "num_batches_tracked"
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPair:
+    """A weight of the port and what it is in the original.
+
+    Attributes:
+        references: names in the original; several, whose rows one weight of the port holds in this order, as of query,
+            key and value.
+        layout: how the original's array, or the rows of all, become the port's.
+    """
+
+    references: tuple[str, ...]
+    layout: Layout
+
+    def in_port(self, arrays: Sequence[Array]) -> Array:
+        """Arrays of the original, one of each reference, as the port holds them."""
+        whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        return self.layout.applied(whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +40,18 @@ class WeightPairs:
     """Which weight of the port is which of the original.
 
     Attributes:
-        reference_of: names in the original by names in the port.
-        parts_of: names of several weights in the original whose rows one weight of the port holds in this order, as of
-            query, key and value.
+        pairs: by the names in the port.
         only_port: names without a partner.
         only_reference: names without a partner.
     """
 
-    reference_of: dict[str, str]
-    parts_of: dict[str, tuple[str, ...]]
+    pairs: dict[str, WeightPair]
     only_port: tuple[str, ...]
     only_reference: tuple[str, ...]
 
     def references(self, name: str) -> tuple[str, ...]:
         """All names in the original that belong to a weight of the port."""
-        if name in self.reference_of:
-            return (self.reference_of[name],)
-        return self.parts_of.get(name, ())
+        return self.pairs[name].references if name in self.pairs else ()
 
 
 def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> WeightPairs:
@@ -49,38 +63,36 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
     """
     reference = {name: array for name, array in reference.items() if not name.endswith(_COUNTERS)}
     port = {name: array for name, array in port.items() if not name.endswith(_COUNTERS)}
-    match = match_names(_described(reference), _described(port))
-    reference_of = {pair.b: pair.a for pair in match.pairs if _fits(reference[pair.a], port[pair.b])}
-    _mend_by_value(reference_of, reference, port)
-    taken = {*reference_of.values()}
-    left = {name: array for name, array in port.items() if name not in reference_of}
-    free = [name for name in reference if name not in taken]
-    parts = _parts(left, free, reference)
-    taken.update(*parts.values())
+    pairs: dict[str, WeightPair] = {}
+    for pair in match_names(_described(reference), _described(port)).pairs:
+        layout = weight_layout(reference[pair.a], port[pair.b])
+        if layout is not None:
+            pairs[pair.b] = WeightPair((pair.a,), layout)
+    _pair_by_value(pairs, reference, port)
+    _pair_parts(pairs, reference, port)
+    taken = {name for pair in pairs.values() for name in pair.references}
     return WeightPairs(
-        reference_of,
-        parts,
-        tuple(name for name in left if name not in parts),
+        pairs,
+        tuple(name for name in port if name not in pairs),
         tuple(name for name in reference if name not in taken),
     )
 
 
-def fitted_weight(reference: Array, like: tuple[int, ...], own: Array | None = None) -> Array | None:
-    """The reference's weight in the port's shape: squeezed, or transposed as the port's own values are.
+def weight_layout(reference: Array, port: Array) -> Layout | None:
+    """The layout of an original's weight in the port; ``None`` if it does not fit.
 
-    Returns:
-        ``None`` if it has another size, or if only a transposition fits that the port's values do not confirm.
+    Axes change places only where the shapes or the port's own values ask for it.
     """
-    for layout in layouts(reference.shape, like):
-        fitted = layout.applied(reference)
-        if layout.is_plain or (own is not None and relative_distance(fitted, own) <= _SAME):
-            return fitted
-    if math.prod(reference.shape) == math.prod(like) and own is not None:
-        flat = reference.reshape(like)
-        if relative_distance(flat, own) <= _SAME:
-            return flat
-    candidates = [layout.applied(reference) for layout in layouts(reference.shape, like)]
-    return candidates[0] if len(candidates) == 1 else None
+    found = [*layouts(reference.shape, port.shape)]
+    for layout in found:
+        if relative_distance(layout.applied(reference), port) <= _SAME:
+            return layout
+    plain = next((layout for layout in found if layout.is_plain), None)
+    if plain is not None:
+        return plain
+    if reference.size == port.size and _is_equal(reference.reshape(port.shape), port):
+        return Layout((0,), port.shape, is_flat=True)
+    return found[0] if len(found) == 1 else None
 
 
 def _described(weights: Mapping[str, Array]) -> list[TensorName]:
@@ -93,49 +105,61 @@ def _described(weights: Mapping[str, Array]) -> list[TensorName]:
     return described
 
 
-def _fits(reference: Array, port: Array) -> bool:
-    return fitted_weight(reference, port.shape, port) is not None
+def _is_equal(reference: Array, port: Array) -> bool:
+    return relative_distance(reference, port) <= _SAME
 
 
-def _mend_by_value(reference_of: dict[str, str], reference: Mapping[str, Array], port: Mapping[str, Array]) -> None:
+def _free(pairs: Mapping[str, WeightPair], reference: Mapping[str, Array]) -> list[str]:
+    taken = {name for pair in pairs.values() for name in pair.references}
+    return [name for name in reference if name not in taken]
+
+
+def _pair_by_value(pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]) -> None:
     """Pair what is left by equal values, if only one of each has them."""
-    taken = {*reference_of.values()}
-    free = [name for name in reference if name not in taken]
+    free = _free(pairs, reference)
     for name, array in port.items():
-        if name in reference_of or array.size < 2:
+        if name in pairs or array.size < 2 or not np.ptp(array) > 0:
             continue
-        equal = [other for other in free if _is_same(reference[other], array)]
+        equal: list[tuple[str, Layout]] = []
+        for other in free:
+            same_size = reference[other].size == array.size
+            layout = weight_layout(reference[other], array) if same_size else None
+            if layout is not None and _is_equal(layout.applied(reference[other]), array):
+                equal.append((other, layout))
         if len(equal) == 1:
-            reference_of[name] = equal[0]
-            free.remove(equal[0])
+            pairs[name] = WeightPair((equal[0][0],), equal[0][1])
+            free.remove(equal[0][0])
 
 
-def _is_same(reference: Array, port: Array) -> bool:
-    if reference.size != port.size:
-        return False
-    fitted = fitted_weight(reference, port.shape, port)
-    return fitted is not None and relative_distance(fitted, port) <= _SAME and bool(np.ptp(port) > 0)
+# ---- one weight of the port that holds the rows of several of the original
 
 
-def _parts(
-    port: Mapping[str, Array], free: Sequence[str], reference: Mapping[str, Array]
-) -> dict[str, tuple[str, ...]]:
-    """Weights of the port whose rows are those of several consecutive weights of the original, by values."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, array in port.items():
-        for rows in (array, array.T) if array.ndim == 2 else (array,):
-            parts = _covering(rows, free, reference)
-            if len(parts) > 1:
-                found[name] = parts
-                break
-    return found
+def _pair_parts(pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]) -> None:
+    left = {name: array for name, array in port.items() if name not in pairs and array.ndim in (1, 2)}
+    for name, array in left.items():
+        parts = _parts_by_value(array, _free(pairs, reference), reference)
+        if parts is not None:
+            pairs[name] = parts
+    left = {name: array for name, array in left.items() if name not in pairs}
+    for kind in {kind_of(name) for name in left}:
+        names = [name for name in left if kind_of(name) == kind]
+        _pair_parts_in_order(pairs, names, kind, reference, port)
+
+
+def _parts_by_value(array: Array, free: Sequence[str], reference: Mapping[str, Array]) -> WeightPair | None:
+    for axes in ((0, 1), (1, 0)) if array.ndim == 2 else ((0,),):
+        parts = _covering(array.transpose(axes), free, reference)
+        if len(parts) > 1:
+            return WeightPair(parts, Layout(axes, array.shape))
+    return None
 
 
 def _covering(rows: Array, free: Sequence[str], reference: Mapping[str, Array]) -> tuple[str, ...]:
     parts: list[str] = []
     begin = 0
     while begin < len(rows):
-        fitting = [name for name in free if name not in parts and _begins(rows[begin:], reference[name])]
+        left = rows[begin:]
+        fitting = [name for name in free if name not in parts and _begins(left, reference[name])]
         if not fitting:
             return ()
         parts.append(fitting[0])
@@ -146,4 +170,25 @@ def _covering(rows: Array, free: Sequence[str], reference: Mapping[str, Array]) 
 def _begins(rows: Array, part: Array) -> bool:
     if part.ndim != rows.ndim or part.shape[1:] != rows.shape[1:] or not 0 < len(part) <= len(rows):
         return False
-    return relative_distance(part, rows[: len(part)]) <= _SAME
+    return _is_equal(part, rows[: len(part)])
+
+
+def _pair_parts_in_order(
+    pairs: dict[str, WeightPair], names: Sequence[str], kind: str, reference: Mapping[str, Array],
+    port: Mapping[str, Array],
+) -> None:  # fmt: skip
+    """Pair by structure: as many groups of free weights in one module of the original as there are names."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for name in _free(pairs, reference):
+        if kind_of(name) == kind:
+            layer = name.rpartition(".")[0]
+            groups[layer.rpartition(".")[0]].append(name)
+    several = [group for group in groups.values() if len(group) > 1]
+    if len(several) != len(names):
+        return
+    for name, group in zip(names, several, strict=True):
+        shape = port[name].shape
+        arrays = [reference[each] for each in group]
+        is_alike = len({array.shape[1:] for array in arrays}) == 1 and arrays[0].shape[1:] == shape[1:]
+        if is_alike and sum(len(array) for array in arrays) == shape[0]:
+            pairs[name] = WeightPair(tuple(group), Layout(tuple(range(len(shape))), shape))

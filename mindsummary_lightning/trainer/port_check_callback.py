@@ -16,6 +16,7 @@ from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
 from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
 from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import backward_scale
 from mindsummary_lightning.values.text import Phrase
@@ -90,7 +91,7 @@ class PortCheck(CallbackBase):
         if self._running is None and self._left:
             number = self._left.pop(0)
             is_first = number == 1 == min(self._paths)
-            self._running = _RunningStep(trainer, pl_module, open_step(self._paths[number]), is_first)
+            self._running = _RunningStep(trainer, pl_module, open_step(self._paths[number]), is_first, self._weights())
             self._running.begin()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -117,6 +118,9 @@ class PortCheck(CallbackBase):
         if stage == "fit":
             self._give_back(trainer)
 
+    def _weights(self) -> WeightPairs | None:
+        return self._checked[0].weights if self._checked else None
+
     def _give_back(self, trainer: Any) -> None:
         if self._running is not None:
             self._running.give_back()
@@ -135,7 +139,10 @@ class PortCheck(CallbackBase):
 class _RunningStep:
     """One recorded step, from its first batch to its optimizer step."""
 
-    def __init__(self, trainer: Any, module: Any, reference: ReferenceStep, is_first: bool) -> None:
+    def __init__(
+        self, trainer: Any, module: Any, reference: ReferenceStep, is_first: bool, weights: WeightPairs | None
+    ) -> None:
+        self._weights = weights
         self._trainer = trainer
         self._module = module
         self._reference = reference
@@ -182,7 +189,12 @@ class _RunningStep:
 
     def _start(self) -> None:
         self._step = TorchStep(
-            self._module, self._reference, self._kept, is_first=self._is_first, keeps_sizes=self._keeps_sizes
+            self._module,
+            self._reference,
+            self._kept,
+            is_first=self._is_first,
+            weights=self._weights,
+            keeps_sizes=self._keeps_sizes,
         )
         self._hooks.enter_context(self._step.substitution())
 

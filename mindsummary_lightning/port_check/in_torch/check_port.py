@@ -20,6 +20,7 @@ from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
 from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
 from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: batches, and what the user's step function returns.
@@ -72,22 +73,24 @@ def check_port(
         raise TypeError(f"step_function must be a function that runs one step, got {step_function!r}. Pass a function")
     paths = recorded_paths(reference, steps)
     first = min(paths)
-    checked = []
+    checked: list[CheckedStep] = []
     for number, path in paths.items():
         step = open_step(path)
-        checked.append(_checked(module, step, step_function, is_first=number == first == 1))
+        weights = checked[0].weights if checked else None
+        checked.append(_checked(module, step, step_function, weights, is_first=number == first == 1))
     return PortReport(os.fspath(reference), checked)
 
 
 def _checked(
-    module: nn.Module, reference: ReferenceStep, step_function: Callable[..., Any], *, is_first: bool
-) -> CheckedStep:
+    module: nn.Module, reference: ReferenceStep, step_function: Callable[..., Any], weights: WeightPairs | None, *,
+    is_first: bool,
+) -> CheckedStep:  # fmt: skip
     keeps_sizes: frozenset[str] = frozenset()
     while True:
         kept = KeptState(module)
         try:
             with eager():
-                step = TorchStep(module, reference, kept, is_first=is_first, keeps_sizes=keeps_sizes)
+                step = TorchStep(module, reference, kept, is_first=is_first, weights=weights, keeps_sizes=keeps_sizes)
                 try:
                     with step.substitution():
                         _run(step, step_function, reference)

@@ -40,6 +40,7 @@ from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.step_parts import PortWeight
 from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 from mindsummary_lightning.port_check.tensor_distance import Array
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: arguments and results of the user's modules.
@@ -84,8 +85,8 @@ class TorchStep:
         reference: the recorded step.
         kept: keeps what the step changes.
         is_first: whether the weights should be those of the original already.
+        weights: how they are paired; ``None`` if that is not known yet.
         keeps_sizes: names of modules whose outputs of another size are not replaced.
-        is_watched: whether operations of modules' own code are listed.
 
     Attributes:
         step: the framework-neutral part.
@@ -98,6 +99,7 @@ class TorchStep:
         kept: KeptState,
         *,
         is_first: bool,
+        weights: WeightPairs | None = None,
         keeps_sizes: frozenset[str] = frozenset(),
     ) -> None:
         self._network = network
@@ -107,11 +109,11 @@ class TorchStep:
         self._modules = {id(place.module): place for place in self._names.places()}
         modules = [_port_module(place.path, place.module) for place in self._names.places()]
         self._described = {module.name: module for module in modules}
-        weights = [*self._weights()]
-        precision = precision_of({weight.dtype for weight in weights}, self._device().type)
-        self.step: SubstitutedStep = SubstitutedStep(reference, modules, weights, precision)
+        own = [*self._weights()]
+        precision = precision_of({weight.dtype for weight in own}, self._device().type)
+        self.step: SubstitutedStep = SubstitutedStep(reference, modules, own, precision, weights)
         self.step.forward.keeps_sizes = keeps_sizes
-        self._before = self.step.parts.weights_before(weights, is_first)
+        self._before = self.step.parts.weights_before(own, is_first)
         self._running: list[_RunningCall] = []
         self._done: defaultdict[str, list[_DoneCall]] = defaultdict(list)
         self._repeated: dict[str, _DoneCall] = {}
@@ -411,9 +413,8 @@ class TorchStep:
                 with unseen():
                     gradient = tensor_like(expected, own)
                 _run_backward(own, gradient)
-        wanted = {name: tuple(tensor.shape) for name, kind, tensor in self._names.tensors() if kind == "parameter"}
-        parameters = {name: tensor for name, _, tensor in self._names.tensors()}
-        for name, expected in self.step.gradients.missing_weights(wanted):
+        parameters = {name: tensor for name, kind, tensor in self._names.tensors() if kind == "parameter"}
+        for name, expected in self.step.gradients.missing_weights(parameters):
             if parameters[name].requires_grad:
                 parameters[name].grad = tensor_like(expected, parameters[name].detach())
 
