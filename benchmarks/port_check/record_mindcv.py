@@ -13,6 +13,7 @@ import mindspore as ms
 import numpy as np
 from mindcv.models import create_model
 from mindcv.models.convnext import ConvNeXt
+from mindcv.models.efficientnet import EfficientNet
 from mindcv.models.mlpmixer import MLPMixer
 from mindcv.models.swintransformer import SwinTransformer
 from mindcv.models.vit import VisionTransformer
@@ -32,7 +33,7 @@ NETS: dict[str, Callable[[], Any]] = {
     "resnet50": _named("resnet50"),
     "mobilenet_v2": _named("mobilenet_v2_100"),
     "mobilenet_v3_small": _named("mobilenet_v3_small_100"),
-    "efficientnet_b0": _named("efficientnet_b0"),
+    "efficientnet_b0": lambda: EfficientNet("efficientnet_b0", 0.0, 1.0, 1.0, num_classes=CLASSES, drop_path_prob=0.0),
     "mnasnet": _named("mnasnet_100", drop_rate=0.0),
     "regnet_y_400mf": _named("regnet_y_400mf"),
     "densenet121": _named("densenet121"),
@@ -76,6 +77,9 @@ def record(name: str, directory: str) -> None:
     net = NETS[name]()
     set_weights(net)
     net.set_train()
+    for _, cell in net.cells_and_names():
+        if isinstance(cell, nn.Dropout):
+            cell.set_train(False)  # the random numbers of two frameworks differ
     optimizer = nn.Momentum(net.trainable_params(), RATE, MOMENTUM)
     loss = nn.CrossEntropyLoss()
     function = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)

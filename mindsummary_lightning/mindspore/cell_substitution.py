@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -256,13 +257,17 @@ def _output_of(call: PairedCall, path: str) -> PairedOutput | None:
 
 
 def _heal(tensor: Any, value: NDArray[Any]) -> bool:
-    """Write values into a tensor, so that later uses have them, too."""
-    try:
-        with mindspore._no_grad():
-            tensor.copy_(mindspore.Tensor(np.array(value), tensor.dtype))
-    except (RuntimeError, TypeError, ValueError):
+    """Write values into a tensor, so that later uses have them, too; whether that was possible.
+
+    The memory is written, as an operator in place would end the gradient of what has computed the tensor.
+    """
+    own = as_array(tensor)  # waits for what computes it
+    is_plain = not isinstance(tensor, mindspore.Parameter) and dtype_name(tensor) == str(own.dtype)
+    if mindspore.get_context("device_target") != "CPU" or not is_plain or not tensor.is_contiguous():
         return False
-    return bool(np.array_equal(as_array(tensor), value))
+    written = np.ascontiguousarray(value, own.dtype)
+    ctypes.memmove(tensor.data_ptr(), written.ctypes.data, written.nbytes)
+    return bool(np.array_equal(as_array(tensor), written))
 
 
 def _moved(tensor: Any) -> Any:

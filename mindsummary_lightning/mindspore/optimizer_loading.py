@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.mindspore.optimizer_settings import optimizer_state
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
-from mindsummary_lightning.port_check.weight_pairs import WeightPairs, fitted_weight
+from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.whole_step import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, STEP_COUNT
 
 # Any, in this module: MindSpore's optimizers and parameters, and arrays of any dtype.
@@ -47,16 +47,14 @@ class RecordedState:
         """Whether the state was recorded, or was empty."""
         return bool(self._reference.step.optimizers)
 
-    def of(self, weight: str, name: str, own: NDArray[Any]) -> NDArray[Any] | None:
+    def of(self, weight: str, name: str) -> NDArray[Any] | None:
         """The state of a weight of the port, in its shape; ``None`` if it was not recorded."""
-        names = self._weights.references(weight)
-        found = [self._states.get((each, name)) for each in names]
-        arrays = [self._reference.array(tensor) for tensor in found if tensor is not None]
-        if not arrays or len(arrays) < len(names):
+        pair = self._weights.pairs.get(weight)
+        if pair is None:
             return None
-        if len(arrays) > 1:
-            return np.concatenate(arrays).reshape(own.shape)
-        return fitted_weight(arrays[0], own.shape, own)
+        found = [self._states.get((each, name)) for each in pair.references]
+        arrays = [self._reference.array(tensor) for tensor in found if tensor is not None]
+        return pair.in_port(arrays) if len(arrays) == len(found) else None
 
 
 def load_state(optimizer: Any, name_of: Callable[[Any], str], recorded: RecordedState) -> bool:
@@ -87,7 +85,7 @@ def load_state(optimizer: Any, name_of: Callable[[Any], str], recorded: Recorded
 
 def _load_tensor(tensor: Any, weight: str, name: str, steps: int, recorded: RecordedState) -> bool:
     own = tensor.asnumpy()
-    value = np.zeros_like(own) if steps == 0 else recorded.of(weight, name, own)
+    value = np.zeros_like(own) if steps == 0 else recorded.of(weight, name)
     if value is not None:
         _set(tensor, value)
     return value is not None

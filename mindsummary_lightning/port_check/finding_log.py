@@ -36,25 +36,75 @@ class LoggedFinding:
 
 
 class FindingLog:
-    """The findings of one step."""
+    """The findings of one step.
+
+    Attributes:
+        logged: in the order in which they were made.
+        called: names of the port's modules that were called.
+    """
 
     def __init__(self) -> None:
         self.logged: list[LoggedFinding] = []
+        self.called: set[str] = set()
 
     def add(self, logged: LoggedFinding) -> None:
         """Take a finding."""
         self.logged.append(logged)
 
+    def cause_of_update(self, finding: Finding) -> Finding | None:
+        """The finding that a weight's other update follows from: its module is wrong, or no gradient reaches it."""
+        for logged in self.logged:
+            other = logged.finding
+            is_same_weight = other.kind in ("no gradient", "weight gradient") and str(other.place) == str(finding.place)
+            is_of_module = other.kind == "output" and other.module == finding.module
+            if is_same_weight or is_of_module or self._is_left_out(other, finding.module):
+                return other
+        return None
+
+    def _is_left_out(self, cause: Finding, module: str) -> bool:
+        """Whether the code of a module is wrong, and does not call one in it."""
+        is_inside = not cause.module or module.startswith(f"{cause.module}.")
+        return cause.kind in ("inputs", "output") and is_inside and module not in self.called
+
     def folded(self) -> list[Finding]:
         """The findings that follow from no other one; the others are their consequences."""
         kept: list[LoggedFinding] = []
         for logged in sorted(self.logged, key=_is_of_gradients):
-            cause = _cause(logged, kept)
+            cause = self._cause(logged, kept)
             if cause is None:
                 kept.append(logged)
             else:
                 cause.finding.consequences.append(logged.finding)
         return [logged.finding for logged in kept]
+
+    def _cause(self, logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+        """The finding that another one follows from."""
+        again = next((each for each in kept if _is_again(each.finding, logged.finding)), None)
+        if again is not None or logged.is_forward:
+            return again
+        is_of_weight = logged.call is None
+        if logged.finding.kind == "no gradient" and is_of_weight:
+            left_out = [each for each in kept if self._is_left_out(each.finding, logged.finding.module)]
+            return left_out[0] if left_out else _cause_of_gradient(logged, kept)
+        if logged.finding.kind in ("gradient", "no gradient"):
+            return self._cause_in_frozen_module(logged) or _cause_of_gradient(logged, kept)
+        if logged.finding.kind == "weight gradient":
+            return _cause_of_weight_gradient(logged, kept)
+        return None
+
+    def _cause_in_frozen_module(self, logged: LoggedFinding) -> LoggedFinding | None:
+        """The weight that has no gradient, if that is why the output of its module has none.
+
+        A gradient that ends behind a module is started there again, and reaches the weights of the module.
+        """
+        if logged.finding.kind != "no gradient" or logged.call is None:
+            return None
+        module = logged.call.frame.module.name
+        for each in self.logged:
+            is_of_weight = each.finding.kind == "no gradient" and each.call is None
+            if is_of_weight and each.finding.module == module:
+                return each
+        return None
 
 
 def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
@@ -75,18 +125,6 @@ def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
 def _is_of_gradients(logged: LoggedFinding) -> int:
     order = ("data", "weights", "inputs", "output", "loss", "no gradient", "gradient", "weight gradient", "update")
     return max(0, order.index(logged.finding.kind) - order.index("loss"))
-
-
-def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
-    """The finding that another one follows from."""
-    again = next((each for each in kept if _is_again(each.finding, logged.finding)), None)
-    if again is not None or logged.is_forward:
-        return again
-    if logged.finding.kind in ("gradient", "no gradient"):
-        return _cause_of_gradient(logged, kept)
-    if logged.finding.kind == "weight gradient":
-        return _cause_of_weight_gradient(logged, kept)
-    return None
 
 
 def _is_again(first: Finding, other: Finding) -> bool:

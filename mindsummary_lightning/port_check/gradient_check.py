@@ -166,12 +166,7 @@ class GradientCheck:
     def _regions(self, call: PairedCall, output: PairedOutput) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
         """Calls in whose code an output was used, and names of the modules that took it."""
         recorded = self._reference.step.calls[call.reference]
-        by_reference = {each.reference: each.frame for each in self._forward.paired}
-        users = [
-            by_reference[index]
-            for index, _ in self._reference.consumers(output.reference, recorded.entered)
-            if index in by_reference
-        ]
+        users = self._users(output.reference, recorded.entered)
         regions: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
@@ -181,6 +176,18 @@ class GradientCheck:
             frame = parent if ends_with_it else None
         regions.extend(users)
         return tuple(regions), tuple(user.module.name for user in users)
+
+    def _users(self, tensor: StoredTensor, after: int) -> list[Frame]:
+        """Calls of the port that use a tensor; what a call without a partner makes of it counts as the tensor."""
+        by_reference = {each.reference: each.frame for each in self._forward.paired}
+        users: list[Frame] = []
+        for index, call in self._reference.consumers(tensor, after):
+            if index in by_reference:
+                users.append(by_reference[index])
+                continue
+            for made in call.outputs:
+                users.extend(self._users(made, call.entered))
+        return users
 
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
         """Whether a call returns an output of a call in it."""

@@ -234,8 +234,11 @@ class StepParts:
             finding = self._compare_update(before.get(weight.name), weight)
             if finding is None:
                 continue
+            cause = self._log.cause_of_update(finding)
             reference = self._reference.weights[self._weights.references(weight.name)[0]]
-            if reference.kind == "buffer":
+            if cause is not None:
+                cause.consequences.append(finding)
+            elif reference.kind == "buffer":
                 self._log.add(LoggedFinding(finding, None))
             elif is_known:
                 parameters.append(finding)

@@ -42,6 +42,7 @@ from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 from mindsummary_lightning.port_check.tensor_distance import Array
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
+from mindsummary_lightning.values.whole_step import STEP_COUNT, StoredTensor
 
 # Any, in this module: arguments and results of the user's modules.
 _TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
@@ -440,10 +441,14 @@ class TorchStep:
             for stored in self._reference.step.optimizers
             for state in stored.state
         }
-        self._update.is_known = bool(recorded) or self._reference.step.step == 1
         optimizer.state.clear()
         if self._reference.step.step > 1:
             self._give_rates(optimizer)
+        if not _has_stepped(self._reference, recorded):
+            return  # an optimizer makes its state in its first step
+        self._update.is_known = bool(recorded) and type(optimizer).__module__.startswith("torch.optim.")
+        if not self._update.is_known:
+            return
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 references = self.step.weights.references(names.get(id(parameter), ""))
@@ -469,6 +474,14 @@ class TorchStep:
         self._not_tested.append(
             NotTested(Phrase("learning rate"), Phrase("the step is not the first one; the recorded rate is used"))
         )
+
+
+def _has_stepped(reference: ReferenceStep, state: Mapping[tuple[str, str], StoredTensor]) -> bool:
+    """Whether the original's optimizer has made a step before the recorded one."""
+    counts = [tensor for (_, name), tensor in state.items() if name == STEP_COUNT]
+    if counts:
+        return bool(reference.array(counts[0]).any())
+    return reference.step.step > 1
 
 
 def _port_module(name: str, module: nn.Module) -> PortModule:
