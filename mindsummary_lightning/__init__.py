@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.lineage.table import lineage_to_pandas
     from mindsummary_lightning.port_check.in_torch.check_port import check_port
     from mindsummary_lightning.port_check.port_report import PortReport
+    from mindsummary_lightning.port_check.weight_transfer import transfer_weights
     from mindsummary_lightning.reading.landscape_plot import plot_landscapes
     from mindsummary_lightning.reading.many_runs import find_runs, read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -72,6 +73,7 @@ __all__ = [
     "read_scalars",
     "scalar_summary",
     "tensor_summary",
+    "transfer_weights",
 ]
 
 __version__ = "0.1.0"
@@ -83,6 +85,7 @@ _MODULES = {
     "comparison.verdict": ["compare_runs"],
     "port_check.in_torch.check_port": ["check_port"],
     "port_check.port_report": ["PortReport"],
+    "port_check.weight_transfer": ["transfer_weights"],
     "trainer.collector": ["SummaryCollector"],
     "trainer.port_check_callback": ["PortCheck"],
     "reading.landscape_plot": ["plot_landscapes"],

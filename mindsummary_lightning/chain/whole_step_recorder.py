@@ -120,7 +120,7 @@ class WholeStepRecorder:
                 stored_kind: Any = kind
                 self._weights[name] = StoredWeight(name, stored_kind, before)
             if before is not None and tensor.requires_grad and tensor.is_leaf:
-                hook = tensor.register_post_accumulate_grad_hook(partial(self._take_weight_gradient, name))
+                hook = tensor.register_post_accumulate_grad_hook(partial(self._take_weight_gradient, name))  # type: ignore[no-untyped-call]
                 self._hooks.append(hook)
 
     def add_batch(self, tensors: Sequence[tuple[str, torch.Tensor]]) -> None:
@@ -169,7 +169,7 @@ class WholeStepRecorder:
         call.random = b""
         for path, tensor in tensors:
             if tensor.requires_grad:
-                tensor.register_hook(partial(self._take_output_gradient, call, path, self._writer))
+                tensor.register_hook(partial(self._take_output_gradient, call, path, self._writer))  # type: ignore[no-untyped-call]
 
     def _take_output_gradient(
         self, call: _OpenCall, path: str, writer: WholeStepWriter, gradient: torch.Tensor

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mindsummary_lightning.port_check.findings import Finding
 from mindsummary_lightning.port_check.port_frames import Frame, PairedCall
+from mindsummary_lightning.values.text import Phrase
+
+_MOST_WEIGHTS = 3  # with the same finding, that are listed one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,6 +23,9 @@ class LoggedFinding:
         order: of making it, by the clock of enterings and leavings.
         regions: for a gradient, the calls whose code the gradient has passed since it was last replaced.
         passed: for a gradient, names of the modules it has passed since it was last replaced.
+        has_other_mode: whether the module is in another mode, training or evaluation, than the original's.
+        is_called: for a weight or running statistic, whether its module was called in the step.
+        is_buffer: for an update, whether it is of running statistics.
     """
 
     finding: Finding
@@ -28,6 +34,9 @@ class LoggedFinding:
     order: int = 0
     regions: tuple[Frame | None, ...] = ()
     passed: tuple[str, ...] = ()
+    has_other_mode: bool = False
+    is_called: bool = True
+    is_buffer: bool = False
 
     @property
     def is_forward(self) -> bool:
@@ -36,90 +45,79 @@ class LoggedFinding:
 
 
 class FindingLog:
-    """The findings of one step.
-
-    Attributes:
-        logged: in the order in which they were made.
-        called: names of the port's modules that were called.
-    """
+    """The findings of one step."""
 
     def __init__(self) -> None:
         self.logged: list[LoggedFinding] = []
-        self.called: set[str] = set()
 
     def add(self, logged: LoggedFinding) -> None:
         """Take a finding."""
         self.logged.append(logged)
 
-    def cause_of_update(self, finding: Finding) -> Finding | None:
-        """The finding that a weight's other update follows from: its module is wrong, or no gradient reaches it."""
-        for logged in self.logged:
-            other = logged.finding
-            is_same_weight = other.kind in ("no gradient", "weight gradient") and str(other.place) == str(finding.place)
-            is_of_module = other.kind == "output" and other.module == finding.module
-            if is_same_weight or is_of_module or self._is_left_out(other, finding.module):
-                return other
-        return None
-
-    def _is_left_out(self, cause: Finding, module: str) -> bool:
-        """Whether the code of a module is wrong, and does not call one in it."""
-        is_inside = not cause.module or module.startswith(f"{cause.module}.")
-        return cause.kind in ("inputs", "output") and is_inside and module not in self.called
-
     def folded(self) -> list[Finding]:
         """The findings that follow from no other one; the others are their consequences."""
         kept: list[LoggedFinding] = []
+        roots: dict[int, LoggedFinding] = {}  # by the identity of a logged finding: what it follows from
+        seen: list[LoggedFinding] = []
         for logged in sorted(self.logged, key=_is_of_gradients):
-            cause = self._cause(logged, kept)
-            if cause is None:
+            cause = _cause(logged, seen)
+            root = logged if cause is None else roots[id(cause)]
+            roots[id(logged)] = root
+            seen.append(logged)
+            if root is logged:
                 kept.append(logged)
             else:
-                cause.finding.consequences.append(logged.finding)
-        return [logged.finding for logged in kept]
+                root.finding.consequences.append(logged.finding)
+        return [logged.finding for logged in _grouped(kept)]
 
-    def _cause(self, logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
-        """The finding that another one follows from."""
-        again = next((each for each in kept if _is_again(each.finding, logged.finding)), None)
-        if again is not None or logged.is_forward:
-            return again
-        is_of_weight = logged.call is None
-        if logged.finding.kind == "no gradient" and is_of_weight:
-            left_out = [each for each in kept if self._is_left_out(each.finding, logged.finding.module)]
-            return left_out[0] if left_out else _cause_of_gradient(logged, kept)
-        if logged.finding.kind in ("gradient", "no gradient"):
-            return self._cause_in_frozen_module(logged) or _cause_of_gradient(logged, kept)
-        if logged.finding.kind == "weight gradient":
-            return _cause_of_weight_gradient(logged, kept)
-        return None
 
-    def _cause_in_frozen_module(self, logged: LoggedFinding) -> LoggedFinding | None:
-        """The weight that has no gradient, if that is why the output of its module has none.
+def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
+    """The findings, with one for many weights to which the same has happened."""
+    result = [*kept]
+    for kind in ("no gradient", "weight gradient"):
+        same = [each for each in result if each.finding.kind == kind and each.call is None]
+        if len(same) > _MOST_WEIGHTS:
+            first = same[0].finding
+            module = _common_module([each.finding.module for each in same])
+            sentence = Phrase("{} The same holds for {} more weights.", first.sentence, len(same) - 1)
+            consequences = [*first.consequences, *(each.finding for each in same[1:])]
+            whole = replace(first, module=module, sentence=sentence, consequences=consequences)
+            result[result.index(same[0])] = replace(same[0], finding=whole)
+            result = [each for each in result if each not in same]
+    return result
 
-        A gradient that ends behind a module is started there again, and reaches the weights of the module.
-        """
-        if logged.finding.kind != "no gradient" or logged.call is None:
-            return None
-        module = logged.call.frame.module.name
-        for each in self.logged:
-            is_of_weight = each.finding.kind == "no gradient" and each.call is None
-            if is_of_weight and each.finding.module == module:
-                return each
-        return None
+
+def _common_module(modules: Sequence[str]) -> str:
+    """The innermost module that contains all."""
+    words = [module.split(".") for module in modules]
+    common: list[str] = []
+    for level in zip(*words, strict=False):
+        if len({*level}) > 1:
+            break
+        common.append(level[0])
+    return ".".join(common)
 
 
 def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
     """The findings of several steps: one that is made again in a later step is a consequence of the first."""
-    kept: dict[tuple[str, str, str], Finding] = {}
     result: list[Finding] = []
     for findings in steps:
+        earlier = [*result]
         for finding in findings:
-            key = finding.module, finding.kind, str(finding.place)
-            first = kept.setdefault(key, finding)
-            if first is finding:
+            cause = next((each for each in earlier if _goes_on(each, finding)), None)
+            if cause is None:
                 result.append(finding)
             else:
-                first.consequences.append(finding)
+                cause.consequences.append(finding)
     return result
+
+
+def _goes_on(first: Finding, later: Finding) -> bool:
+    """Whether a finding of a later step is that of an earlier one, or follows from its update."""
+    if (first.module, first.kind, str(first.place)) == (later.module, later.kind, str(later.place)):
+        return True
+    is_of_update = first.kind == "update" and later.kind in ("update", "weight gradient")
+    return is_of_update and first.module in ("", later.module)
 
 
 def _is_of_gradients(logged: LoggedFinding) -> int:
@@ -127,36 +125,81 @@ def _is_of_gradients(logged: LoggedFinding) -> int:
     return max(0, order.index(logged.finding.kind) - order.index("loss"))
 
 
-def _is_again(first: Finding, other: Finding) -> bool:
+def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """The finding that another one follows from."""
+    again = next((each for each in kept if _is_again(each, logged)), None)
+    kind = logged.finding.kind
+    if again is not None or logged.is_forward or kind in ("data", "weights"):
+        return again
+    if kind == "update":
+        return _cause_of_update(logged, kept)
+    if logged.call is not None:
+        return _cause_of_gradient(logged, kept)
+    return _cause_of_weight_gradient(logged, kept)
+
+
+def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
     """Whether a finding is another call of the same module, or of the same line of its code."""
-    if first.module != other.module or first.kind != other.kind:
+    if first.has_other_mode and other.has_other_mode:
+        return True
+    one, two = first.finding, other.finding
+    if one.module != two.module or one.kind != two.kind:
         return False
-    if first.kind in ("data", "weights", "update", "weight gradient"):
+    if first.is_buffer and other.is_buffer:
+        return True
+    if one.kind in ("data", "weights", "update", "weight gradient"):
         return False
-    return first.call != other.call or str(first.place) == str(other.place)
+    return one.call != two.call or str(one.place) == str(two.place)
 
 
 def _cause_of_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """A mistake in code or a module that the gradient has passed."""
+    regions = {_anchor(region) for region in logged.regions}
     for each in kept:
-        is_in_code = each.frame in logged.regions and each.finding.kind in ("inputs", "loss")
-        is_of_region = each.call is not None and each.call.frame in logged.regions
-        is_of_consumer = each.finding.kind == "output" and (is_of_region or each.finding.module in logged.passed)
-        if each.is_forward and (is_in_code or is_of_consumer):
+        is_in_code = _anchor(each.frame) in regions and each.finding.kind in ("inputs", "loss")
+        is_of_region = each.call is not None and _anchor(each.call.frame) in regions
+        is_output = each.finding.kind == "output" and each.finding.module in logged.passed
+        if each.is_forward and (is_in_code or is_of_region or is_output):
             return each
     for each in kept:
-        is_same_code = each.frame in logged.regions and each.finding.module == logged.finding.module
-        if each.finding.kind in ("gradient", "no gradient") and is_same_code:
+        is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
+        if is_of_gradient and _anchor(each.frame) in regions:
             return each
     return None
 
 
+def _anchor(frame: Frame | None) -> Frame | None:
+    """The innermost call with a partner around a call's code: a container that only the port has counts as that."""
+    while frame is not None and frame.reference is None:
+        frame = frame.parent
+    return frame
+
+
 def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """A mistake in the module, or in the code around a module that is not called or shares its weight."""
     module = logged.finding.module
-    for each in kept:
-        is_of_module = each.finding.module == module and each.finding.kind in ("output", "gradient", "no gradient")
-        is_inside = module.startswith(f"{each.finding.module}.") and each.finding.kind == "no gradient"
-        if is_of_module or is_inside:
-            return each
-    above = [each for each in kept if each.finding.kind in ("inputs", "output", "loss", "gradient")]
-    above = [each for each in above if not each.finding.module or module.startswith(f"{each.finding.module}.")]
-    return max(above, key=lambda each: len(each.finding.module), default=None)
+    if logged.finding.kind == "no gradient" and logged.is_called:
+        return None
+    of_module = [each for each in kept if each.finding.module == module and each.call is not None]
+    if of_module:
+        return of_module[0]
+    in_code = _cause_of_gradient(logged, kept)
+    if in_code is not None:
+        return in_code
+    return _innermost_around(module, [each for each in kept if each.is_forward or each.call is not None])
+
+
+def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """For running statistics, a mistake in the module that keeps them."""
+    if not logged.is_buffer:
+        return None
+    module = logged.finding.module
+    of_module = [each for each in kept if each.finding.module == module and each.is_forward]
+    if of_module:
+        return of_module[0]
+    return None if logged.is_called else _innermost_around(module, [each for each in kept if each.is_forward])
+
+
+def _innermost_around(module: str, found: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    around = [each for each in found if not each.finding.module or module.startswith(f"{each.finding.module}.")]
+    return max(around, key=lambda each: len(each.finding.module), default=None)

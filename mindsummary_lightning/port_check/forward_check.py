@@ -27,8 +27,8 @@ from mindsummary_lightning.port_check.port_frames import (
     PortTensor,
 )
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
-from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance
-from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, Tolerance, tolerance_of
+from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
+from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, TOLERANCES, Tolerance, coarsest
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
@@ -45,6 +45,7 @@ class ForwardCheck:
         precision: coarsest precision of both sides.
 
     Attributes:
+        precision: coarsest precision of both sides so far.
         agreed: how many tensors agreed.
         worst: greatest distance of an output that agreed.
         paired: calls that were paired.
@@ -58,7 +59,7 @@ class ForwardCheck:
         self._calls: Sequence[StoredCall] = reference.step.calls
         self._pairs = pairs
         self._log = log
-        self._precision = precision
+        self.precision: str = precision
         self._numbers: dict[str, int] = {}
         self._running: list[Frame] = []
         self._clock = 0
@@ -99,7 +100,6 @@ class ForwardCheck:
         self._numbers[module.name] = number + 1
         frame = Frame(module, number, self.running, line, inputs, self._tick())
         self._pairs.choose(frame)
-        self._log.called.add(module.name)
         self._running.append(frame)
         if frame.reference is not None:
             return self._compare_inputs(frame, self._calls[frame.reference])
@@ -142,11 +142,14 @@ class ForwardCheck:
         pairs = matched(call.inputs, frame.inputs)
         if call.inputs and frame.inputs and not pairs:
             frame.has_fitting_inputs = False
+        agreed = self.agreed
         for pair in pairs:
             for place, value, heal in self._compare_input(frame, pair):
                 values[place] = value
                 heals[place] = heal
         parent = frame.parent or self._outside
+        if pairs and self.agreed == agreed + len(pairs):
+            self._forget_other_ends(parent)
         parent.has_drawn = False
         parent.has_compared_inside = True
         return Answer(values, heals)
@@ -163,10 +166,10 @@ class ForwardCheck:
             frame.has_fitting_inputs = False
             return []
         if found.relation is Relation.DOUBTFUL:
-            frame.doubts.append(Doubt(pair.reference, own[0], found.distance))
+            frame.doubts.append(_doubt(pair.reference, own[0], found))
         elif found.relation is Relation.OTHER_SIZE:
             frame.has_fitting_inputs = False
-            self._report_input(frame, pair.reference, own[0], found, tolerance)
+            frame.doubts.append(_doubt(pair.reference, own[0], found))
         elif is_wrong:
             self._report_input(frame, pair.reference, own[0], found, tolerance)
         else:
@@ -193,12 +196,19 @@ class ForwardCheck:
         return next(self._reference.equal_values(port.array, tolerance), None) is not None
 
     def _report_input(
-        self, frame: Frame, reference: StoredTensor, port: PortTensor, found: Comparison, tolerance: Tolerance
+        self,
+        frame: Frame,
+        reference: StoredTensor,
+        port: PortTensor,
+        found: Comparison,
+        tolerance: Tolerance,
+        *,
+        is_kept: bool = False,
     ) -> None:
         blamed = self._blamed(frame)
         if self._is_random_code(blamed):
             return
-        other_end = self._other_end_of(port) or self._other_end_in(blamed)
+        other_end = self._other_end_in(blamed)
         if other_end is not None:
             self._report_other_end(other_end)
             return
@@ -220,7 +230,8 @@ class ForwardCheck:
             tuple(reference.shape), tuple(port.array.shape), blamed.number,
             operations=tuple(blamed.operations),
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), order=frame.entered))
+        call = PairedCall(frame, self._index(frame), ()) if is_kept else None  # the module runs on the wrong input
+        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, frame.entered))
 
     def _blamed(self, frame: Frame) -> Frame:
         """The call in whose code an input was computed: the enclosing one, unless its own inputs are wrong."""
@@ -244,7 +255,7 @@ class ForwardCheck:
         paired: list[PairedOutput] = []
         is_random = self._draws_random(frame, call)
         gradients = {tensor.path: tensor for tensor in call.output_gradients}
-        if self._returns_its_inputs(call):
+        if _returns_its_inputs(call):
             gradients = {}  # of an identity: other uses of its input may come before it or after it
         for pair in matched(call.outputs, outputs):
             if len(pair.port) > 1:
@@ -265,7 +276,7 @@ class ForwardCheck:
     def _compare_output(
         self, frame: Frame, call: StoredCall, reference: StoredTensor, outputs: list[PortTensor], place: int,
         again: RunAgain,
-    ) -> tuple[Array | None, object]:  # fmt: skip
+    ) -> tuple[Array | None, Layout | None]:  # fmt: skip
         port = outputs[place]
         recorded = self._reference.array(reference)
         dtypes = {port.dtype, reference.dtype, *(each.dtype for each in frame.inputs)}
@@ -277,18 +288,21 @@ class ForwardCheck:
             self.agreed += 1
             self.worst = max(self.worst, found.distance if tolerance.precision == "float32" else 0.0)
             return (value if found.layout is not None else None), layout
-        if not frame.has_fitting_inputs:
-            return None, None
         if self._is_random_output(frame, call):
             return value, layout
-        if frame.doubts:
-            self._report_doubt(frame, tolerance)
+        if not frame.has_fitting_inputs and layout is None:
+            return None, None  # as a slice before the module instead of after it: what follows is judged
+        if frame.doubts or not frame.has_fitting_inputs:
+            self._report_doubts(frame, tolerance)
             return value, layout
-        other_end = self._find_other_end(frame, call, reference, port, tolerance)
-        if other_end is not None:
+        if self._find_other_end(frame, call, reference, port, tolerance):
             return None, None
         if found.relation is not Relation.OTHER_SIZE and self._is_rounding(recorded, outputs, place, again):
             self.agreed += 1
+            return value, layout
+        inner = self._other_end_in(frame)
+        if inner is not None:
+            self._report_other_end(inner)
             return value, layout
         self._report_output(frame, reference, port, found, tolerance)
         if found.relation is Relation.OTHER_SIZE and len(reference.shape) == port.array.ndim:
@@ -318,18 +332,42 @@ class ForwardCheck:
                 "{} ({}) gets the right inputs, its output differs by {:.1e} (tolerance {:.0e}).",
                 _module_words(module.name), module.kind, found.distance, tolerance.value,
             )  # fmt: skip
+        sentence = self._with_settings(frame, sentence)
         finding = Finding(
             module.name, "output", place, found.distance, tolerance.value, sentence, frame.line,
             tuple(reference.shape), tuple(port.array.shape), frame.number, operations=tuple(frame.operations),
         )  # fmt: skip
         call = PairedCall(frame, self._index(frame), ())
-        self._log.add(LoggedFinding(finding, frame, call, frame.left))
+        partner = self._reference.modules.get(self._calls[self._index(frame)].module)
+        has_other_mode = partner is not None and partner.is_training != module.is_training
+        self._log.add(LoggedFinding(finding, frame, call, frame.left, has_other_mode=has_other_mode))
 
-    def _report_doubt(self, frame: Frame, tolerance: Tolerance) -> None:
+    def _with_settings(self, frame: Frame, sentence: Phrase) -> Phrase:
+        """The sentence, and in what the module is set otherwise than its partner."""
+        partner = self._reference.modules.get(self._calls[self._index(frame)].module)
+        if partner is None:
+            return sentence
+        module = frame.module
+        if partner.is_training != module.is_training:
+            mode = Phrase("training mode" if module.is_training else "evaluation mode")
+            return Phrase("{} It is in {}, in the original it is not.", sentence, mode)
+        common = partner.settings.keys() & module.settings.keys()
+        others = [
+            f"{name}={module.settings[name]} ({partner.settings[name]})"
+            for name in sorted(common)
+            if module.settings[name] != partner.settings[name]
+        ]
+        if not others:
+            return sentence
+        return Phrase("{} Its settings, in brackets those of the original: {}.", sentence, ", ".join(others))
+
+    def _report_doubts(self, frame: Frame, tolerance: Tolerance) -> None:
         """An input that might have been right was not: the output shows it."""
         for doubt in frame.doubts:
-            found = Comparison(Relation.DIFFERS, doubt.distance)
-            self._report_input(frame, doubt.reference, doubt.port, found, tolerance)
+            relation = Relation.OTHER_SIZE if doubt.distance == np.inf else Relation.DIFFERS
+            found = Comparison(relation, doubt.distance)
+            self._report_input(frame, doubt.reference, doubt.port, found, tolerance, is_kept=True)
+        frame.doubts.clear()
 
     def _is_rounding(self, recorded: Array, outputs: Sequence[PortTensor], place: int, again: RunAgain) -> bool:
         """Whether the original is as near to the module's run in float64 as the port's own run is."""
@@ -348,44 +386,42 @@ class ForwardCheck:
 
     def _find_other_end(
         self, frame: Frame, call: StoredCall, reference: StoredTensor, port: PortTensor, tolerance: Tolerance
-    ) -> _OtherEnd | None:
+    ) -> bool:
         """Another output of the original that a module of the port returns: it ends elsewhere, or fuses modules."""
         if port.array.size < 2 or port.array.dtype.kind != "f":
-            return None
+            return False
         own_inputs = {tensor.array for tensor in call.inputs}
         for tensor in self._reference.equal_values(port.array, tolerance.value):
             if tensor.array in own_inputs or self._is_input(tensor, call):
                 continue
-            other = _OtherEnd(frame, reference, port, tensor, tolerance)
-            self._ends_elsewhere.append(other)
-            return other
-        return None
+            kept = PortTensor(port.path, port.array.copy(), port.dtype)
+            self._ends_elsewhere.append(_OtherEnd(frame, reference, kept, tensor, tolerance))
+            return True
+        return False
 
     def _is_input(self, tensor: StoredTensor, call: StoredCall) -> bool:
         array = self._reference.array(tensor)
         return any(self._reference.agrees(each, array, 0.0) for each in call.inputs)
 
-    def _other_end_of(self, port: PortTensor) -> _OtherEnd | None:
-        """The module of another end whose output an input is: it was a mistake then."""
-        for other in self._ends_elsewhere:
-            is_as_large = other.port.array.size == port.array.size
-            if is_as_large and self._reference.agrees(other.equal, port.array, other.tolerance.value):
-                return other
-        return None
-
     def _other_end_in(self, blamed: Frame) -> _OtherEnd | None:
-        """The last module of another end in the code that has computed a wrong input: the code makes up for nothing."""
-        for other in reversed(self._ends_elsewhere):
-            is_inside = blamed is self._outside or blamed in other.frame.ancestors()
-            if is_inside and blamed.last == other.frame.module.name:
+        """The innermost module in a call that ends elsewhere: what differs later in that call follows from it."""
+        for other in self._ends_elsewhere:
+            if blamed is self._outside or blamed in other.frame.ancestors():
                 return other
         return None
 
-    def _report_other_end(self, last: _OtherEnd) -> None:
-        """Report the innermost module that has returned the value; modules around it have returned it, too."""
-        same = [each for each in self._ends_elsewhere if each.equal.array == last.equal.array]
-        self._ends_elsewhere = [each for each in self._ends_elsewhere if each not in same]
-        other = same[0]
+    def _forget_other_ends(self, around: Frame) -> None:
+        """A later input in a call agrees: what ends elsewhere in it is another structure, and no mistake."""
+        self._ends_elsewhere = [
+            other
+            for other in self._ends_elsewhere
+            if around is not self._outside and around not in other.frame.ancestors()
+        ]
+
+    def _report_other_end(self, other: _OtherEnd) -> None:
+        """Report a module that ends elsewhere. Modules around it end there, too, and are no mistakes of their own."""
+        around = other.frame.ancestors()
+        self._ends_elsewhere = [each for each in self._ends_elsewhere if each is not other and each.frame not in around]
         distance = compared(self._reference.array(other.reference), other.port.array, other.tolerance.value).distance
         found = Comparison(Relation.DIFFERS, distance)
         self._report_output(other.frame, other.reference, other.port, found, other.tolerance)
@@ -427,10 +463,6 @@ class ForwardCheck:
         )
         return True
 
-    def _returns_its_inputs(self, call: StoredCall) -> bool:
-        inputs = {tensor.array for tensor in call.inputs}
-        return bool(call.outputs) and all(tensor.array in inputs for tensor in call.outputs)
-
     def _returns_its_input(self, call: StoredCall) -> bool:
         if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
             return False
@@ -455,7 +487,10 @@ class ForwardCheck:
         parent.operations.clear()
 
     def _tolerance(self, dtypes: set[str]) -> Tolerance:
-        return tolerance_of(dtypes, self._precision if self._precision == "tensorfloat32" else "float64")
+        """The tolerance of tensors of some dtypes: where one was rounded, what is computed from it was, too."""
+        floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
+        self.precision = coarsest({*floats, self.precision} - {"float64"} if floats != {"float64"} else floats)
+        return TOLERANCES[self.precision]
 
     def _tick(self) -> int:
         self._clock += 1
@@ -463,6 +498,11 @@ class ForwardCheck:
 
     def _frame_or_none(self, frame: Frame) -> Frame | None:
         return None if frame is self._outside else frame
+
+
+def _doubt(reference: StoredTensor, port: PortTensor, found: Comparison) -> Doubt:
+    kept = PortTensor(port.path, port.array.copy(), port.dtype)
+    return Doubt(reference, kept, found.distance)
 
 
 class _OtherEnd:
@@ -481,6 +521,11 @@ class _OtherEnd:
 def _borders(parts: Sequence[PortTensor], axis: int) -> list[int]:
     lengths = [part.array.shape[axis] for part in parts]
     return [int(border) for border in np.cumsum(lengths)[:-1]]
+
+
+def _returns_its_inputs(call: StoredCall) -> bool:
+    inputs = {tensor.array for tensor in call.inputs}
+    return bool(call.outputs) and all(tensor.array in inputs for tensor in call.outputs)
 
 
 def _module_words(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -17,7 +18,7 @@ from mindsummary_lightning.port_check.tensor_distance import (
     relative_distance,
     rms,
 )
-from mindsummary_lightning.port_check.tolerances import GRADIENT_FLOOR, TOLERANCES
+from mindsummary_lightning.port_check.tolerances import GRADIENT_FLOOR, SUM_ROUNDINGS, TOLERANCES
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredTensor
@@ -33,23 +34,21 @@ class GradientCheck:
         forward: the forward pass, whose paired outputs receive gradients.
         weights: how the weights are paired.
         log: takes the findings.
-        precision: coarsest precision of both sides.
 
     Attributes:
         agreed: how many gradients agreed.
         worst: greatest distance of an output's gradient that agreed.
         worst_weight: greatest distance of a weight's gradient that agreed.
         scale: factor of the port's gradients, as of a scaled loss.
+        is_going_on: whether gradients arrive that the backward pass of the port has left out.
+        needs_none: paths of outputs, by the order of entering their call, that nothing in them trains.
     """
 
-    def __init__(
-        self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog, precision: str
-    ) -> None:
+    def __init__(self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog) -> None:
         self._reference = reference
         self._forward = forward
         self._weights = weights
         self._log = log
-        self._tolerance = TOLERANCES[precision].gradient
         self._received: set[tuple[int, str]] = set()
         self._weights_received: set[str] = set()
         self._recorded_scale = reference.step.loss_scale
@@ -57,10 +56,16 @@ class GradientCheck:
         self.worst = 0.0
         self.worst_weight = 0.0
         self.scale = 1.0
+        self.is_going_on = False
+        self.needs_none: set[tuple[int, str]] = set()
         outputs = [reference.size(each) for call in reference.step.calls for each in call.output_gradients]
         gradients = [weight.gradient for weight in reference.step.weights if weight.gradient is not None]
         self._output_floor = _LEAST_OUTPUT_GRADIENT * max(outputs, default=0.0)
         self._weight_floor = GRADIENT_FLOOR * max(map(reference.size, gradients), default=0.0)
+
+    @property
+    def _tolerance(self) -> float:
+        return TOLERANCES[self._forward.precision].gradient
 
     # ---- outputs
 
@@ -75,9 +80,13 @@ class GradientCheck:
         Returns:
             The gradient that should be passed on; ``None`` for the port's own.
         """
-        self._received.add((call.frame.entered, output.port))
+        key = call.frame.entered, output.port
+        is_again = self.is_going_on and key in self._received
+        self._received.add(key)
         if output.gradient is None:
             return None
+        if is_again:  # the whole gradient was passed on already
+            return np.zeros_like(gradient)
         recorded = self._recorded(output.gradient)
         placed = self._placed(recorded, output, gradient)
         if placed is None:
@@ -104,7 +113,7 @@ class GradientCheck:
         for call in reversed(self._forward.paired):
             for output in reversed(call.outputs):
                 key = call.frame.entered, output.port
-                if output.gradient is None or key in self._received:
+                if output.gradient is None or key in self._received or key in self.needs_none:
                     continue
                 if self._reference.size(output.gradient) == 0.0:
                     continue
@@ -164,38 +173,71 @@ class GradientCheck:
         self._log.add(LoggedFinding(finding, frame, call, call.frame.left, regions, passed))
 
     def _regions(self, call: PairedCall, output: PairedOutput) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
-        """Calls in whose code an output was used, and names of the modules that took it."""
-        recorded = self._reference.step.calls[call.reference]
-        users = self._users(output.reference, recorded.entered)
-        regions: list[Frame | None] = []
+        """Calls whose own code has used an output, and modules that it has passed, each without a check between."""
+        visible: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
-            parent = frame.parent
-            regions.append(parent)
-            ends_with_it = parent is not None and self._returns(parent, output)
-            frame = parent if ends_with_it else None
-        regions.extend(users)
-        return tuple(regions), tuple(user.module.name for user in users)
+            parent = _paired_parent(frame)
+            visible.append(parent)
+            is_returned = parent is not None and self._returns(parent, output)
+            frame = parent if is_returned else None
+        recorded = self._reference.step.calls[call.reference]
+        users = {index for index, _ in self._reference.consumers(output.reference, recorded.entered)}
+        passed = [each for each in self._forward.paired if each.reference in users]
+        for around in visible:
+            passed.extend(self._fed_by_code(around, call.frame.left))
+        used = self._used_in(passed)
+        return (*visible, *used), tuple(each.module.name for each in used)
 
-    def _users(self, tensor: StoredTensor, after: int) -> list[Frame]:
-        """Calls of the port that use a tensor; what a call without a partner makes of it counts as the tensor."""
-        by_reference = {each.reference: each.frame for each in self._forward.paired}
-        users: list[Frame] = []
-        for index, call in self._reference.consumers(tensor, after):
-            if index in by_reference:
-                users.append(by_reference[index])
-                continue
-            for made in call.outputs:
-                users.extend(self._users(made, call.entered))
-        return users
+    def _regions_of(self, module: str) -> tuple[Frame | None, ...]:
+        """Calls in whose own code a weight that a module holds is used, without a check between."""
+        own = [each for each in self._forward.paired if each.frame.module.name == module]
+        fed = [user for each in own for user in self._fed_by_code(each.frame, each.frame.entered)]
+        return (*(each.frame for each in own), *self._used_in(fed))
+
+    def _used_in(self, users: list[PairedCall]) -> list[Frame]:
+        """Some calls, and those in them whose inputs come from theirs through code alone."""
+        regions: list[Frame] = []
+        done: set[int] = set()
+        while users:
+            user = users.pop()
+            if id(user) not in done:
+                done.add(id(user))
+                regions.append(user.frame)
+                users.extend(self._fed_by_code(user.frame, user.frame.entered))
+                users.extend(self._fed_by_inputs(user))
+        return regions
 
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
         """Whether a call returns an output of a call in it."""
         if frame.reference is None:
-            return True  # not known: the code around it counts, too
+            return False
         outputs = self._reference.step.calls[frame.reference].outputs
-        size = self._reference.size(output.reference)
-        return any(each.array == output.reference.array or self._reference.size(each) == size for each in outputs)
+        return any(self._reference.is_same(each, output.reference) for each in outputs)
+
+    def _calls_in(self, around: Frame | None) -> list[PairedCall]:
+        """Paired calls in a call's own code, or in containers there that only the port has."""
+        return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
+
+    def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
+        """Calls in a call's own code whose inputs that code has computed, after an order in the step."""
+        calls = self._reference.step.calls
+        return [
+            each
+            for each in self._calls_in(around)
+            if each.frame.entered > after
+            and any(self._reference.is_computed_in_code(tensor) for tensor in calls[each.reference].inputs)
+        ]
+
+    def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
+        """Calls in a call's own code that get its inputs as they are."""
+        calls = self._reference.step.calls
+        own = calls[user.reference].inputs
+        return [
+            each
+            for each in self._calls_in(user.frame)
+            if any(self._reference.is_same(tensor, mine) for tensor in calls[each.reference].inputs for mine in own)
+        ]
 
     def _blamed(self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput) -> tuple[str, bool]:
         """The module that a wrong gradient has passed, and whether it is its own backward pass."""
@@ -227,7 +269,8 @@ class GradientCheck:
         expected = self._expected_gradient(name)
         if expected is None:
             return None
-        distance = relative_distance(expected, gradient, self._weight_floor * self.scale / self._recorded_scale)
+        floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
+        distance = relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
         if distance <= self._tolerance:
             self.agreed += 1
             self.worst_weight = max(self.worst_weight, distance)
@@ -249,6 +292,10 @@ class GradientCheck:
                 self._report_weight(name, np.inf, "no gradient", None)
                 yield name, expected
 
+    def is_called(self, module: str) -> bool:
+        """Whether a call of a module of the port was compared."""
+        return any(each.frame.module.name == module for each in self._forward.paired)
+
     def _expected_gradient(self, name: str) -> Array | None:
         gradients = [self._reference.weights[each].gradient for each in self._weights.references(name)]
         arrays = [self._recorded(each) for each in gradients if each is not None]
@@ -257,6 +304,28 @@ class GradientCheck:
         factor = self.scale / self._recorded_scale
         placed = self._weights.pairs[name].in_port(arrays)
         return placed * factor if factor != 1.0 else placed
+
+    def _rounding(self, name: str) -> float:
+        """Rounding of a sum over all places of an output, of the products of its gradient and the module's input."""
+        module = name.rpartition(".")[0]
+        largest = 0.0
+        for each in self._forward.paired:
+            if each.frame.module.name != module:
+                continue
+            call = self._reference.step.calls[each.reference]
+            inputs = [self._reference.size(tensor) for tensor in call.inputs if "float" in tensor.dtype]
+            for gradient in call.output_gradients:
+                terms = math.prod(gradient.shape) / self._rows(name)
+                product = self._reference.size(gradient) * max([1.0, *inputs])
+                largest = max(
+                    largest,
+                    SUM_ROUNDINGS * TOLERANCES[self._forward.precision].unit * math.sqrt(max(1.0, terms)) * product,
+                )
+        return largest
+
+    def _rows(self, name: str) -> int:
+        shape = self._reference.weights[self._weights.references(name)[0]].before.shape
+        return max(1, shape[0]) if shape else 1
 
     def _is_of_random_module(self, name: str) -> bool:
         module = name.rpartition(".")[0]
@@ -278,4 +347,10 @@ class GradientCheck:
             module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, None))
+        regions = self._regions_of(module)
+        self._log.add(LoggedFinding(finding, None, regions=regions, is_called=self.is_called(module)))
+
+
+def _paired_parent(frame: Frame) -> Frame | None:
+    """The innermost enclosing call that has a partner; ``None`` for the code of the training step."""
+    return next((each for each in frame.ancestors() if each.reference is not None), None)

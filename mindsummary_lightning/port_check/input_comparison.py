@@ -92,7 +92,7 @@ def _compared_sizes(reference: Array, port: Array, tolerance: float) -> Comparis
     except ValueError:
         return Comparison(Relation.OTHER_SIZE, np.inf)
     is_one_repeated = wide[0].size in (reference.size, port.size)
-    if is_one_repeated and relative_distance(*wide) <= tolerance:
+    if is_one_repeated and relative_distance(wide[0], wide[1]) <= tolerance:
         return Comparison(Relation.AGREES, 0.0)
     return Comparison(Relation.OTHER_SIZE, np.inf)
 

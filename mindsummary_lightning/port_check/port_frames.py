@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from mindsummary_lightning.port_check.findings import Operation
 from mindsummary_lightning.port_check.tensor_distance import Array, Layout
@@ -24,7 +25,7 @@ class PortTensor:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PortModule:
     """A module of the port.
 
@@ -32,11 +33,15 @@ class PortModule:
         name: dotted; ``""`` for the network.
         kind: its class.
         is_library: whether its code is the framework's own, so that its backward pass is right.
+        is_training: whether it is in training mode.
+        settings: numbers and texts that tell how it computes; those with the original's names are compared.
     """
 
     name: str
     kind: str
     is_library: bool = False
+    is_training: bool = True
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

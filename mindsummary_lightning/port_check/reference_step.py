@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-import numpy as np
-
 from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
-from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor, StoredWeight, WholeStep
+from mindsummary_lightning.values.whole_step import StoredCall, StoredModule, StoredTensor, StoredWeight, WholeStep
 
 _NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
 
@@ -43,6 +42,11 @@ class ReferenceStep:
         return self._sizes[tensor.array]
 
     @cached_property
+    def modules(self) -> dict[str, StoredModule]:
+        """The modules of the original by name."""
+        return {module.name: module for module in self.step.modules}
+
+    @cached_property
     def calls_of(self) -> Mapping[str, list[int]]:
         """Indices of the calls of each module."""
         calls: defaultdict[str, list[int]] = defaultdict(list)
@@ -72,7 +76,7 @@ class ReferenceStep:
         batches = [tensor for batch in self.step.batches for tensor in batch]
         of_calls = [tensor for call in self.step.calls for tensor in (*call.inputs, *call.outputs)]
         for tensor in (*batches, *of_calls):
-            found[int(np.prod(tensor.shape, dtype=np.int64))].setdefault(tensor.array, tensor)
+            found[_elements(tensor)].setdefault(tensor.array, tensor)
         return {elements: [*tensors.values()] for elements, tensors in found.items()}
 
     def equal_values(self, array: Array, tolerance: float) -> Iterator[StoredTensor]:
@@ -94,19 +98,32 @@ class ReferenceStep:
             for layout in layouts(tensor.shape, array.shape)
         )
 
+    @cached_property
+    def _outputs(self) -> set[tuple[int, float]]:
+        """Elements and sizes of all outputs and batch tensors: what is no code's own value."""
+        tensors = [tensor for call in self.step.calls for tensor in call.outputs]
+        tensors += [tensor for batch in self.step.batches for tensor in batch]
+        return {(_elements(tensor), self.size(tensor)) for tensor in tensors}
+
+    def is_computed_in_code(self, tensor: StoredTensor) -> bool:
+        """Whether an input is no module's output: the code between modules has computed it."""
+        return (_elements(tensor), self.size(tensor)) not in self._outputs
+
+    def is_same(self, tensor: StoredTensor, other: StoredTensor) -> bool:
+        """Whether two tensors of the original have the same values."""
+        if tensor.array == other.array:
+            return True
+        return _elements(tensor) == _elements(other) and self.size(tensor) == self.size(other)
+
     def consumers(self, tensor: StoredTensor, after: int) -> Iterator[tuple[int, StoredCall]]:
         """Calls that were entered after an order in the step with the same values as a tensor among their inputs."""
-        size = self.size(tensor)
-        elements = int(np.prod(tensor.shape, dtype=np.int64))
         for index, call in enumerate(self.step.calls):
-            if call.entered > after and any(self._is_same(tensor, size, elements, each) for each in call.inputs):
+            if call.entered > after and any(self.is_same(tensor, each) for each in call.inputs):
                 yield index, call
 
-    def _is_same(self, tensor: StoredTensor, size: float, elements: int, other: StoredTensor) -> bool:
-        if other.array == tensor.array:
-            return True
-        is_as_large = int(np.prod(other.shape, dtype=np.int64)) == elements
-        return is_as_large and self.size(other) == size
+
+def _elements(tensor: StoredTensor) -> int:
+    return math.prod(tensor.shape)
 
 
 def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, frozenset[str]]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.findings import Finding, NotTested
+from mindsummary_lightning.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.port_check.input_comparison import Relation, compared, matched
 from mindsummary_lightning.port_check.port_frames import PortTensor
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
-from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, tolerance_of, unit_of
+from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, Tolerance, tolerance_of, unit_of
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase, listed
 from mindsummary_lightning.values.whole_step import StoredTensor, StoredWeight
 
-_MOST_WEIGHTS = 10  # differing weights that are listed one by one
-_MOST_SHARE = 0.5  # of the weights: more that differ were not transferred at all
+_MOST_WEIGHTS = 5  # differing weights that are listed one by one, however few there are
+_MOST_SHARE = 0.3  # of all weights: more that differ were not transferred at all, the others begin as constants
 _MOST_NAMED = 3
 _EQUAL_WEIGHT = 1e-6  # relative distance of a weight that was transferred, through text or half precision it is more
 
@@ -40,20 +41,26 @@ class StepParts:
         reference: the recorded step.
         weights: how the weights are paired.
         log: takes the findings.
-        precision: coarsest precision of both sides.
+        forward: the forward pass, which knows the coarsest precision so far.
 
     Attributes:
         agreed: how many tensors agreed.
         not_tested: what was not judged.
+        is_called: whether a call of a module was compared.
     """
 
-    def __init__(self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, precision: str) -> None:
+    def __init__(self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, forward: ForwardCheck) -> None:
+        self._forward = forward
         self._reference = reference
         self._weights = weights
         self._log = log
-        self._tolerance = TOLERANCES[precision]
         self.agreed = 0
         self.not_tested: list[NotTested] = []
+        self.is_called: Callable[[str], bool] = lambda module: True
+
+    @property
+    def _tolerance(self) -> Tolerance:
+        return TOLERANCES[self._forward.precision]
 
     # ---- batch
 
@@ -234,13 +241,11 @@ class StepParts:
             finding = self._compare_update(before.get(weight.name), weight)
             if finding is None:
                 continue
-            cause = self._log.cause_of_update(finding)
             reference = self._reference.weights[self._weights.references(weight.name)[0]]
-            if cause is not None:
-                cause.consequences.append(finding)
-            elif reference.kind == "buffer":
-                self._log.add(LoggedFinding(finding, None))
-            elif is_known:
+            if reference.kind == "buffer":
+                is_called = self.is_called(finding.module)
+                self._log.add(LoggedFinding(finding, None, is_buffer=True, is_called=is_called))
+            elif is_known and not self._has_no_gradient(finding):
                 parameters.append(finding)
         if not is_known:
             self.not_tested.append(
@@ -248,6 +253,14 @@ class StepParts:
             )
         if parameters:
             self._log.add(LoggedFinding(self._update_finding(parameters, settings), None))
+
+    def _has_no_gradient(self, update: Finding) -> bool:
+        """Whether no gradient has reached the weight of an update: that is said already."""
+        for logged in self._log.logged:
+            if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(update.place):
+                logged.finding.consequences.append(update)
+                return True
+        return False
 
     def _compare_update(self, before: Array | None, weight: PortWeight) -> Finding | None:
         names = self._weights.references(weight.name)

@@ -48,12 +48,13 @@ class SubstitutedStep:
         self.reference: ReferenceStep = reference
         self._modules = modules
         self.weights: WeightPairs = _checked_pairs(reference, weights) if pairs is None else pairs
-        self._precision = coarsest({precision, reference.step.precision})
+        coarser = coarsest({precision, reference.step.precision})
         self._log = FindingLog()
-        self._pairs = CallPairs(reference, modules, self.weights, self._precision)
-        self.forward: ForwardCheck = ForwardCheck(reference, self._pairs, self._log, self._precision)
-        self.gradients: GradientCheck = GradientCheck(reference, self.forward, self.weights, self._log, self._precision)
-        self.parts: StepParts = StepParts(reference, self.weights, self._log, self._precision)
+        self._pairs = CallPairs(reference, modules, self.weights, coarser)
+        self.forward: ForwardCheck = ForwardCheck(reference, self._pairs, self._log, coarser)
+        self.gradients: GradientCheck = GradientCheck(reference, self.forward, self.weights, self._log)
+        self.parts: StepParts = StepParts(reference, self.weights, self._log, self.forward)
+        self.parts.is_called = self.gradients.is_called
 
     def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
         """The result of the step. ``not_tested``: what the framework's side could not do."""
@@ -71,7 +72,7 @@ class SubstitutedStep:
             unpaired=[*self.forward.not_paired, *unused],
             agreed=self.forward.agreed + self.gradients.agreed + self.parts.agreed,
             not_tested=[*self.forward.not_tested, *self.parts.not_tested, *not_tested],
-            tolerance=TOLERANCES[self._precision],
+            tolerance=TOLERANCES[self.forward.precision],
             worst_output=self.forward.worst,
             worst_gradient=self.gradients.worst,
             worst_weight_gradient=self.gradients.worst_weight,

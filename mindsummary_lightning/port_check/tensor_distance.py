@@ -43,7 +43,8 @@ class Layout:
         if self.is_flat:
             return array.reshape(self.shape)
         squeezed = array.reshape(_squeezed(array.shape))
-        return squeezed.transpose(self.axes).reshape(self.shape)
+        placed: Array = squeezed.transpose(self.axes).reshape(self.shape)
+        return placed
 
 
 def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:

@@ -64,8 +64,10 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
     reference = {name: array for name, array in reference.items() if not name.endswith(_COUNTERS)}
     port = {name: array for name, array in port.items() if not name.endswith(_COUNTERS)}
     pairs: dict[str, WeightPair] = {}
-    for pair in match_names(_described(reference), _described(port)).pairs:
-        layout = weight_layout(reference[pair.a], port[pair.b])
+    matched = match_names(_described(reference), _described(port)).pairs
+    transposes = any(_must_transpose(reference[pair.a].shape, port[pair.b].shape) for pair in matched)
+    for pair in matched:
+        layout = weight_layout(reference[pair.a], port[pair.b], may_transpose=transposes)
         if layout is not None:
             pairs[pair.b] = WeightPair((pair.a,), layout)
     _pair_by_value(pairs, reference, port)
@@ -78,21 +80,33 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
     )
 
 
-def weight_layout(reference: Array, port: Array) -> Layout | None:
+def weight_layout(reference: Array, port: Array, *, may_transpose: bool) -> Layout | None:
     """The layout of an original's weight in the port; ``None`` if it does not fit.
 
-    Axes change places only where the shapes or the port's own values ask for it.
+    Args:
+        reference: weight of the original.
+        port: weight of the port.
+        may_transpose: whether axes may change places where the shapes do not ask for it, but the port's values do.
+            Other weights of the port show whether it holds them so; else a square one was transposed by mistake.
     """
     found = [*layouts(reference.shape, port.shape)]
+    plain = next((layout for layout in found if layout.is_plain), None)
+    if plain is not None and not may_transpose:
+        return plain
     for layout in found:
         if relative_distance(layout.applied(reference), port) <= _SAME:
             return layout
-    plain = next((layout for layout in found if layout.is_plain), None)
     if plain is not None:
         return plain
     if reference.size == port.size and _is_equal(reference.reshape(port.shape), port):
         return Layout((0,), port.shape, is_flat=True)
     return found[0] if len(found) == 1 else None
+
+
+def _must_transpose(reference: tuple[int, ...], port: tuple[int, ...]) -> bool:
+    """Whether the shapes alone say that axes have changed places."""
+    found = [*layouts(reference, port)]
+    return bool(found) and not any(layout.is_plain for layout in found)
 
 
 def _described(weights: Mapping[str, Array]) -> list[TensorName]:
@@ -123,7 +137,7 @@ def _pair_by_value(pairs: dict[str, WeightPair], reference: Mapping[str, Array],
         equal: list[tuple[str, Layout]] = []
         for other in free:
             same_size = reference[other].size == array.size
-            layout = weight_layout(reference[other], array) if same_size else None
+            layout = weight_layout(reference[other], array, may_transpose=True) if same_size else None
             if layout is not None and _is_equal(layout.applied(reference[other]), array):
                 equal.append((other, layout))
         if len(equal) == 1:

@@ -9,17 +9,14 @@ from contextlib import ExitStack
 from typing import Any
 
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
-from mindsummary_lightning.port_check.findings import NotTested
-from mindsummary_lightning.port_check.in_torch.check_port import eager
+from mindsummary_lightning.port_check.in_torch.check_port import eager, follows, stopped_by
 from mindsummary_lightning.port_check.in_torch.kept_state import GeneratorStates, KeptState, RandomState
 from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
 from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
 from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
-from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import backward_scale
-from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: Trainers, modules and batches of either Lightning namespace.
 _LOG = logging.getLogger(__name__)
@@ -60,6 +57,7 @@ class PortCheck(CallbackBase):
         self._left: list[int] = []
         self._checked: list[CheckedStep] = []
         self._running: _RunningStep | None = None
+        self._kept: KeptState | None = None
         self._random: RandomState | None = None
         self._generators: GeneratorStates | None = None
         self._validation: dict[str, Any] = {}
@@ -89,10 +87,16 @@ class PortCheck(CallbackBase):
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Begin the check of the next recorded step, unless one has begun."""
         if self._running is None and self._left:
-            number = self._left.pop(0)
-            is_first = number == 1 == min(self._paths)
-            self._running = _RunningStep(trainer, pl_module, open_step(self._paths[number]), is_first, self._weights())
+            if self._kept is None:
+                self._kept = KeptState(pl_module)
+            reference = open_step(self._paths[self._left.pop(0)])
+            self._running = _RunningStep(trainer, pl_module, reference, self._kept, self._checked)
             self._running.begin()
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        """The backward pass is done: give the optimizer the original's gradients where the port has none."""
+        if self._running is not None:
+            self._running.end_backward()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """End the check of a step whose optimizer has stepped; stop after the last one."""
@@ -102,6 +106,9 @@ class PortCheck(CallbackBase):
         self._checked.append(running.end())
         if self._left:
             return
+        if self._kept is not None:
+            self._kept.give_back()
+            self._kept = None
         self.report = PortReport(str(self._reference), self._checked)
         trainer.should_stop = True
         trainer.fit_loop.min_epochs = 0
@@ -118,13 +125,13 @@ class PortCheck(CallbackBase):
         if stage == "fit":
             self._give_back(trainer)
 
-    def _weights(self) -> WeightPairs | None:
-        return self._checked[0].weights if self._checked else None
-
     def _give_back(self, trainer: Any) -> None:
         if self._running is not None:
-            self._running.give_back()
+            self._running.end_hooks()
             self._running = None
+        if self._kept is not None:
+            self._kept.give_back()
+            self._kept = None
         for name, value in self._validation.items():
             setattr(trainer, name, value)
         self._validation = {}
@@ -140,93 +147,91 @@ class _RunningStep:
     """One recorded step, from its first batch to its optimizer step."""
 
     def __init__(
-        self, trainer: Any, module: Any, reference: ReferenceStep, is_first: bool, weights: WeightPairs | None
+        self, trainer: Any, module: Any, reference: ReferenceStep, kept: KeptState, before: Sequence[CheckedStep]
     ) -> None:
-        self._weights = weights
         self._trainer = trainer
         self._module = module
         self._reference = reference
-        self._is_first = is_first
-        self._kept = KeptState(module)
+        self._kept = kept
+        self._before = before
         self._hooks = ExitStack()
         self._method = ReplacedMethod(module, "training_step", self._training_step)
         self._keeps_sizes: frozenset[str] = frozenset()
-        self._failure: NotTested | None = None
+        self._failure: Exception | None = None
         self._global_step = trainer.global_step
-        self._step: TorchStep | None = None
+        self._step = self._new_step()
 
     def begin(self) -> None:
         """Put hooks and weights in place."""
-        try:
-            self._hooks.enter_context(eager())
-            self._start()
-            self._method.arm()
-        except BaseException:
-            self.give_back()
-            raise
+        self._enter()
+        self._method.arm()
 
     def is_done(self) -> bool:
-        """Whether an optimizer has stepped, or has had its turn."""
+        """Whether an optimizer has stepped."""
         return bool(self._trainer.global_step != self._global_step)
 
-    def end(self) -> CheckedStep:
-        """The result; everything is given back."""
-        step = self._step
-        try:
-            if step is None:
-                raise RuntimeError("the step of a check must have begun")
-            if self._failure is not None:
-                return step.step.finish([self._failure])
-            return step.finish()
-        finally:
-            self.give_back()
+    def end_backward(self) -> None:
+        """The backward pass is done."""
+        if self._failure is None:
+            self._step.end_backward()
 
-    def give_back(self) -> None:
-        """Restore the module."""
+    def end(self) -> CheckedStep:
+        """The result; hooks are removed."""
+        try:
+            if self._failure is not None:
+                return self._step.step.finish([stopped_by(self._failure)])
+            return self._step.finish()
+        finally:
+            self.end_hooks()
+
+    def end_hooks(self) -> None:
+        """Remove the hooks."""
         self._method.disarm()
         self._hooks.close()
-        self._kept.give_back()
 
-    def _start(self) -> None:
-        self._step = TorchStep(
+    def _new_step(self) -> TorchStep:
+        number = self._reference.step.step
+        return TorchStep(
             self._module,
             self._reference,
             self._kept,
-            is_first=self._is_first,
-            weights=self._weights,
+            is_first=not self._before and number == 1,
+            weights=self._before[0].weights if self._before else None,
+            follows=follows(self._before, number),
             keeps_sizes=self._keeps_sizes,
         )
+
+    def _enter(self) -> None:
+        self._hooks.enter_context(eager())
         self._hooks.enter_context(self._step.substitution())
 
     def _training_step(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        step = self._step
-        if step is None or self._failure is not None:
+        if self._failure is not None:
             return original(*args, **kwargs)
         try:
-            new_args, new_kwargs = _with_batch(step, args, kwargs)
+            new_args, new_kwargs = _with_batch(self._step, args, kwargs)
             output = original(*new_args, **new_kwargs)
         except Exception as error:
-            return self._again(step, error, original, args, kwargs)
-        step.loss(output)
-        step.step.gradients.scale = backward_scale(self._trainer)
+            return self._again(error, original, args, kwargs)
+        self._step.loss(output)
+        self._step.step.gradients.scale = backward_scale(self._trainer)
         return output
 
     def _again(
-        self, step: TorchStep, error: Exception, original: Callable[..., Any], args: Sequence[Any],
-        kwargs: dict[str, Any],
-    ) -> Any:  # fmt: skip
+        self, error: Exception, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """The step has raised: run it without what may be the reason."""
         self._hooks.close()
         self._kept.give_back()
-        self._kept = KeptState(self._module)
-        if step.has_changed_sizes - self._keeps_sizes:
-            self._keeps_sizes |= step.has_changed_sizes
-            self._start()
+        self._kept.set_aside_gradients()
+        changed = self._step.has_changed_sizes
+        if changed - self._keeps_sizes:
+            self._keeps_sizes |= changed
+            self._step = self._new_step()
+            self._enter()
             return self._training_step(original, args, kwargs)
         output = original(*args, **kwargs)
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
-        reason = Phrase("the step stopped on the original's values: {}", text)
-        self._failure = NotTested(Phrase("what follows the last finding"), reason)
+        self._failure = error
         return output
 
 

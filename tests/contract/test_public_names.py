@@ -17,6 +17,8 @@ _PROMISED = {
     "HistogramSummary",
     "ImageSummary",
     "MindInsightLogger",
+    "PortCheck",
+    "PortReport",
     "ScalarSummary",
     "StepRecorder",
     "SummaryCollector",
@@ -26,6 +28,7 @@ _PROMISED = {
     "TensorSummary",
     "TrainLineage",
     "carried_weights",
+    "check_port",
     "compare_runs",
     "filter_summary_lineage",
     "find_runs",
@@ -37,6 +40,7 @@ _PROMISED = {
     "read_scalars",
     "scalar_summary",
     "tensor_summary",
+    "transfer_weights",
 }
 
 

@@ -20,7 +20,6 @@ from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
 from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
 from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
-from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: batches, and what the user's step function returns.
@@ -72,37 +71,47 @@ def check_port(
     if not callable(step_function):
         raise TypeError(f"step_function must be a function that runs one step, got {step_function!r}. Pass a function")
     paths = recorded_paths(reference, steps)
-    first = min(paths)
     checked: list[CheckedStep] = []
-    for number, path in paths.items():
-        step = open_step(path)
-        weights = checked[0].weights if checked else None
-        checked.append(_checked(module, step, step_function, weights, is_first=number == first == 1))
+    kept = KeptState(module)
+    try:
+        for path in paths.values():
+            kept.set_aside_gradients()
+            checked.append(_checked(module, open_step(path), step_function, kept, checked))
+    finally:
+        kept.give_back()
     return PortReport(os.fspath(reference), checked)
 
 
 def _checked(
-    module: nn.Module, reference: ReferenceStep, step_function: Callable[..., Any], weights: WeightPairs | None, *,
-    is_first: bool,
-) -> CheckedStep:  # fmt: skip
+    module: nn.Module,
+    reference: ReferenceStep,
+    step_function: Callable[..., Any],
+    kept: KeptState,
+    before: Sequence[CheckedStep],
+) -> CheckedStep:
+    """The result of one step. ``before``: those of the steps before it."""
     keeps_sizes: frozenset[str] = frozenset()
+    weights = before[0].weights if before else None
     while True:
-        kept = KeptState(module)
+        step = TorchStep(
+            module, reference, kept, is_first=not before and reference.step.step == 1, weights=weights,
+            follows=follows(before, reference.step.step), keeps_sizes=keeps_sizes,
+        )  # fmt: skip
         try:
-            with eager():
-                step = TorchStep(module, reference, kept, is_first=is_first, weights=weights, keeps_sizes=keeps_sizes)
-                try:
-                    with step.substitution():
-                        _run(step, step_function, reference)
-                    return step.finish()
-                except Exception as error:
-                    if step.has_changed_sizes - keeps_sizes:  # a tensor of another size may be the reason
-                        keeps_sizes |= step.has_changed_sizes
-                        continue
-                    failure = error
-        finally:
+            with eager(), step.substitution():
+                _run(step, step_function, reference)
+            return step.finish()
+        except Exception as error:
             kept.give_back()
-        return _stopped(module, step, step_function, reference, failure)
+            kept.set_aside_gradients()
+            if not step.has_changed_sizes - keeps_sizes:
+                return _stopped(step, step_function, reference, error)
+            keeps_sizes |= step.has_changed_sizes  # a tensor of another size may be the reason
+
+
+def follows(before: Sequence[CheckedStep], step: int) -> bool:
+    """Whether a step comes right after the one that was checked last."""
+    return bool(before) and before[-1].step == step - 1
 
 
 def _run(step: TorchStep, step_function: Callable[..., Any], reference: ReferenceStep) -> None:
@@ -120,17 +129,19 @@ def _run(step: TorchStep, step_function: Callable[..., Any], reference: Referenc
 
 
 def _stopped(
-    module: nn.Module, step: TorchStep, step_function: Callable[..., Any], reference: ReferenceStep, error: Exception
+    step: TorchStep, step_function: Callable[..., Any], reference: ReferenceStep, error: Exception
 ) -> CheckedStep:
     """The result of a step that has raised: if it does so without the check, too, that error is the user's."""
-    kept = KeptState(module)
-    try:
-        step_function(*_arguments(step_function, recorded_batch(reference, 0)))
-    finally:
-        kept.give_back()
+    step_function(*_arguments(step_function, recorded_batch(reference, 0)))
+    return step.step.finish([stopped_by(error)])
+
+
+def stopped_by(error: Exception) -> NotTested:
+    """What is not tested because the port has raised an error on the original's values."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
-    reason = Phrase("the step stopped on the original's values: {}", text)
-    return step.step.finish([NotTested(Phrase("what follows the last finding"), reason)])
+    return NotTested(
+        Phrase("what follows the last finding"), Phrase("the step stopped on the original's values: {}", text)
+    )
 
 
 def recorded_batch(reference: ReferenceStep, number: int) -> Any:

@@ -43,6 +43,7 @@ class _Attributes:
 @dataclass(slots=True)
 class _OptimizerState:
     optimizer: Optimizer
+    attributes: dict[str, Any]
     groups: list[dict[str, Any]]
     state: dict[Any, dict[str, Any]]
     values: dict[Any, dict[str, Any]] = field(default_factory=dict)
@@ -67,7 +68,12 @@ class KeptState:
             if not nn.parameter.is_lazy(tensor):
                 kept = _Tensors(tensor, tensor.detach().clone(), tensor.grad, tensor.requires_grad)
                 self._tensors.append(kept)
-                tensor.grad = None
+        self.set_aside_gradients()
+
+    def set_aside_gradients(self) -> None:
+        """Parameters have no gradients from now on."""
+        for kept in self._tensors:
+            kept.tensor.grad = None
 
     def keep_optimizer(self, optimizer: Optimizer) -> bool:
         """Keep an optimizer's state, too; whether it is new here."""
@@ -76,7 +82,8 @@ class KeptState:
         groups = [
             {name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups
         ]
-        kept = _OptimizerState(optimizer, copy.deepcopy(groups), dict(optimizer.state))
+        plain = {name: value for name, value in vars(optimizer).items() if isinstance(value, (int, float, str))}
+        kept = _OptimizerState(optimizer, plain, copy.deepcopy(groups), dict(optimizer.state))
         for parameter, states in optimizer.state.items():
             kept.values[parameter] = {name: _cloned(value) for name, value in states.items()}
         self._optimizers[id(optimizer)] = kept
@@ -104,7 +111,7 @@ class RandomState:
     def __init__(self) -> None:
         self._torch = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-        self._numpy = np.random.get_state()
+        self._numpy = np.random.get_state()  # noqa: NPY002 # the user's code may use it
         self._python = random.getstate()
 
     def give_back(self) -> None:
@@ -112,7 +119,7 @@ class RandomState:
         torch.set_rng_state(self._torch)
         if self._cuda:
             torch.cuda.set_rng_state_all(self._cuda)
-        np.random.set_state(self._numpy)
+        np.random.set_state(self._numpy)  # noqa: NPY002
         random.setstate(self._python)
 
 
@@ -176,6 +183,7 @@ def _refill(container: Any, contents: Any) -> None:
 
 def _give_back_optimizer(kept: _OptimizerState) -> None:
     optimizer = kept.optimizer
+    vars(optimizer).update(kept.attributes)
     for group, own in zip(optimizer.param_groups, kept.groups, strict=True):
         for name in [*group]:
             if name != "params" and name not in own:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +23,7 @@ from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.operators import in_backward
 from mindsummary_lightning.collection.tensor_statistics import plain_tensor, unseen
 from mindsummary_lightning.conversion.calling_line import calling_line
-from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, unwrapped
+from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, module_properties, unwrapped
 from mindsummary_lightning.port_check.findings import NotTested
 from mindsummary_lightning.port_check.in_torch.kept_state import KeptState
 from mindsummary_lightning.port_check.in_torch.own_code import OwnCode
@@ -42,7 +43,7 @@ from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 from mindsummary_lightning.port_check.tensor_distance import Array
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
-from mindsummary_lightning.values.whole_step import STEP_COUNT, StoredTensor
+from mindsummary_lightning.values.whole_step import StoredState
 
 # Any, in this module: arguments and results of the user's modules.
 _TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
@@ -65,6 +66,7 @@ class _DoneCall:
     inputs: list[Array | None]
     outputs: list[Array | None]
     call: PairedCall | None
+    may_train: bool = True
     is_hooked: bool = False
     is_repeated: bool = False
 
@@ -87,6 +89,7 @@ class TorchStep:
         kept: keeps what the step changes.
         is_first: whether the weights should be those of the original already.
         weights: how they are paired; ``None`` if that is not known yet.
+        follows: whether the optimizers come from the check of the step before this one.
         keeps_sizes: names of modules whose outputs of another size are not replaced.
 
     Attributes:
@@ -101,11 +104,14 @@ class TorchStep:
         *,
         is_first: bool,
         weights: WeightPairs | None = None,
+        follows: bool = False,
         keeps_sizes: frozenset[str] = frozenset(),
     ) -> None:
         self._network = network
         self._reference = reference
         self._kept = kept
+        self._follows = follows
+        self._prepared: set[int] = set()  # optimizers
         self._names = ModuleNames(network, lambda *_: "")
         self._modules = {id(place.module): place for place in self._names.places()}
         modules = [_port_module(place.path, place.module) for place in self._names.places()]
@@ -141,7 +147,7 @@ class TorchStep:
             for name, _, tensor in self._names.tensors():
                 if tensor.requires_grad and tensor.is_leaf:
                     take = partial(self._take_weight_gradient, name)
-                    hooks.callback(tensor.register_post_accumulate_grad_hook(take).remove)
+                    hooks.callback(tensor.register_post_accumulate_grad_hook(take).remove)  # type: ignore[no-untyped-call]
             hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
             forward = self.step.forward
             hooks.enter_context(OwnCode(forward.note_operation, self._is_own_code))
@@ -177,7 +183,9 @@ class TorchStep:
 
     def finish(self) -> CheckedStep:
         """The result; call it when the step is done, before the state is given back."""
-        self._end_backward()
+        if not self.has_backward:
+            self._not_tested.append(NotTested(Phrase("gradients"), Phrase("the step runs no backward pass")))
+        self.end_backward()
         with unseen():
             if self._update.count:
                 after = [*self._weights()]
@@ -255,7 +263,9 @@ class TorchStep:
             tensors = result_tensors(output)
             again = partial(self._run_in_float64, module, running)
             answer = self.step.forward.leave(port_tensors(tensors), _random_state(), again)
-        done = _DoneCall(running.answer.values, answer.values, answer.call)
+        is_trained = any(parameter.requires_grad for parameter in module.parameters())
+        may_train = is_trained or any(given.requires_grad for given, _, _ in running.versions)
+        done = _DoneCall(running.answer.values, answer.values, answer.call, may_train)
         self._done[described.name].append(done)
         table = self._returned(tensors, answer.values, done)
         self._write_back(running, table)
@@ -280,13 +290,19 @@ class TorchStep:
 
     def _hook_gradient(self, path: str, own: torch.Tensor, result: torch.Tensor, done: _DoneCall) -> None:
         call = done.call
-        if call is None or not result.requires_grad:
+        if call is None:
+            return
+        if not result.requires_grad:
+            if not done.may_train:
+                self.step.gradients.needs_none.add((call.frame.entered, path))
             return
         output = next((each for each in call.outputs if each.port == path), None)
         if output is not None:
             done.is_hooked = True
             self._pending[call.frame.entered, path] = own
-            result.register_hook(partial(self._take_gradient, call, output))
+            # The module's own tensor receives what other outputs pass on, too, as the original's did.
+            hooked = own if own.shape == result.shape else result
+            hooked.register_hook(partial(self._take_gradient, call, output))  # type: ignore[no-untyped-call]
 
     def _write_back(self, running: _RunningCall, table: Mapping[int, torch.Tensor]) -> None:
         """A module may have changed its input in place: the code around it must see the original's values, too."""
@@ -403,11 +419,11 @@ class TorchStep:
             if expected is not None and gradient.layout is torch.strided:
                 gradient.copy_(torch.tensor(np.ascontiguousarray(expected)))
 
-    def _end_backward(self) -> None:
+    def end_backward(self) -> None:
         """Report outputs and weights that no gradient has reached, and go on with the original's."""
         if not self.has_backward:
-            self._not_tested.append(NotTested(Phrase("gradients"), Phrase("the step runs no backward pass")))
             return
+        self.step.gradients.is_going_on = True
         for call, output, expected in self.step.gradients.missing():
             own = self._pending.pop((call.frame.entered, output.port), None)
             if own is not None and own.requires_grad and own.shape == expected.shape:
@@ -418,6 +434,7 @@ class TorchStep:
         for name, expected in self.step.gradients.missing_weights(parameters):
             if parameters[name].requires_grad:
                 parameters[name].grad = tensor_like(expected, parameters[name].detach())
+        self.step.gradients.is_going_on = False
 
     # ---- the update
 
@@ -427,43 +444,42 @@ class TorchStep:
         if not any(id(parameter) in names for parameter in parameters):
             return
         closure = any(map(callable, (*args[1:], *kwargs.values())))
-        is_new = self._kept.keep_optimizer(optimizer)
+        self._kept.keep_optimizer(optimizer)
         if not closure:
-            self._end_backward()
-        if is_new:
+            self.end_backward()
+        if id(optimizer) not in self._prepared:
+            self._prepared.add(id(optimizer))
             self._give_optimizer_state(optimizer, names)
             self._update.settings.extend(plain_settings(group) for group in optimizer.param_groups)
         self._update.count += 1
 
     def _give_optimizer_state(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
-        recorded = {
-            (state.weight, state.name): state.tensor
-            for stored in self._reference.step.optimizers
-            for state in stored.state
-        }
-        optimizer.state.clear()
-        if self._reference.step.step > 1:
-            self._give_rates(optimizer)
-        if not _has_stepped(self._reference, recorded):
-            return  # an optimizer makes its state in its first step
-        self._update.is_known = bool(recorded) and type(optimizer).__module__.startswith("torch.optim.")
-        if not self._update.is_known:
+        """Give an optimizer the recorded state, unless it has made the steps before this one on recorded gradients."""
+        if self._follows:
             return
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                references = self.step.weights.references(names.get(id(parameter), ""))
-                if len(references) != 1:
-                    continue
-                states = {name: tensor for (weight, name), tensor in recorded.items() if weight in (references[0], "")}
-                own = {}
-                for name, tensor in states.items():
-                    value = torch.tensor(np.ascontiguousarray(self._reference.array(tensor)))
-                    is_like = value.numel() == parameter.numel() and value.dim() > 0
-                    own[_TORCH_NAMES.get(name, name)] = (
-                        value.reshape(parameter.shape).to(parameter.device) if is_like else value
-                    )
-                if own:
-                    optimizer.state[parameter] = own
+        optimizer.state.clear()
+        if self._reference.step.step == 1:
+            return
+        self._give_rates(optimizer)
+        known = _state_names(optimizer)
+        recorded = [state for stored in self._reference.step.optimizers for state in stored.state]
+        given = {state.name for state in recorded}
+        self._update.is_known = known is not None and {STATE_NAMES.get(name, name) for name in known} <= given
+        if known is None or not self._update.is_known:
+            return
+        for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
+            references = self.step.weights.references(names.get(id(parameter), ""))
+            states = [state for state in recorded if references == (state.weight,) or not state.weight]
+            for state in states:
+                name = _TORCH_NAMES.get(state.name, state.name)
+                if name in known:
+                    optimizer.state[parameter][name] = self._state_tensor(state, parameter)
+
+    def _state_tensor(self, state: StoredState, parameter: torch.Tensor) -> torch.Tensor:
+        value = torch.tensor(np.ascontiguousarray(self._reference.array(state.tensor)))
+        if value.numel() == parameter.numel() and parameter.numel() > 1:
+            return value.reshape(parameter.shape).to(parameter.device)
+        return value.reshape(())
 
     def _give_rates(self, optimizer: Optimizer) -> None:
         """A schedule has changed the original's rate since its first step; the port's is at its first."""
@@ -476,18 +492,25 @@ class TorchStep:
         )
 
 
-def _has_stepped(reference: ReferenceStep, state: Mapping[tuple[str, str], StoredTensor]) -> bool:
-    """Whether the original's optimizer has made a step before the recorded one."""
-    counts = [tensor for (_, name), tensor in state.items() if name == STEP_COUNT]
-    if counts:
-        return bool(reference.array(counts[0]).any())
-    return reference.step.step > 1
+def _state_names(optimizer: Optimizer) -> set[str] | None:
+    """Names of the state that an optimizer keeps of a weight, from a step of a small one; ``None`` if unknown."""
+    try:
+        known = inspect.signature(type(optimizer)).parameters
+        settings = {name: value for name, value in optimizer.param_groups[0].items() if name in known}
+        weight = nn.Parameter(torch.ones(2, 2))
+        weight.grad = torch.ones(2, 2)
+        small = type(optimizer)([weight], **{name: value for name, value in settings.items() if name != "params"})
+        small.step()
+        return set(small.state[weight])
+    except Exception:  # whatever the user's optimizer asks for
+        return None
 
 
 def _port_module(name: str, module: nn.Module) -> PortModule:
     kind = type(unwrapped(module))
     is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in ("Module", "Sequential")
-    return PortModule(name, module_class_name(module), is_library)
+    settings = plain_settings(dict(module_properties(module)))
+    return PortModule(name, module_class_name(module), is_library, module.training, settings)
 
 
 def _random_state() -> bytes:
