@@ -51,6 +51,8 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layou
     """Layouts in which a reference's shape may become a port's, the most likely first."""
     squeezed, wanted = _squeezed(reference), _squeezed(port)
     if sorted(squeezed) != sorted(wanted):
+        if _is_merged(squeezed, wanted) or _is_merged(wanted, squeezed):
+            yield Layout((0,), port, is_flat=True)
         return
     count = len(squeezed)
     plain = tuple(range(count))
@@ -121,7 +123,8 @@ def rms(array: Array) -> float:
 def moves_between_equal_elements(values: Array, reference: Array, port: Array) -> bool:
     """Whether two gradients differ only in which of several equal elements of a sample and channel receive them.
 
-    A maximum of equal elements may pass its gradient to any of them.
+    A maximum of equal elements may pass its gradient to any of them. Zeros may be as large as padding, which receives
+    the gradient then.
 
     Args:
         values: what the gradients are of, of at least two axes.
@@ -137,11 +140,24 @@ def moves_between_equal_elements(values: Array, reference: Array, port: Array) -
     for row, moved in zip(flat, difference, strict=True):
         if not moved.any():
             continue
-        _, groups = np.unique(row, return_inverse=True)
+        distinct, groups = np.unique(row, return_inverse=True)
         sums = np.bincount(groups.ravel(), weights=moved)
+        sums[distinct == 0] = 0
         if np.abs(sums).max() > 1e-4 * scale * max(1.0, np.sqrt(moved.size)):
             return False
     return True
+
+
+def _is_merged(axes: tuple[int, ...], merged: tuple[int, ...]) -> bool:
+    """Whether neighbouring axes, such as height and width, are one axis in another shape."""
+    places = iter(axes)
+    for length in merged:
+        product = 1
+        while product < length:
+            product *= next(places, length + 1)
+        if product != length:
+            return False
+    return next(places, None) is None
 
 
 def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
