@@ -11,7 +11,7 @@ import pytest
 import mindsummary_lightning.port_check as package
 from mindsummary_lightning import PortReport
 from mindsummary_lightning.port_check.finding_log import fold_steps
-from mindsummary_lightning.port_check.findings import Finding, NotPaired, NotTested
+from mindsummary_lightning.port_check.findings import PortFinding, NotPaired, NotTested
 from mindsummary_lightning.port_check.port_report import CheckedStep
 from mindsummary_lightning.port_check.tolerances import TOLERANCES
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
@@ -24,10 +24,10 @@ def report() -> PortReport:
     sentence = Phrase(
         "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.", "<w>", 0.5
     )
-    finding = Finding(
+    finding = PortFinding(
         "block.act", "weights", Phrase("weight {}", "<w>"), float("inf"), 1e-5, sentence, "port.py:3", (2,), (3,)
     )
-    finding.consequences.append(Finding("block", "gradient", "x", 0.1, 1e-4, Phrase("data")))
+    finding.consequences.append(PortFinding("block", "gradient", "x", 0.1, 1e-4, Phrase("data")))
     step = CheckedStep(
         step=1, findings=[finding], paired_calls=3, agreed=7, tolerance=TOLERANCES["float32"], worst_output=1e-7,
         unpaired=[NotPaired("fc", "Linear", "reference", Phrase("no call of the port has its weights or inputs"))],
@@ -79,8 +79,8 @@ def test_another_language_is_refused() -> None:
 
 
 def test_a_finding_of_a_later_step_follows_from_the_same_one_before() -> None:
-    def finding(step: int) -> Finding:
-        return Finding("a", "output", "a (GELU)", 0.1, 1e-5, "", step=step)
+    def finding(step: int) -> PortFinding:
+        return PortFinding("a", "output", "a (GELU)", 0.1, 1e-5, "", step=step)
 
     (first,) = fold_steps([[finding(1)], [finding(2)]])
 
