@@ -100,7 +100,11 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tenso
         lambda: (torch.randn(4, 3, 224, 224), torch.randint(0, 1000, (4,))),
         functional.cross_entropy,
     ),
-    "gpt2": (Gpt2, lambda: (torch.randint(0, 50257, (1, 1024)), torch.randint(0, 50257, (1, 1024))), gpt2_loss),
+    "gpt2": (
+        Gpt2,
+        lambda: (torch.randint(0, 50257, (1, 1024)), torch.randint(0, 50257, (1, 1024))),
+        gpt2_loss,
+    ),
 }
 
 
