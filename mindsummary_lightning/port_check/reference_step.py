@@ -9,7 +9,7 @@ from functools import cached_property
 
 from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
 from mindsummary_lightning.port_check.kind_words import is_random_kind
-from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
+from mindsummary_lightning.port_check.tensor_distance import Array, exact_rms, layouts, relative_distance, rms
 from mindsummary_lightning.values.whole_step import StoredCall, StoredModule, StoredTensor, StoredWeight, WholeStep
 
 _NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
@@ -39,7 +39,7 @@ class ReferenceStep:
     def size(self, tensor: StoredTensor) -> float:
         """Root mean square of a tensor."""
         if tensor.array not in self._sizes:
-            self._sizes[tensor.array] = rms(self.array(tensor))
+            self._sizes[tensor.array] = exact_rms(self.array(tensor))
         return self._sizes[tensor.array]
 
     @cached_property
