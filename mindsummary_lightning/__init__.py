@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from mindsummary_lightning.lineage.found_runs import find_runs, runs_to_pandas
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
+    from mindsummary_lightning.port_check.in_torch.check_port import check_port
+    from mindsummary_lightning.port_check.port_report import PortReport
+    from mindsummary_lightning.port_check.weight_transfer import transfer_weights
     from mindsummary_lightning.reading.landscape_plot import plot_landscapes
     from mindsummary_lightning.reading.many_runs import read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.trainer.collector import SummaryCollector
     from mindsummary_lightning.trainer.lineage_callbacks import EvalLineage, TrainLineage
     from mindsummary_lightning.trainer.logger import MindInsightLogger
+    from mindsummary_lightning.trainer.port_check_callback import PortCheck
 
 __all__ = [
     "Comparison",
@@ -47,6 +51,8 @@ __all__ = [
     "HistogramSummary",
     "ImageSummary",
     "MindInsightLogger",
+    "PortCheck",
+    "PortReport",
     "ScalarSummary",
     "StepRecorder",
     "SummaryCollector",
@@ -56,6 +62,7 @@ __all__ = [
     "TensorSummary",
     "TrainLineage",
     "carried_weights",
+    "check_port",
     "compare_runs",
     "filter_summary_lineage",
     "find_runs",
@@ -68,6 +75,7 @@ __all__ = [
     "runs_to_pandas",
     "scalar_summary",
     "tensor_summary",
+    "transfer_weights",
 ]
 
 __version__ = "0.1.0"
@@ -77,7 +85,11 @@ _MODULES = {
     "comparison.names": ["carried_weights"],
     "comparison.result": ["Comparison"],
     "comparison.verdict": ["compare_runs"],
+    "port_check.in_torch.check_port": ["check_port"],
+    "port_check.port_report": ["PortReport"],
+    "port_check.weight_transfer": ["transfer_weights"],
     "trainer.collector": ["SummaryCollector"],
+    "trainer.port_check_callback": ["PortCheck"],
     "reading.landscape_plot": ["plot_landscapes"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],

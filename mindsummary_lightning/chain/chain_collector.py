@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from mindsummary_lightning.chain.open_step import ChainPart, OpenStep, Reduced
+from mindsummary_lightning.chain.whole_step_recorder import WholeStepRecorder
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.operators import in_backward
 from mindsummary_lightning.collection.step_values import StepValues
@@ -48,8 +49,11 @@ class ChainCollector(Watcher):
         rows: what the rows of the tables are of. Those of an earlier fit into the run come first; none is removed.
     """
 
-    def __init__(self, rows: Sequence[ChainRow] = (), modules: str | None = None) -> None:
+    def __init__(
+        self, rows: Sequence[ChainRow] = (), modules: str | None = None, whole: WholeStepRecorder | None = None
+    ) -> None:
         self.rows: list[ChainRow] = [*rows]
+        self._whole = whole
         self._numbers = {row.key: number for number, row in enumerate(self.rows)}
         self._modules = re.compile(modules or "")
         self._step: OpenStep | None = None
@@ -60,15 +64,20 @@ class ChainCollector(Watcher):
         """Whether a step has begun and is not done."""
         return self._step is not None
 
-    def begin(self, network: nn.Module) -> None:
+    def begin(self, network: nn.Module, step: int = 0) -> None:
         """A step of a network begins: take its weights and running statistics, if it has not begun yet."""
         if self._step is None:
             self._step, self._running = OpenStep(ModuleNames(network, lambda *_: ""), self._number_of), []
             self._add_weights(self._step, "weights")
+            if self._whole is not None:
+                with self._step.taking("whole tensors"):
+                    self._whole.begin(self._step.names, step)
 
     def clear(self) -> None:
         """Forget what was taken of a step that is not done."""
         self._step = None
+        if self._whole is not None:
+            self._whole.clear()
 
     def call(self, batch: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the function that computes the loss of a batch; take the batch, the modules' calls and the loss."""
@@ -88,8 +97,11 @@ class ChainCollector(Watcher):
         if (step := self._step) is not None:
             number = step.count("data")
             with step.taking("the batch"):
-                for path, tensor in _tensors(batch):
+                tensors = [*_tensors(batch)]
+                for path, tensor in tensors:
                     step.add(ChainRow("data", path, call=number), tensor)
+                if self._whole is not None:
+                    self._whole.add_batch(tensors)
 
     def add_loss(self, output: Any) -> None:
         """Take the loss in what a step returned."""
@@ -97,6 +109,13 @@ class ChainCollector(Watcher):
             with step.taking("the loss"):
                 if (loss := mean_loss(output)) is not None:
                     step.add(ChainRow("loss", "", call=step.count("loss")), loss)
+                    if self._whole is not None:
+                        self._whole.add_loss(loss)
+
+    def scale_gradients(self, scale: float) -> None:
+        """The loss is multiplied by this before the backward pass of the step."""
+        if self._whole is not None:
+            self._whole.loss_scale = scale
 
     def add_gradients(self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None) -> None:
         """Take what an optimizer is about to step with: gradients that ``scale`` multiplies, and its settings.
@@ -106,6 +125,9 @@ class ChainCollector(Watcher):
         if (step := self._step) is None:
             return
         self._add_gradients(step, "gradients", optimizer, scale)
+        if self._whole is not None:
+            with step.taking("whole tensors"):
+                self._whole.add_optimizer(optimizer, scale)
         with step.taking("settings"):
             for number, group in enumerate(optimizer.param_groups, first_group):
                 name = f"group {number}"
@@ -117,6 +139,9 @@ class ChainCollector(Watcher):
         """Take the gradients of an optimizer once more, after they were clipped."""
         if (step := self._step) is not None:
             self._add_gradients(step, "clipped", optimizer, scale)
+            if self._whole is not None:
+                with step.taking("whole tensors"):
+                    self._whole.add_optimizer(optimizer, scale)
 
     def _add_gradients(self, step: OpenStep, link: Link, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
         with step.taking("gradients"):
@@ -136,6 +161,9 @@ class ChainCollector(Watcher):
                 for name, kind, parameter in step.names.tensors():
                     if parameter.grad is not None and not step.counted("gradients", name):
                         step.add(ChainRow("gradients", name, kind, 0, "gradient"), parameter.grad)
+            if self._whole is not None:
+                with step.taking("whole tensors"):
+                    self._whole.finish()
             self._step = None
             step.move_into(values)
 
@@ -176,23 +204,40 @@ class ChainCollector(Watcher):
         if step is None:
             return
         with step.taking("a module's inputs"):
-            caller = next((call.place for call in reversed(running) if call is not None), step.names.root)
-            place = step.names.place(module, caller)
-            if place.path == caller.path and place.module not in (caller.module, step.names.root.module):
-                place = place._replace(path=f"{place.path}.{module_class_name(module)}".lstrip("."))
-            is_wrapper = unwrapped(module) is not module and not is_whole
-            if is_wrapper or not self._modules.match(place.path):
-                running[-1] = _Call(place)
-                return
-            number = step.count("forward", place.path)
-            row = ChainRow("forward", place.path, module_class_name(module), number, line=calling_line())
-            each = ((path, step.reduced(tensor)) for path, tensor in _arguments(*arguments))
-            running[-1] = _Call(place, row, [(path, reduced) for path, reduced in each if reduced is not None])
+            running[-1] = self._entered(step, module, is_whole, arguments)
+        if self._whole is not None:
+            with step.taking("whole tensors"):
+                self._enter_whole(self._whole, running[-1], arguments)
+
+    def _entered(self, step: OpenStep, module: nn.Module, is_whole: bool, arguments: Any) -> _Call:
+        caller = next((call.place for call in reversed(self._running) if call is not None), step.names.root)
+        place = step.names.place(module, caller)
+        if place.path == caller.path and place.module not in (caller.module, step.names.root.module):
+            place = place._replace(path=f"{place.path}.{module_class_name(module)}".lstrip("."))
+        is_wrapper = unwrapped(module) is not module and not is_whole
+        if is_wrapper or not self._modules.match(place.path):
+            return _Call(place)
+        number = step.count("forward", place.path)
+        row = ChainRow("forward", place.path, module_class_name(module), number, line=calling_line())
+        each = ((path, step.reduced(tensor)) for path, tensor in _arguments(*arguments))
+        return _Call(place, row, [(path, reduced) for path, reduced in each if reduced is not None])
+
+    @staticmethod
+    def _enter_whole(whole: WholeStepRecorder, call: _Call | None, arguments: Any) -> None:
+        if call is None or call.row is None:
+            whole.enter_unseen()
+        else:
+            whole.enter(call.row.name, call.row.kind, call.row.line, _arguments(*arguments))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """Take what the innermost module has returned."""
         call, step = self._running.pop(), self._step
-        if call is None or call.row is None or step is None:
+        if step is None:
+            return
+        if self._whole is not None:
+            with step.taking("whole tensors"):
+                self._whole.leave([*_tensors(output)])
+        if call is None or call.row is None:
             return
         with step.taking("a module's outputs"):
             for path, reduced in call.inputs:

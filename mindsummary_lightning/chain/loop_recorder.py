@@ -13,11 +13,19 @@ from torch import nn
 from torch.optim import Optimizer
 
 from mindsummary_lightning.chain.chain_collector import ChainCollector
+from mindsummary_lightning.chain.whole_step_recorder import WholeStepRecorder
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.step_values import StepValues
-from mindsummary_lightning.conversion.arguments import checked_directory, optional_module, recorded_steps
+from mindsummary_lightning.conversion.arguments import (
+    checked_bool,
+    checked_directory,
+    optional_module,
+    positive_int,
+    recorded_steps,
+)
 from mindsummary_lightning.errors import error_text
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES
 from mindsummary_lightning.graph.module_calls import ModuleCalls
 from mindsummary_lightning.reading.module_tables import module_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
@@ -36,6 +44,9 @@ class StepRecorder:
     Args:
         summary_dir: the run's directory, of its own: MindInsight follows one summary file of a directory.
         steps: how many steps are recorded from the first on, or the numbers of the steps, counted from 1.
+        whole_tensors: also write every tensor of these steps to ``whole_step_<n>.npz``, for :func:`check_port`.
+        max_bytes: greatest size of such a file, at least 1. A step that is larger is not written, and a warning states
+            its size.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -53,12 +64,23 @@ class StepRecorder:
         ...         optimizer.step()
     """
 
-    def __init__(self, summary_dir: str | os.PathLike[str], steps: int | Sequence[int] = 3) -> None:
+    def __init__(
+        self,
+        summary_dir: str | os.PathLike[str],
+        steps: int | Sequence[int] = 3,
+        *,
+        whole_tensors: bool = False,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
         directory = checked_directory("summary_dir", summary_dir)
         self._steps = recorded_steps(steps)
+        limit = positive_int("max_bytes", max_bytes)
+        whole: WholeStepRecorder | None = None
+        if checked_bool("whole_tensors", whole_tensors):
+            whole = WholeStepRecorder(directory, limit, self._steps.__contains__)
         self._record = RunRecorder(directory)
         rows = module_rows(directory)
-        self._chain = ChainCollector(rows)
+        self._chain = ChainCollector(rows, whole=whole)
         self._descriptions: RowDescriptions[ChainRow] = RowDescriptions(
             self._record, MODULE_ROWS_FILE, encode_module_rows, rows
         )
@@ -97,7 +119,7 @@ class StepRecorder:
             return
         values, chain = StepValues(), self._chain
         try:
-            chain.begin(network)
+            chain.begin(network, self._count)
             chain.add_batch(batch)
             with ExitStack() as hooks, ExitStack() as calls:
                 calls.enter_context(ModuleCalls.told_to(chain))

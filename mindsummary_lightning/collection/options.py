@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mindsummary_lightning.collection.parameter_selection import EVERY
-from mindsummary_lightning.conversion.arguments import positive_int
+from mindsummary_lightning.conversion.arguments import checked_bool, positive_int
 from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -99,10 +99,17 @@ def checked_statistics(collect_parameter_statistics: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ChainOptions:
-    """Which steps' chains are recorded, ``None`` for the rhythm of tables, and an expression for names of modules."""
+    """Which steps' chains are recorded, ``None`` for the rhythm of tables, and an expression for names of modules.
+
+    Attributes:
+        whole_steps: steps of which whole tensors are recorded.
+        max_bytes: greatest size of the file of such a step.
+    """
 
     steps: frozenset[int] | None = None
     modules: str | None = None
+    whole_steps: frozenset[int] = frozenset()
+    max_bytes: int = 0
 
 
 def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
@@ -122,6 +129,22 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
             f"str, or None, not {collect_output_statistics!r}"
         )
     return ChainOptions(modules=_checked_expression("collect_output_statistics", collect_output_statistics))
+
+
+def chain_options(collect_output_statistics: Any, whole_tensors: Any, max_bytes: Any) -> ChainOptions | None:
+    """Options of chains, with whole tensors of the steps that they name, or of the first one.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an argument has a value that cannot be used.
+    """
+    options = checked_outputs(collect_output_statistics)
+    limit = positive_int("whole_tensors_max_bytes", max_bytes)
+    if not checked_bool("whole_tensors", whole_tensors):
+        return options
+    if options is None:
+        options = ChainOptions(frozenset((1,)))
+    return replace(options, whole_steps=options.steps or frozenset((1,)), max_bytes=limit)
 
 
 def _checked_expression(name: str, expression: Any) -> str | None:

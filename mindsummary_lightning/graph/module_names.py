@@ -85,6 +85,10 @@ class ModuleNames:
             return self._add(self._child(caller, module_class_name(module), module))
         return self._places.get(id(module), caller._replace(module=module))
 
+    def places(self) -> list[Place]:
+        """The places of all modules that are known, the network's first."""
+        return [*self._places.values()]
+
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         """Name, ``parameter`` or ``buffer``, and tensor of all of them; of a tied one the first name alone."""
         seen: set[int] = set()

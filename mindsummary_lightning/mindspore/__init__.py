@@ -1,5 +1,9 @@
-"""Recording in MindSpore: ``StepRecorder`` takes the chain of a training step. It needs neither torch nor Lightning."""
+"""Recording and checking in MindSpore. It needs neither torch nor Lightning.
 
+``StepRecorder`` records steps of a training. ``PortCheck`` and ``check_port`` check a port against a recorded step.
+"""
+
+from mindsummary_lightning.mindspore.cell_port_check import PortCheck, check_port
 from mindsummary_lightning.mindspore.step_recorder import StepRecorder
 
-__all__ = ["StepRecorder"]
+__all__ = ["PortCheck", "StepRecorder", "check_port"]

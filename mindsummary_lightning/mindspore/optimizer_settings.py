@@ -1,11 +1,17 @@
-"""What the parameter groups of a MindSpore optimizer are set to."""
+"""Settings of a MindSpore optimizer's parameter groups, and its state."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import mindspore
+
+from mindsummary_lightning.values.whole_step import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, STEP_COUNT
+
+# Any, in this module: MindSpore's optimizers and parameters.
 Setting = tuple[str, str, float]  # PyTorch's name of it, path within it, value
 
 _NAMES = {  # MindSpore's names of settings, and PyTorch's with the place in a pair
@@ -19,6 +25,32 @@ _NAMES = {  # MindSpore's names of settings, and PyTorch's with the place in a p
     "epsilon": ("eps", ""),
 }
 
+_STATES = {  # MindSpore's names of states
+    "moments": MOMENTUM,
+    "accum": MOMENTUM,
+    "moment1": FIRST_MOMENT,
+    "moment2": SECOND_MOMENT,
+    "moments1": FIRST_MOMENT,
+    "moments2": SECOND_MOMENT,
+    "exp_avg": FIRST_MOMENT,
+    "exp_avg_sq": SECOND_MOMENT,
+}
+
+
+@dataclass(frozen=True)
+class OptimizerState:
+    """A tensor of an optimizer's state.
+
+    Attributes:
+        weight: the parameter that it belongs to; ``None`` for a state of all.
+        name: as ``values.whole_step`` names it, or MindSpore's name.
+        tensor: the state.
+    """
+
+    weight: Any
+    name: str
+    tensor: Any
+
 
 def group_settings(optimizer: Any) -> list[list[Setting]]:
     """The settings of this step; parameters with one learning rate and one weight decay are a group.
@@ -26,17 +58,53 @@ def group_settings(optimizer: Any) -> list[list[Setting]]:
     ``mindspore.nn``'s optimizers do not apply the weight decay to each parameter of a group, and what is applied tells
     the groups apart.
     """
-    if hasattr(optimizer, "param_groups") and hasattr(optimizer, "group_start_id"):  # mindspore.experimental.optim
+    if _is_experimental(optimizer):
         return [[*_numbers(group)] for group in optimizer.param_groups]
+    own = {_NAMES[name]: value for name in _NAMES if (value := _number(getattr(optimizer, name, None))) is not None}
+    rest = [(name, path, value) for (name, path), value in own.items()]
+    groups = dict.fromkeys(_rates_and_decays(optimizer))
+    return [[("lr", "", rate), ("weight_decay", "", decay), *rest] for rate, decay in groups]
+
+
+def group_members(optimizer: Any) -> list[list[Any]]:
+    """The parameters of each group of :func:`group_settings`."""
+    if _is_experimental(optimizer):
+        return [list(group["params"]) for group in optimizer.param_groups]
+    groups: dict[tuple[float, float], list[Any]] = {}
+    for key, parameter in zip(_rates_and_decays(optimizer), optimizer.parameters, strict=True):
+        groups.setdefault(key, []).append(parameter)
+    return list(groups.values())
+
+
+def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
+    """The state that the next update starts from."""
+    count = len(optimizer.parameters)
+    known = {} if isinstance(optimizer, mindspore.nn.Adagrad) else _STATES  # its accum is no momentum
+    for name, value in vars(optimizer).items():
+        is_state = isinstance(value, mindspore.ParameterTuple) and len(value) == count
+        if is_state and not any(
+            state is parameter for state, parameter in zip(value, optimizer.parameters, strict=True)
+        ):
+            for parameter, state in zip(optimizer.parameters, value, strict=True):
+                yield OptimizerState(parameter, known.get(name, name), state)
+    step = getattr(optimizer, "global_step", getattr(optimizer, "state_step", None))
+    if isinstance(step, mindspore.Tensor):
+        yield OptimizerState(None, STEP_COUNT, step)
+
+
+def _is_experimental(optimizer: Any) -> bool:
+    """Whether this is an optimizer of ``mindspore.experimental.optim``."""
+    return hasattr(optimizer, "param_groups") and hasattr(optimizer, "group_start_id")
+
+
+def _rates_and_decays(optimizer: Any) -> list[tuple[float, float]]:
+    """Learning rate and applied weight decay of each parameter."""
     count = len(optimizer.parameters)
     rates, decays = (_each(value, count) for value in (optimizer.get_lr(), optimizer.get_weight_decay()))
     scale = float(getattr(optimizer, "loss_scale", None) or 1.0)  # some multiply the decay with it
     flags = optimizer.decay_flags
     applied = [decay / scale if flag else 0.0 for decay, flag in zip(decays, flags, strict=True)]
-    own = {_NAMES[name]: value for name in _NAMES if (value := _number(getattr(optimizer, name, None))) is not None}
-    rest = [(name, path, value) for (name, path), value in own.items()]
-    groups = dict.fromkeys(zip(rates, applied, strict=True))
-    return [[("lr", "", rate), ("weight_decay", "", decay), *rest] for rate, decay in groups]
+    return list(zip(rates, applied, strict=True))
 
 
 def _numbers(group: dict[str, Any]) -> Iterator[Setting]:

@@ -13,9 +13,12 @@ import mindspore
 import numpy as np
 from mindspore.train import Callback
 
-from mindsummary_lightning.conversion.arguments import checked_directory, recorded_steps
+from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory, positive_int, recorded_steps
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES, WholeStepWriter
 from mindsummary_lightning.mindspore.cell_chain import CellChain
+from mindsummary_lightning.mindspore.cell_tensors import CellTensors
+from mindsummary_lightning.mindspore.trained_cells import TrainedCells, loss_scale_of, trained_cells
 from mindsummary_lightning.reading.module_tables import module_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
@@ -41,6 +44,10 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     Args:
         summary_dir: the run's directory, of its own: MindInsight follows one summary file of a directory.
         steps: how many steps are recorded from the first on, or the numbers of the steps, counted from 1.
+        whole_tensors: whether each recorded step is also written with whole tensors, as ``whole_step_<n>.npz`` in the
+            directory. :class:`PortCheck` checks a port with it. PyNative mode only.
+        max_bytes: greatest size of one such file, in bytes. A step that would be larger is not written, and a warning
+            states its size.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -50,9 +57,18 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         ``model.train(1, dataset, callbacks=[StepRecorder("runs/mindspore")])``
     """
 
-    def __init__(self, summary_dir: str | os.PathLike[str], steps: int | Sequence[int] = 3) -> None:
+    def __init__(
+        self,
+        summary_dir: str | os.PathLike[str],
+        steps: int | Sequence[int] = 3,
+        whole_tensors: bool = False,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
         super().__init__()
         directory = checked_directory("summary_dir", summary_dir)
+        self._whole_directory = directory if checked_bool("whole_tensors", whole_tensors) else None
+        self._max_bytes = positive_int("max_bytes", max_bytes)
+        self._whole: CellTensors | None = None
         self._steps = recorded_steps(steps)
         self._record = RunRecorder(directory)
         self._rows: list[ChainRow] = module_rows(directory)
@@ -88,7 +104,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         """
         self._count += 1
         if self._count in self._steps:
-            self._begin(network, optimizer, batch)
+            self._begin(TrainedCells(network, optimizer, loss_scale_of(optimizer)), batch)
         try:
             yield self._guarded(self._add_loss)
         except BaseException:
@@ -117,32 +133,59 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         self._record.release()
 
     def _begin_in_model(self, arguments: Any) -> None:
-        self._begin(*_without_training_cells(arguments), arguments.get("train_dataset_element"))
+        self._begin(trained_cells(arguments), arguments.get("train_dataset_element"))
 
-    def _begin(self, network: Any, optimizer: Any, batch: Any) -> None:
-        chain = self._chain = CellChain(network, optimizer, self._guarded)
+    def _begin(self, trained: TrainedCells, batch: Any) -> None:
+        chain = self._chain = CellChain(trained.network, trained.optimizer, self._guarded)
         self._guarded(chain.add_batch)(() if batch is None else batch)
         self._guarded(chain.add_weights)("weights")
         if mindspore.get_context("mode") == mindspore.GRAPH_MODE:
             self._record.policy.warnings.warn("graph mode", _GRAPH_MODE)
         else:
             self._guarded(chain.watch)()
+            self._guarded(self._begin_whole)(trained, batch)
+
+    def _begin_whole(self, trained: TrainedCells, batch: Any) -> None:
+        if self._whole_directory is None:
+            return
+        writer = WholeStepWriter(self._whole_directory, self._max_bytes)
+        whole = CellTensors(trained, writer, self._guarded)
+        whole.add_batch(() if batch is None else batch)
+        whole.add_weights()
+        whole.watch()
+        self._whole = whole
 
     def _add_loss(self, loss: Any) -> None:
         if self._chain is not None:
             self._chain.add_loss(loss)
+        if self._whole is not None:
+            self._whole.add_loss(loss)
 
     def _end(self, step: int) -> None:
-        chain = self._chain
+        chain, whole = self._chain, self._whole
+        if whole is not None:
+            whole.remove()
+            self._whole = None
+            self._guarded(self._finish_whole)(step, whole)
         if chain is not None:
             self._forget()
             self._guarded(chain.add_weights)("update")
             self._guarded(self._write)(step, chain)
 
+    def _finish_whole(self, step: int, whole: CellTensors) -> None:
+        try:
+            whole.finish(step)
+        except ValueError as error:  # larger than max_bytes
+            self._record.policy.warnings.warn("max_bytes", "%s", error)
+
     def _forget(self) -> None:
         if self._chain is not None:
             self._chain.remove()
         self._chain = None
+        if self._whole is not None:
+            self._whole.remove()
+            self._whole.discard()
+        self._whole = None
 
     def _write(self, step: int, chain: CellChain) -> None:
         taken = [(self._number_of(row), columns) for row, columns in chain.rows]
@@ -174,14 +217,3 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
                 self._has_failed = True
 
         return guarded
-
-
-def _without_training_cells(arguments: Any) -> tuple[Any, Any]:
-    """The network that a Model trains, without the cells that add loss and update, and its optimizer."""
-    network, optimizer = arguments.network, arguments.optimizer
-    while isinstance(network, (mindspore.nn.TrainOneStepCell, mindspore.nn.WithLossCell)):
-        optimizer = getattr(network, "optimizer", optimizer)
-        network = network.backbone_network if isinstance(network, mindspore.nn.WithLossCell) else network.network
-    if optimizer is None:
-        optimizer = next((cell for cell in network.cells() if isinstance(cell, mindspore.nn.Optimizer)), None)
-    return network, optimizer

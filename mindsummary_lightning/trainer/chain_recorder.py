@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from mindsummary_lightning.chain.chain_collector import ChainCollector
+from mindsummary_lightning.chain.whole_step_recorder import WholeStepRecorder
 from mindsummary_lightning.collection.options import ChainOptions
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
@@ -15,7 +16,7 @@ from mindsummary_lightning.reading.module_tables import module_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard
-from mindsummary_lightning.trainer.trainer_state import loss_scale
+from mindsummary_lightning.trainer.trainer_state import backward_scale, loss_scale
 from mindsummary_lightning.values.step_chain import ChainRow
 
 
@@ -33,6 +34,7 @@ class ChainRecorder:
         self.chain: ChainCollector | None = None
         self.steps: Container[int] | None = () if options is None else options.steps
         self._options = options
+        self._step = 0
         self._guard = guard
         self._module: Any = None
         self._methods: tuple[ReplacedMethod, ...] = ()
@@ -43,15 +45,20 @@ class ChainRecorder:
         self.end()
         if self._options is not None and record is not None:
             rows = module_rows(record.directory)
-            self.chain, self._module = ChainCollector(rows, self._options.modules), module
+            whole: WholeStepRecorder | None = None
+            if self._options.whole_steps:
+                is_wanted = self._options.whole_steps.__contains__
+                whole = WholeStepRecorder(record.directory, self._options.max_bytes, is_wanted)
+            self.chain, self._module = ChainCollector(rows, self._options.modules, whole), module
             self._descriptions = RowDescriptions(record, MODULE_ROWS_FILE, encode_module_rows, rows)
             self._methods = (
                 ReplacedMethod(module, "training_step", self._call),
                 ReplacedMethod(module, "configure_gradient_clipping", self._clip),
             )
 
-    def begin_batch(self, is_recorded: bool) -> None:
-        """A batch begins of a step whose chain is recorded or not."""
+    def begin_batch(self, is_recorded: bool, step: int) -> None:
+        """A batch begins of a step, counted from 1, whose chain is recorded or not."""
+        self._step = step
         for method in self._methods if is_recorded else ():
             method.arm()
 
@@ -81,6 +88,8 @@ class ChainRecorder:
     def end(self) -> None:
         """The fit is over: hold nothing of it."""
         self.end_batch()
+        if self.chain is not None:
+            self.chain.clear()
         self.chain = self._module = self._descriptions = None
         self._methods = ()
 
@@ -89,7 +98,8 @@ class ChainRecorder:
         if chain is None:
             return original(*args, **kwargs)
         with self._guard("the chain of a step"):
-            chain.begin(self._module)
+            chain.begin(self._module, self._step)
+            chain.scale_gradients(backward_scale(self._module.trainer))
         return chain.call(args[0] if args else None, original, args, kwargs)
 
     def _clip(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -18,9 +18,9 @@ import torch
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.collection.options import (
     CollectOptions,
+    chain_options,
     checked_custom_lineage,
     checked_gradients,
-    checked_outputs,
     checked_statistics,
     hyper_config,
 )
@@ -39,6 +39,7 @@ from mindsummary_lightning.conversion.arguments import (
     positive_int,
     refuse_file_in_the_way,
 )
+from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
@@ -57,12 +58,7 @@ from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, Line
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase, rank_zero_info
 from mindsummary_lightning.trainer.statistics_names import statistics_names
-from mindsummary_lightning.trainer.trainer_state import (
-    is_tuning,
-    loss_scale,
-    planned_steps,
-    scales_loss,
-)
+from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps, scales_loss
 from mindsummary_lightning.values.specified_data import SpecifiedData
 from mindsummary_lightning.values.text import listed
 from mindsummary_lightning.warn_once import WarnOnce
@@ -106,6 +102,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             weights during a collected step.
         collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and update of a step as
             tensor ``module_statistics``: ``True``, some steps as a tuple, or an expression for names of modules.
+        whole_tensors: write every tensor of these steps, or of the first, to files for :class:`PortCheck`.
+        whole_tensors_max_bytes: greatest size of such a file, at least 1; of a larger step a warning states the size.
         loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
 
     Raises:
@@ -137,6 +135,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         collect_parameter_statistics: bool | str | None = None,
         collect_parameter_updates: bool = False,
         collect_output_statistics: bool | str | tuple[int, ...] | None = None,
+        whole_tensors: bool = False,
+        whole_tensors_max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
@@ -161,7 +161,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
         self._guard = HookGuard(_LOG, "SummaryCollector")
-        self._chain = ChainRecorder(checked_outputs(collect_output_statistics), self._guard)
+        chain = chain_options(collect_output_statistics, whole_tensors, whole_tensors_max_bytes)
+        self._chain = ChainRecorder(chain, self._guard)
         self._warn_once = WarnOnce(_LOG)
         self._steps: StepCollector | None = None
         self._names = ParameterNames()
@@ -265,7 +266,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._record_finished()
         if self._lineage is not None:
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
-        self._chain.begin_batch(steps.takes_chain)
+        self._chain.begin_batch(steps.takes_chain, steps.step + 1)
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:

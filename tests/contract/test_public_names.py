@@ -17,6 +17,8 @@ _PROMISED = {
     "HistogramSummary",
     "ImageSummary",
     "MindInsightLogger",
+    "PortCheck",
+    "PortReport",
     "ScalarSummary",
     "StepRecorder",
     "SummaryCollector",
@@ -26,6 +28,7 @@ _PROMISED = {
     "TensorSummary",
     "TrainLineage",
     "carried_weights",
+    "check_port",
     "compare_runs",
     "filter_summary_lineage",
     "find_runs",
@@ -38,6 +41,7 @@ _PROMISED = {
     "runs_to_pandas",
     "scalar_summary",
     "tensor_summary",
+    "transfer_weights",
 }
 
 

@@ -73,6 +73,7 @@ def test_every_name_of_the_originals_that_we_have_is_compared() -> None:
     compared = {*_ORIGINALS, *_WITHOUT_ORIGINAL}
     only_ours = {"MindInsightLogger", "SummaryReader", "Comparison", "compare_runs", "carried_weights"}
     only_ours |= {"find_runs", "lineage_to_pandas", "plot_landscapes", "read_scalars", "runs_to_pandas", "StepRecorder"}
+    only_ours |= {"PortCheck", "PortReport", "check_port", "transfer_weights"}
     operators = {name for name in ours.__all__ if name.endswith("_summary")}
 
     assert set(ours.__all__) == compared | only_ours | operators
@@ -147,6 +148,8 @@ _KEYWORD_ONLY = {
         "collect_parameter_statistics": None,
         "collect_parameter_updates": False,
         "collect_output_statistics": None,
+        "whole_tensors": False,
+        "whole_tensors_max_bytes": 2**33,
     },
     "MindInsightLogger": {
         "prefix": "",

@@ -1,0 +1,41 @@
+"""Tensors of torch as arrays of NumPy, with the names of dtypes that a file of whole tensors states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+# Any, in this module: arrays of any dtype.
+_NO_DTYPE = (torch.float8_e4m3fn, torch.float8_e5m2)  # NumPy has none, and few libraries know them as bits
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """The dtype as NumPy names it, or ``bfloat16``; eight-bit floats are held as float32."""
+    if tensor.dtype in _NO_DTYPE:
+        return "float32"
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def stored_array(tensor: torch.Tensor) -> NDArray[Any]:
+    """What a file holds of a dense tensor: bfloat16 as uint16. It may share the tensor's memory."""
+    plain = _plain(tensor)
+    if plain.dtype is torch.bfloat16:
+        return plain.contiguous().view(torch.int16).numpy().view(np.uint16)
+    return plain.numpy()
+
+
+def float_array(tensor: torch.Tensor) -> NDArray[Any]:
+    """A dense tensor's numbers: bfloat16 as float32. It may share the tensor's memory."""
+    plain = _plain(tensor)
+    return plain.float().numpy() if plain.dtype is torch.bfloat16 else plain.numpy()
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach()
+    if plain.layout is not torch.strided:
+        plain = plain.to_dense()
+    plain = plain.cpu().resolve_conj().resolve_neg()
+    return plain.float() if plain.dtype in _NO_DTYPE else plain

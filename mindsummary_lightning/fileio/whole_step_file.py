@@ -1,0 +1,183 @@
+"""``whole_step_<n>.npz``: whole tensors of one step, as a file that ``numpy.load`` reads.
+
+A member is an uncompressed ``.npy`` and is written when its tensor arrives, so a step never lies in memory. The index
+comes last. The file gets its name when it is complete, and a reader maps a member without reading the others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.fileformat.whole_step_index import decode_whole_step, encode_whole_step
+from mindsummary_lightning.fileio.replace import temporary_name
+from mindsummary_lightning.values.whole_step import StoredTensor, WholeStep
+
+# Any, in this module: arrays of any dtype.
+INDEX_MEMBER = "index.json"
+DEFAULT_MAX_BYTES = 2**33  # 8 GiB: a step of GPT-2 small with 1,024 tokens takes 2 GiB
+_NAME = re.compile(r"whole_step_(\d+)\.npz")
+_LOCAL_HEADER = 30  # bytes of a zip member's local header, before its name and extra field
+
+
+def whole_step_path(directory: str, step: int) -> str:
+    """Path of a step's file in a run's directory."""
+    return os.path.join(directory, f"whole_step_{step}.npz")
+
+
+def whole_step_paths(directory: str) -> dict[int, str]:
+    """Paths of the complete files of a run's directory, by step, in order."""
+    found: dict[int, str] = {}
+    for path in Path(directory).iterdir():
+        match = _NAME.fullmatch(path.name)
+        if match is not None and path.is_file():
+            found[int(match[1])] = str(path)
+    return dict(sorted(found.items()))
+
+
+class WholeStepWriter:
+    """Writes the tensors of one step as they arrive.
+
+    Once the step is larger than ``max_bytes`` tensors are counted and no longer written, so that the size which the
+    step would have is known at its end.
+
+    Args:
+        directory: of the run; it is created if needed.
+        max_bytes: greatest size of the file, in bytes.
+
+    Attributes:
+        size: bytes of all tensors so far, written or only counted.
+    """
+
+    def __init__(self, directory: str, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        os.makedirs(directory, exist_ok=True)
+        self.size = 0
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._temporary = temporary_name(directory)
+        self._file: zipfile.ZipFile | None = zipfile.ZipFile(self._temporary, "w", zipfile.ZIP_STORED)
+        self._count = 0
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the step is larger than ``max_bytes``."""
+        return self.size > self._max_bytes
+
+    def add(self, array: NDArray[Any], path: str = "", dtype: str = "") -> StoredTensor:
+        """Write an array.
+
+        Args:
+            array: bfloat16 as uint16.
+            path: dotted path of the tensor in its input, output or batch.
+            dtype: name of the tensor's dtype; ``""`` for that of the array.
+
+        Returns:
+            The tensor with the name of its member.
+        """
+        name = f"array_{self._count}"
+        self._count += 1
+        self.size += array.nbytes
+        if self.is_too_large:
+            self._remove()
+        if self._file is not None:
+            with self._file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        return StoredTensor(path, name, dtype or str(array.dtype), tuple(array.shape))
+
+    def finish(self, step: WholeStep) -> str:
+        """Write the index and give the file its name.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ValueError: the step is larger than ``max_bytes``; there is no file.
+        """
+        if self._file is None:
+            raise ValueError(
+                f"step {step.step} is not recorded whole: it takes {_megabytes(self.size)} and max_bytes allows "
+                f"{_megabytes(self._max_bytes)}. Pass a greater max_bytes, or record a smaller batch"
+            )
+        self._file.writestr(INDEX_MEMBER, encode_whole_step(step))
+        self._file.close()
+        self._file = None
+        path = whole_step_path(self._directory, step.step)
+        os.replace(self._temporary, path)
+        return path
+
+    def discard(self) -> None:
+        """Remove what was written of a step that is not finished."""
+        self._remove()
+
+    def _remove(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            os.unlink(self._temporary)
+
+
+class WholeStepReader:
+    """Reads a step's file; arrays are mapped, not loaded.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not the complete file of a whole step.
+
+    Attributes:
+        step: what is recorded.
+        path: of the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        try:
+            with zipfile.ZipFile(self.path) as file:
+                content = file.read(INDEX_MEMBER)
+                self._offsets = {info.filename.removesuffix(".npy"): info.header_offset for info in file.infolist()}
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise ValueError(f"{self.path} must be the file of a whole step, got another or half a file") from error
+        self.step: WholeStep = decode_whole_step(content)
+
+    def array(self, tensor: StoredTensor) -> NDArray[Any]:
+        """The array of a tensor, read-only, of its shape; bfloat16 as float32.
+
+        Raises:
+            ValueError: the file does not hold it.
+        """
+        if tensor.array not in self._offsets:
+            raise ValueError(f"{self.path} has no member {tensor.array}; record the step again")
+        array = self._mapped(self._offsets[tensor.array])
+        if tensor.dtype == "bfloat16":
+            return (array.astype(np.uint32) << 16).view(np.float32)
+        return array
+
+    def _mapped(self, header_offset: int) -> NDArray[Any]:
+        with open(self.path, "rb") as file:
+            file.seek(header_offset)
+            header = file.read(_LOCAL_HEADER)
+            name_length, extra_length = struct.unpack("<HH", header[26:30])
+            file.seek(name_length + extra_length, os.SEEK_CUR)
+            version = np.lib.format.read_magic(file)
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shape, is_fortran, dtype = read_header(file)
+            offset = file.tell()
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        order = "F" if is_fortran else "C"
+        return np.memmap(self.path, dtype, "r", offset, shape, order)  # type: ignore[call-overload, no-any-return]
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,70 @@
+"""``CellCalls``: shows the calls of cells to observers, which may replace what a cell takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import mindspore
+
+# Any, in this module: MindSpore's cells, and what the user's cells take and return.
+
+
+class CellObserver(Protocol):
+    """Sees each call of a cell. Its methods must not raise."""
+
+    def enter(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments that the cell runs with."""
+
+    def leave(self, cell: Any, output: Any) -> Any:
+        """Return the output that the caller gets."""
+
+    def abandon(self, cell: Any) -> None:
+        """Note that the cell has raised."""
+
+
+class CellCalls:
+    """Shows every call of a cell to the observers, in PyNative mode.
+
+    No cell gets a hook, because code that ``mindspore.jit`` compiles would hold it. ``Cell.__call__`` is replaced as
+    long as there is an observer, and compiled code does not enter it.
+    """
+
+    _observers: ClassVar[list[CellObserver]] = []
+    _own_call: ClassVar[Callable[..., Any]] = mindspore.nn.Cell.__call__
+
+    @classmethod
+    def add(cls, observer: CellObserver) -> None:
+        """Show calls to an observer until :meth:`remove`."""
+        if not cls._observers:
+            cls._own_call, mindspore.nn.Cell.__call__ = mindspore.nn.Cell.__call__, _call
+        cls._observers.append(observer)
+
+    @classmethod
+    def remove(cls, observer: CellObserver) -> None:
+        """Show calls no longer to an observer."""
+        if observer in cls._observers:
+            cls._observers.remove(observer)
+            if not cls._observers and mindspore.nn.Cell.__call__ is _call:
+                mindspore.nn.Cell.__call__ = cls._own_call
+
+    @classmethod
+    def run_unseen(cls, cell: Any, *args: Any) -> Any:
+        """Call a cell without showing it to the observers."""
+        return cls._own_call(cell, *args)
+
+
+def _call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Stand for ``Cell.__call__``. A wrapper of the user's may keep it and call it when there is no observer."""
+    observers = [*CellCalls._observers]
+    for observer in observers:
+        args, kwargs = observer.enter(cell, args, kwargs)
+    try:
+        output = CellCalls._own_call(cell, *args, **kwargs)
+    except BaseException:
+        for observer in observers:
+            observer.abandon(cell)
+        raise
+    for observer in reversed(observers):
+        output = observer.leave(cell, output)
+    return output

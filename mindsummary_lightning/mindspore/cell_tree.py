@@ -1,0 +1,100 @@
+"""Names of a network's cells and parameters, and of tensors in what cells take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import mindspore
+
+from mindsummary_lightning.values.whole_step import WeightKind
+
+# Any, in this module: MindSpore's cells and tensors, and what the user's cells take and return.
+_STATISTICS = ("moving_", "running_", "num_batches")  # how the last part of a running statistic's name begins
+
+
+def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | None]]:
+    """Cells of a network by identity.
+
+    Inner cells of MindSpore's own layers and optimizers are left out.
+
+    Returns:
+        The name of each cell, and the name of the cell above it that computes its outputs again in the backward pass.
+    """
+    cells: dict[int, tuple[str, str | None]] = {}
+    for name, cell in reversed([*network.cells_and_names()]):
+        is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith("mindspore.")
+        if not (is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is optimizer):
+            cells[id(cell)] = name, _recomputed_above(network, name)
+    return cells
+
+
+def _recomputed_above(network: Any, name: str) -> str | None:
+    """The innermost cell above that computes its outputs again in the backward pass."""
+    found, cell, path = None, network, ""
+    for part in name.split(".") if name else ():
+        found = path if getattr(cell, "_recompute_cell", None) is not None else found
+        cell = getattr(cell, "_cells", {}).get(part)
+        path = f"{path}.{part}".lstrip(".")
+    return found
+
+
+def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
+    """Name in the network, as its cells have it, kind and tensor of each parameter and running statistic, once.
+
+    A cell around the network, such as a loss of the user's, puts its own word before ``Parameter.name``.
+    """
+    for name, parameter in network.parameters_and_names():
+        is_statistic = not parameter.requires_grad and name.rpartition(".")[2].startswith(_STATISTICS)
+        yield name, "buffer" if is_statistic else "parameter", parameter
+    for name, buffer in getattr(network, "named_buffers", tuple)():
+        yield name, "buffer", buffer
+
+
+def tensors(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every tensor in a batch, input or output, with its dotted path; ``""`` if it is one itself."""
+    if isinstance(value, mindspore.Tensor):
+        yield path, value
+        return
+    for key, part in _parts(value):
+        yield from tensors(part, f"{path}.{key}" if path else key)
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return [(str(key), part) for key, part in value.items()]
+    if isinstance(value, (tuple, list)):
+        keys = getattr(value, "_fields", range(len(value)))
+        return [(str(key), part) for key, part in zip(keys, value, strict=True)]
+    return [*vars(value).items()] if hasattr(value, "__dataclass_fields__") else []
+
+
+def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The tensors that a cell is called with; the path of a single one is ``""``."""
+    positional = {str(index): value for index, value in enumerate(args)}
+    found = [*tensors({**positional, **kwargs})]
+    return [("", found[0][1])] if len(found) == 1 and found[0][0] == "0" else found
+
+
+def with_arguments(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], change: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a cell is called with, after a change of each tensor, in the order of :func:`arguments`."""
+    changed = tuple(with_tensors(value, change) for value in args)
+    return changed, {name: with_tensors(value, change) for name, value in kwargs.items()}
+
+
+def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A nested value after a change of each tensor, in the order of :func:`tensors`."""
+    if isinstance(value, mindspore.Tensor):
+        return change(value)
+    if isinstance(value, Mapping):
+        changed = {key: with_tensors(part, change) for key, part in value.items()}
+        return changed if type(value) is dict else type(value)(changed)  # type: ignore[call-arg]
+    if isinstance(value, (tuple, list)):
+        parts = [with_tensors(part, change) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return replace(value, **{name: with_tensors(part, change) for name, part in vars(value).items()})
+    return value

@@ -1,0 +1,42 @@
+"""``trained_cells``: the network and the optimizer of a ``Model``, without the cells that add loss and update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import mindspore
+
+# Any, in this module: MindSpore's cells, and the arguments of a Model's callbacks.
+
+
+@dataclass(frozen=True)
+class TrainedCells:
+    """What a ``Model`` trains.
+
+    Attributes:
+        network: the ``Cell``, without its loss where ``Model`` added that.
+        optimizer: the ``Cell`` that is called with the gradients; ``None`` if it is not known.
+        loss_scale: factor of the gradients in the backward pass.
+    """
+
+    network: Any
+    optimizer: Any
+    loss_scale: float
+
+
+def trained_cells(arguments: Any) -> TrainedCells:
+    """What a ``Model`` trains, from ``run_context.original_args()``."""
+    network, optimizer, scale = arguments.network, arguments.optimizer, None
+    while isinstance(network, (mindspore.nn.TrainOneStepCell, mindspore.nn.WithLossCell)):
+        optimizer = getattr(network, "optimizer", optimizer)
+        scale = getattr(network, "scale_sense", scale)
+        network = network.backbone_network if isinstance(network, mindspore.nn.WithLossCell) else network.network
+    if optimizer is None:
+        optimizer = next((cell for cell in network.cells() if isinstance(cell, mindspore.nn.Optimizer)), None)
+    return TrainedCells(network, optimizer, loss_scale_of(optimizer) if scale is None else float(scale.asnumpy()))
+
+
+def loss_scale_of(optimizer: Any) -> float:
+    """The factor by which an optimizer divides the gradients that it is called with."""
+    return float(getattr(optimizer, "loss_scale", None) or 1.0)

@@ -1,0 +1,111 @@
+"""``PortFinding``: one mistake of a port, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# Any, in this module: JSON values.
+Kind = Literal[
+    "data",
+    "weights",
+    "inputs",
+    "output",
+    "loss",
+    "gradient",
+    "no gradient",
+    "weight gradient",
+    "update",
+]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeOperation:
+    """A call in a module's own code: name of the function and ``file.py:12``."""
+
+    name: str
+    line: str
+
+
+@dataclass(slots=True, eq=False)
+class PortFinding:
+    """A place of the port that differs from the original.
+
+    Attributes:
+        module: the port's qualified name of the module that is wrong, or whose own code is; ``""`` for the network or
+            the code of the training step.
+        kind: what differs there.
+        place: a few words: the module, or ``code of X between A and B``.
+        line: ``file.py:12`` in the port; ``""`` if unknown.
+        distance: relative; infinite where shapes differ or a gradient is missing.
+        tolerance: greatest distance that agrees.
+        shape_reference: of the tensor in the original; ``None`` if it has none.
+        shape_port: of the tensor in the port.
+        call: calls of the module earlier in the step.
+        step: number of the recorded step.
+        sentence: what is wrong, in a sentence.
+        operations: of the module's own code, where that is wrong.
+        consequences: differences that follow from this one.
+    """
+
+    module: str
+    kind: Kind
+    place: str
+    distance: float
+    tolerance: float
+    sentence: str
+    line: str = ""
+    shape_reference: Shape | None = None
+    shape_port: Shape | None = None
+    call: int = 0
+    step: int = 1
+    operations: tuple[CodeOperation, ...] = ()
+    consequences: list[PortFinding] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values. An infinite distance is ``None``, as JSON has no infinity."""
+        return {
+            "module": self.module,
+            "kind": self.kind,
+            "place": str(self.place),
+            "line": self.line,
+            "distance": _number(self.distance),
+            "tolerance": _number(self.tolerance),
+            "shape_reference": None if self.shape_reference is None else [*self.shape_reference],
+            "shape_port": None if self.shape_port is None else [*self.shape_port],
+            "call": self.call,
+            "step": self.step,
+            "sentence": str(self.sentence),
+            "operations": [{"name": each.name, "line": each.line} for each in self.operations],
+            "consequences": [each.to_dict() for each in self.consequences],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NotPaired:
+    """A module's call of the port, or of the original, without a partner: it was not compared.
+
+    Attributes:
+        module: its name.
+        kind: its class.
+        side: ``port`` or ``reference``.
+        reason: why, in a few words.
+    """
+
+    module: str
+    kind: str
+    side: Literal["port", "reference"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotTested:
+    """Something of the step that was not judged, and why."""
+
+    what: str
+    reason: str
+
+
+def _number(value: float) -> float | None:
+    return None if value in (float("inf"), float("-inf")) or value != value else value

@@ -1,0 +1,34 @@
+"""Classes of modules in one word for both frameworks."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = {
+    "dense": "linear",
+    "sequentialcell": "sequential",
+    "celllist": "modulelist",
+    "hswish": "hardswish",
+    "hsigmoid": "hardsigmoid",
+    "swish": "silu",
+    "adaptiveavgpool2d": "avgpool2d",
+    "adaptivemaxpool2d": "maxpool2d",
+    "globalavgpooling": "avgpool2d",
+}
+_RANDOM = re.compile(r"dropout|droppath|dropblock|stochasticdepth|rrelu", re.IGNORECASE)
+_CONTAINERS = frozenset(("sequential", "modulelist", "moduledict"))
+
+
+def kind_word(kind: str) -> str:
+    """The class in PyTorch's word, in small letters."""
+    return _WORDS.get(kind.lower(), kind.lower())
+
+
+def is_random_kind(kind: str) -> bool:
+    """Whether modules of a class draw random numbers in training mode."""
+    return _RANDOM.search(kind) is not None
+
+
+def is_plain_container(kind: str) -> bool:
+    """Whether a class only calls its children one after the other."""
+    return kind_word(kind) in _CONTAINERS
