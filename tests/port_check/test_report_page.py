@@ -11,7 +11,7 @@ import pytest
 import mindsummary_lightning.port_check as package
 from mindsummary_lightning import PortReport
 from mindsummary_lightning.port_check.finding_log import fold_steps
-from mindsummary_lightning.port_check.findings import PortFinding, NotPaired, NotTested
+from mindsummary_lightning.port_check.findings import NotPaired, NotTested, PortFinding
 from mindsummary_lightning.port_check.port_report import CheckedStep
 from mindsummary_lightning.port_check.tolerances import TOLERANCES
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
