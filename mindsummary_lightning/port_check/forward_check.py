@@ -103,7 +103,8 @@ class ForwardCheck:
         self._note_random(random)
         number = self._numbers.get(module.name, 0)
         self._numbers[module.name] = number + 1
-        frame = Frame(module, number, self.running, line, inputs, self._tick())
+        self._clock += 1
+        frame = Frame(module, number, self.running, line, inputs, self._clock)
         self._pairs.choose(frame)
         self._running.append(frame)
         if frame.reference is not None:
@@ -125,7 +126,8 @@ class ForwardCheck:
         """
         self._note_random(random)
         frame = self._running.pop()
-        frame.left = self._tick()
+        self._clock += 1
+        frame.left = self._clock
         if frame.reference is None and frame.candidates:
             self._pairs.decide(frame, outputs)
         if frame.reference is None:
@@ -134,6 +136,10 @@ class ForwardCheck:
         answer = self._compare_outputs(frame, self._calls[frame.reference], outputs, again)
         self._note_compared(frame)
         return answer
+
+    def abort(self) -> None:
+        """The innermost call has raised."""
+        self._running.pop()
 
     # ---- inputs
 
@@ -372,8 +378,6 @@ class ForwardCheck:
         if new not in self.not_tested:
             self.not_tested.append(new)
 
-    # ----
-
     def note_operation(self, operation: object) -> None:
         """A function was called in the innermost call's own code."""
         self.innermost.operations.append(operation)  # type: ignore[arg-type]
@@ -390,10 +394,6 @@ class ForwardCheck:
         floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
         self.precision = coarsest({*floats, self.precision} - {"float64"} if floats != {"float64"} else floats)
         return TOLERANCES[self.precision]
-
-    def _tick(self) -> int:
-        self._clock += 1
-        return self._clock
 
     def _frame_or_none(self, frame: Frame) -> Frame | None:
         return None if frame is self._outside else frame
