@@ -10,6 +10,7 @@ import os
 import re
 import struct
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.whole_step_index import decode_whole_step, encode_whole_step
+from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.replace import temporary_name
 from mindsummary_lightning.values.whole_step import StoredTensor, WholeStep
 
@@ -62,7 +64,8 @@ class WholeStepWriter:
         self._directory = directory
         self._max_bytes = max_bytes
         self._temporary = temporary_name(directory)
-        self._file: zipfile.ZipFile | None = zipfile.ZipFile(self._temporary, "w", zipfile.ZIP_STORED)
+        self._opened = open(self._temporary, "xb", opener=partial(os.open, mode=0o600))  # noqa: SIM115 # until the end
+        self._file: zipfile.ZipFile | None = zipfile.ZipFile(self._opened, "w", zipfile.ZIP_STORED)
         self._count = 0
 
     @property
@@ -106,8 +109,7 @@ class WholeStepWriter:
                 f"{_megabytes(self._max_bytes)}. Pass a greater max_bytes, or record a smaller batch"
             )
         self._file.writestr(INDEX_MEMBER, encode_whole_step(step))
-        self._file.close()
-        self._file = None
+        self._close()
         path = whole_step_path(self._directory, step.step)
         os.replace(self._temporary, path)
         return path
@@ -118,9 +120,14 @@ class WholeStepWriter:
 
     def _remove(self) -> None:
         if self._file is not None:
+            self._close()
+            os.unlink(self._temporary)
+
+    def _close(self) -> None:
+        if self._file is not None:
             self._file.close()
             self._file = None
-            os.unlink(self._temporary)
+        self._opened.close()
 
 
 class WholeStepReader:
@@ -141,7 +148,7 @@ class WholeStepReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         try:
-            with zipfile.ZipFile(self.path) as file:
+            with open_regular(self.path) as opened, zipfile.ZipFile(opened) as file:
                 content = file.read(INDEX_MEMBER)
                 self._offsets = {info.filename.removesuffix(".npy"): info.header_offset for info in file.infolist()}
         except (zipfile.BadZipFile, KeyError) as error:
@@ -162,7 +169,7 @@ class WholeStepReader:
         return array
 
     def _mapped(self, header_offset: int) -> NDArray[Any]:
-        with open(self.path, "rb") as file:
+        with open_regular(self.path) as file:
             file.seek(header_offset)
             header = file.read(_LOCAL_HEADER)
             name_length, extra_length = struct.unpack("<HH", header[26:30])
@@ -172,11 +179,12 @@ class WholeStepReader:
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
             shape, is_fortran, dtype = read_header(file)
-            offset = file.tell()
-        if 0 in shape:
-            return np.empty(shape, dtype)
-        order = "F" if is_fortran else "C"
-        return np.memmap(self.path, dtype, "r", offset, shape, order)  # type: ignore[call-overload, no-any-return]
+            if 0 in shape:
+                return np.empty(shape, dtype)
+            order = "F" if is_fortran else "C"
+            return np.memmap(  # type: ignore[call-overload, no-any-return]
+                file, dtype, "r", file.tell(), shape, order
+            )
 
 
 def _megabytes(size: int) -> str:
