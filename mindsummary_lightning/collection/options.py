@@ -131,13 +131,14 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
     return ChainOptions(modules=_checked_expression("collect_output_statistics", collect_output_statistics))
 
 
-def with_whole_tensors(options: ChainOptions | None, whole_tensors: Any, max_bytes: Any) -> ChainOptions | None:
-    """The options with whole tensors of their steps, or of the first one where they name none.
+def chain_options(collect_output_statistics: Any, whole_tensors: Any, max_bytes: Any) -> ChainOptions | None:
+    """Options of chains, with whole tensors of the steps that they name, or of the first one.
 
     Raises:
-        TypeError: ``whole_tensors`` is no bool, or ``max_bytes`` no int.
-        ValueError: ``max_bytes`` is below 1.
+        TypeError: an argument has the wrong type.
+        ValueError: an argument has a value that cannot be used.
     """
+    options = checked_outputs(collect_output_statistics)
     limit = positive_int("whole_tensors_max_bytes", max_bytes)
     if not checked_bool("whole_tensors", whole_tensors):
         return options

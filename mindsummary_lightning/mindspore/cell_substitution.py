@@ -25,7 +25,7 @@ from mindsummary_lightning.mindspore.cell_tree import (
 from mindsummary_lightning.mindspore.gradient_taps import is_differentiable, substituted, with_injection
 from mindsummary_lightning.mindspore.trained_cells import TrainedCells
 from mindsummary_lightning.mindspore.weight_gradients import shown_gradients
-from mindsummary_lightning.port_check.port_frames import Answer, PairedCall, PairedOutput, PortModule, PortTensor
+from mindsummary_lightning.port_check.port_frames import CallAnswer, PairedCall, PairedOutput, PortModule, PortTensor
 from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 
 # Any, in this module: MindSpore's cells and tensors, and what the user's cells take and return.
@@ -131,7 +131,7 @@ class CellSubstitution:
         other = mindspore.Tensor(np.array(value), tensor.dtype)
         return substituted(tensor, other) if is_differentiable(tensor) else other
 
-    def _output(self, tensor: Any, found: Sequence[tuple[str, Any]], answer: Answer, place: int) -> Any:
+    def _output(self, tensor: Any, found: Sequence[tuple[str, Any]], answer: CallAnswer, place: int) -> Any:
         value = answer.values[place]
         call = answer.call
         output = None if call is None else _output_of(call, found[place][0])

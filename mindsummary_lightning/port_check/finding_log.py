@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mindsummary_lightning.port_check.findings import Finding
+from mindsummary_lightning.port_check.findings import PortFinding
 from mindsummary_lightning.port_check.port_frames import Frame, PairedCall
 from mindsummary_lightning.values.text import Phrase
 
@@ -28,7 +28,7 @@ class LoggedFinding:
         is_buffer: for an update, whether it is of running statistics.
     """
 
-    finding: Finding
+    finding: PortFinding
     frame: Frame | None
     call: PairedCall | None = None
     order: int = 0
@@ -54,7 +54,7 @@ class FindingLog:
         """Take a finding."""
         self.logged.append(logged)
 
-    def folded(self) -> list[Finding]:
+    def folded(self) -> list[PortFinding]:
         """The findings that follow from no other one; the others are their consequences."""
         kept: list[LoggedFinding] = []
         roots: dict[int, LoggedFinding] = {}  # by the identity of a logged finding: what it follows from
@@ -98,9 +98,9 @@ def _common_module(modules: Sequence[str]) -> str:
     return ".".join(common)
 
 
-def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
+def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
     """The findings of several steps: one that is made again in a later step is a consequence of the first."""
-    result: list[Finding] = []
+    result: list[PortFinding] = []
     for findings in steps:
         earlier = [*result]
         for finding in findings:
@@ -112,7 +112,7 @@ def fold_steps(steps: Sequence[list[Finding]]) -> list[Finding]:
     return result
 
 
-def _goes_on(first: Finding, later: Finding) -> bool:
+def _goes_on(first: PortFinding, later: PortFinding) -> bool:
     """Whether a finding of a later step is that of an earlier one, or follows from its update."""
     if (first.module, first.kind, str(first.place)) == (later.module, later.kind, str(later.place)):
         return True

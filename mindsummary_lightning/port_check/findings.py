@@ -1,11 +1,9 @@
-"""``Finding``: one mistake of a port, and what follows from it."""
+"""``PortFinding``: one mistake of a port, and what follows from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: JSON values.
 Kind = Literal[
@@ -23,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class CodeOperation:
     """A call in a module's own code: name of the function and ``file.py:12``."""
 
     name: str
@@ -31,7 +29,7 @@ class Operation:
 
 
 @dataclass(slots=True, eq=False)
-class Finding:
+class PortFinding:
     """A place of the port that differs from the original.
 
     Attributes:
@@ -62,8 +60,8 @@ class Finding:
     shape_port: Shape | None = None
     call: int = 0
     step: int = 1
-    operations: tuple[Operation, ...] = ()
-    consequences: list[Finding] = field(default_factory=list)
+    operations: tuple[CodeOperation, ...] = ()
+    consequences: list[PortFinding] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values. An infinite distance is ``None``, as JSON has no infinity."""
@@ -111,8 +109,3 @@ class NotTested:
 
 def _number(value: float) -> float | None:
     return None if value in (float("inf"), float("-inf")) or value != value else value
-
-
-def network_or(module: str) -> str:
-    """A module's name, or words for the network itself."""
-    return module or str(Phrase("the training step"))

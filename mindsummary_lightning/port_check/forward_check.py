@@ -8,18 +8,23 @@ import numpy as np
 
 from mindsummary_lightning.port_check.call_pairs import CallPairs
 from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
-from mindsummary_lightning.port_check.findings import Finding, NotPaired, NotTested
+from mindsummary_lightning.port_check.findings import NotPaired, NotTested
+from mindsummary_lightning.port_check.forward_findings import code_words, input_finding, module_words, output_finding
 from mindsummary_lightning.port_check.input_comparison import (
-    Comparison,
     Relation,
+    TensorComparison,
     TensorPair,
+    borders,
     compared,
+    doubt_of,
+    is_rounding,
     matched,
+    returns_its_inputs,
 )
 from mindsummary_lightning.port_check.kind_words import is_random_kind
+from mindsummary_lightning.port_check.other_ends import OtherEnd, OtherEnds
 from mindsummary_lightning.port_check.port_frames import (
-    Answer,
-    Doubt,
+    CallAnswer,
     Frame,
     PairedCall,
     PairedOutput,
@@ -28,7 +33,7 @@ from mindsummary_lightning.port_check.port_frames import (
 )
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
-from mindsummary_lightning.port_check.tolerances import ROUNDING_FACTOR, TOLERANCES, Tolerance, coarsest
+from mindsummary_lightning.port_check.tolerances import TOLERANCES, PrecisionTolerance, coarsest
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
@@ -65,7 +70,7 @@ class ForwardCheck:
         self._clock = 0
         self._random: object = None
         self._outside = Frame(PortModule("", ""), 0, None, "", [], 0)  # code of the training step
-        self._ends_elsewhere: list[_OtherEnd] = []
+        self._other_ends = OtherEnds(reference)
         self.agreed = 0
         self.worst = 0.0
         self.paired: list[PairedCall] = []
@@ -83,7 +88,7 @@ class ForwardCheck:
         """The innermost call that runs, or what stands for the code of the training step."""
         return self._running[-1] if self._running else self._outside
 
-    def enter(self, module: PortModule, inputs: list[PortTensor], line: str, random: object = None) -> Answer:
+    def enter(self, module: PortModule, inputs: list[PortTensor], line: str, random: object = None) -> CallAnswer:
         """A module of the port is called.
 
         Args:
@@ -105,9 +110,9 @@ class ForwardCheck:
             return self._compare_inputs(frame, self._calls[frame.reference])
         if frame.candidates:
             return self._compare_inputs(frame, self._calls[frame.candidates[0]])
-        return Answer([None] * len(inputs), [False] * len(inputs))
+        return CallAnswer([None] * len(inputs), [False] * len(inputs))
 
-    def leave(self, outputs: list[PortTensor], random: object, again: RunAgain) -> Answer:
+    def leave(self, outputs: list[PortTensor], random: object, again: RunAgain) -> CallAnswer:
         """The innermost call of a module has returned.
 
         Args:
@@ -125,18 +130,14 @@ class ForwardCheck:
             self._pairs.decide(frame, outputs)
         if frame.reference is None:
             self.not_paired.append(NotPaired(frame.module.name, frame.module.kind, "port", frame.reason))
-            return Answer([None] * len(outputs), [False] * len(outputs))
+            return CallAnswer([None] * len(outputs), [False] * len(outputs))
         answer = self._compare_outputs(frame, self._calls[frame.reference], outputs, again)
         self._note_compared(frame)
         return answer
 
-    def abort(self) -> None:
-        """The innermost call has raised."""
-        self._running.pop()
-
     # ---- inputs
 
-    def _compare_inputs(self, frame: Frame, call: StoredCall) -> Answer:
+    def _compare_inputs(self, frame: Frame, call: StoredCall) -> CallAnswer:
         values: list[Array | None] = [None] * len(frame.inputs)
         heals = [False] * len(frame.inputs)
         pairs = matched(call.inputs, frame.inputs)
@@ -149,10 +150,10 @@ class ForwardCheck:
                 heals[place] = heal
         parent = frame.parent or self._outside
         if pairs and self.agreed == agreed + len(pairs):
-            self._forget_other_ends(parent)
+            self._other_ends.forget(self._frame_or_none(parent))
         parent.has_drawn = False
         parent.has_compared_inside = True
-        return Answer(values, heals)
+        return CallAnswer(values, heals)
 
     def _compare_input(self, frame: Frame, pair: TensorPair) -> list[tuple[int, Array | None, bool]]:
         """Places, values and whether to heal, of one tensor of the original."""
@@ -166,10 +167,10 @@ class ForwardCheck:
             frame.has_fitting_inputs = False
             return []
         if found.relation is Relation.DOUBTFUL:
-            frame.doubts.append(_doubt(pair.reference, own[0], found))
+            frame.doubts.append(doubt_of(pair.reference, own[0], found))
         elif found.relation is Relation.OTHER_SIZE:
             frame.has_fitting_inputs = False
-            frame.doubts.append(_doubt(pair.reference, own[0], found))
+            frame.doubts.append(doubt_of(pair.reference, own[0], found))
         elif is_wrong:
             self._report_input(frame, pair.reference, own[0], found, tolerance)
         else:
@@ -178,10 +179,10 @@ class ForwardCheck:
             return []
         placed = found.layout.applied(recorded)
         heals = is_wrong and not self._is_known(port, tolerance)
-        parts = [placed] if len(own) == 1 else np.split(placed, _borders(own, pair.axis), pair.axis)
+        parts = [placed] if len(own) == 1 else np.split(placed, borders(own, pair.axis), pair.axis)
         return [(place, part, heals) for place, part in zip(pair.port, parts, strict=True)]
 
-    def _is_known(self, array: Array, tolerance: Tolerance) -> bool:
+    def _is_known(self, array: Array, tolerance: PrecisionTolerance) -> bool:
         """Whether an array is another value of the original, which must stay as it is."""
         return next(self._reference.equal_values(array, tolerance.value), None) is not None
 
@@ -200,36 +201,19 @@ class ForwardCheck:
         frame: Frame,
         reference: StoredTensor,
         port: PortTensor,
-        found: Comparison,
-        tolerance: Tolerance,
+        found: TensorComparison,
+        tolerance: PrecisionTolerance,
         *,
         is_kept: bool = False,
     ) -> None:
         blamed = self._blamed(frame)
         if self._is_random_code(blamed):
             return
-        other_end = self._other_end_in(blamed)
+        other_end = self._other_ends.within(self._frame_or_none(blamed))
         if other_end is not None:
             self._report_other_end(other_end)
             return
-        after = blamed.last
-        what = _module_words(frame.module.name)
-        place = Phrase("code of {} between {} and {}", _network(blamed), after or Phrase("its beginning"), what)
-        if found.relation is Relation.OTHER_SIZE:
-            sentence = Phrase(
-                "{} gets an input of shape {} instead of {}: {} computes it.",
-                what, [*port.array.shape], [*reference.shape], place,
-            )  # fmt: skip
-        else:
-            sentence = Phrase(
-                "{} gets an input that differs by {:.1e} (tolerance {:.0e}): {} computes it.",
-                what, found.distance, tolerance.value, place,
-            )  # fmt: skip
-        finding = Finding(
-            blamed.module.name, "inputs", place, found.distance, tolerance.value, sentence, frame.line,
-            tuple(reference.shape), tuple(port.array.shape), blamed.number,
-            operations=tuple(blamed.operations),
-        )  # fmt: skip
+        finding = input_finding(blamed, frame, reference, port, found, tolerance)
         call = PairedCall(frame, self._index(frame), ()) if is_kept else None  # the module runs on the wrong input
         self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, frame.entered))
 
@@ -249,13 +233,15 @@ class ForwardCheck:
 
     # ---- outputs
 
-    def _compare_outputs(self, frame: Frame, call: StoredCall, outputs: list[PortTensor], again: RunAgain) -> Answer:
+    def _compare_outputs(
+        self, frame: Frame, call: StoredCall, outputs: list[PortTensor], again: RunAgain
+    ) -> CallAnswer:
         values: list[Array | None] = [None] * len(outputs)
         heals = [False] * len(outputs)
         paired: list[PairedOutput] = []
-        is_random = self._draws_random(frame, call)
+        is_random = is_random_kind(frame.module.kind) or is_random_kind(call.kind)
         gradients = {tensor.path: tensor for tensor in call.output_gradients}
-        if _returns_its_inputs(call):
+        if returns_its_inputs(call):
             gradients = {}  # of an identity: other uses of its input may come before it or after it
         for pair in matched(call.outputs, outputs):
             if len(pair.port) > 1:
@@ -268,7 +254,7 @@ class ForwardCheck:
                 paired.append(PairedOutput(outputs[place].path, pair.reference, layout, gradient))
         done = PairedCall(frame, self._index(frame), tuple(paired), is_random)
         self.paired.append(done)
-        return Answer(values, heals, done)
+        return CallAnswer(values, heals, done)
 
     def _index(self, frame: Frame) -> int:
         return -1 if frame.reference is None else frame.reference
@@ -295,12 +281,13 @@ class ForwardCheck:
         if frame.doubts or not frame.has_fitting_inputs:
             self._report_doubts(frame, tolerance)
             return value, layout
-        if self._find_other_end(frame, call, reference, port, tolerance):
+        if self._other_ends.take(frame, call, reference, port, tolerance):
             return None, None
-        if found.relation is not Relation.OTHER_SIZE and self._is_rounding(recorded, outputs, place, again):
+        own = [each.array for each in outputs]
+        if found.relation is not Relation.OTHER_SIZE and is_rounding(recorded, own, place, again()):
             self.agreed += 1
             return value, layout
-        inner = self._other_end_in(frame)
+        inner = self._other_ends.within(frame)
         if inner is not None:
             self._report_other_end(inner)
             return value, layout
@@ -310,120 +297,31 @@ class ForwardCheck:
         return value, layout
 
     def _report_output(
-        self, frame: Frame, reference: StoredTensor, port: PortTensor, found: Comparison, tolerance: Tolerance
+        self,
+        frame: Frame,
+        reference: StoredTensor,
+        port: PortTensor,
+        found: TensorComparison,
+        tolerance: PrecisionTolerance,
     ) -> None:
-        module = frame.module
-        is_own_code = frame.has_compared_inside and not module.is_library
-        place: str = Phrase("{} ({})", _module_words(module.name), module.kind)
-        if is_own_code:
-            place = Phrase("code of {} between {} and its end", _module_words(module.name), frame.last or "?")
-        if found.relation is Relation.OTHER_SIZE:
-            sentence = Phrase(
-                "{} gets the right inputs, its output has shape {} instead of {}.",
-                _module_words(module.name), [*port.array.shape], [*reference.shape],
-            )  # fmt: skip
-        elif is_own_code:
-            sentence = Phrase(
-                "The modules in {} are right, its output differs by {:.1e} (tolerance {:.0e}): its own code after {}.",
-                _module_words(module.name), found.distance, tolerance.value, frame.last,
-            )  # fmt: skip
-        else:
-            sentence = Phrase(
-                "{} ({}) gets the right inputs, its output differs by {:.1e} (tolerance {:.0e}).",
-                _module_words(module.name), module.kind, found.distance, tolerance.value,
-            )  # fmt: skip
-        sentence = self._with_settings(frame, sentence)
-        finding = Finding(
-            module.name, "output", place, found.distance, tolerance.value, sentence, frame.line,
-            tuple(reference.shape), tuple(port.array.shape), frame.number, operations=tuple(frame.operations),
-        )  # fmt: skip
-        call = PairedCall(frame, self._index(frame), ())
         partner = self._reference.modules.get(self._calls[self._index(frame)].module)
-        has_other_mode = partner is not None and partner.is_training != module.is_training
+        finding = output_finding(frame, partner, reference, port, found, tolerance)
+        call = PairedCall(frame, self._index(frame), ())
+        has_other_mode = partner is not None and partner.is_training != frame.module.is_training
         self._log.add(LoggedFinding(finding, frame, call, frame.left, has_other_mode=has_other_mode))
 
-    def _with_settings(self, frame: Frame, sentence: Phrase) -> Phrase:
-        """The sentence, and in what the module is set otherwise than its partner."""
-        partner = self._reference.modules.get(self._calls[self._index(frame)].module)
-        if partner is None:
-            return sentence
-        module = frame.module
-        if partner.is_training != module.is_training:
-            mode = Phrase("training mode" if module.is_training else "evaluation mode")
-            return Phrase("{} It is in {}, in the original it is not.", sentence, mode)
-        common = partner.settings.keys() & module.settings.keys()
-        others = [
-            f"{name}={module.settings[name]} ({partner.settings[name]})"
-            for name in sorted(common)
-            if module.settings[name] != partner.settings[name]
-        ]
-        if not others:
-            return sentence
-        return Phrase("{} Its settings, in brackets those of the original: {}.", sentence, ", ".join(others))
-
-    def _report_doubts(self, frame: Frame, tolerance: Tolerance) -> None:
+    def _report_doubts(self, frame: Frame, tolerance: PrecisionTolerance) -> None:
         """An input that might have been right was not: the output shows it."""
         for doubt in frame.doubts:
             relation = Relation.OTHER_SIZE if doubt.distance == np.inf else Relation.DIFFERS
-            found = Comparison(relation, doubt.distance)
+            found = TensorComparison(relation, doubt.distance)
             self._report_input(frame, doubt.reference, doubt.port, found, tolerance, is_kept=True)
         frame.doubts.clear()
 
-    def _is_rounding(self, recorded: Array, outputs: Sequence[PortTensor], place: int, again: RunAgain) -> bool:
-        """Whether the original is as near to the module's run in float64 as the port's own run is."""
-        exact = again()
-        if exact is None or len(exact) != len(outputs):
-            return False
-        port, precise = outputs[place].array, exact[place]
-        if precise.shape != port.shape:
-            return False
-        own = relative_distance(precise, port)
-        for layout in layouts(recorded.shape, port.shape):
-            return relative_distance(precise, layout.applied(recorded)) <= ROUNDING_FACTOR * own
-        return False
-
-    # ---- modules that end at another place than their partner
-
-    def _find_other_end(
-        self, frame: Frame, call: StoredCall, reference: StoredTensor, port: PortTensor, tolerance: Tolerance
-    ) -> bool:
-        """Another output of the original that a module of the port returns: it ends elsewhere, or fuses modules."""
-        if port.array.size < 2 or port.array.dtype.kind != "f":
-            return False
-        own_inputs = {tensor.array for tensor in call.inputs}
-        for tensor in self._reference.equal_values(port.array, tolerance.value):
-            if tensor.array in own_inputs or self._is_input(tensor, call):
-                continue
-            kept = PortTensor(port.path, port.array.copy(), port.dtype)
-            self._ends_elsewhere.append(_OtherEnd(frame, reference, kept, tensor, tolerance))
-            return True
-        return False
-
-    def _is_input(self, tensor: StoredTensor, call: StoredCall) -> bool:
-        array = self._reference.array(tensor)
-        return any(self._reference.agrees(each, array, 0.0) for each in call.inputs)
-
-    def _other_end_in(self, blamed: Frame) -> _OtherEnd | None:
-        """The innermost module in a call that ends elsewhere: what differs later in that call follows from it."""
-        for other in self._ends_elsewhere:
-            if blamed is self._outside or blamed in other.frame.ancestors():
-                return other
-        return None
-
-    def _forget_other_ends(self, around: Frame) -> None:
-        """A later input in a call agrees: what ends elsewhere in it is another structure, and no mistake."""
-        self._ends_elsewhere = [
-            other
-            for other in self._ends_elsewhere
-            if around is not self._outside and around not in other.frame.ancestors()
-        ]
-
-    def _report_other_end(self, other: _OtherEnd) -> None:
-        """Report a module that ends elsewhere. Modules around it end there, too, and are no mistakes of their own."""
-        around = other.frame.ancestors()
-        self._ends_elsewhere = [each for each in self._ends_elsewhere if each is not other and each.frame not in around]
+    def _report_other_end(self, other: OtherEnd) -> None:
+        self._other_ends.remove(other)
         distance = compared(self._reference.array(other.reference), other.port.array, other.tolerance.value).distance
-        found = Comparison(Relation.DIFFERS, distance)
+        found = TensorComparison(Relation.DIFFERS, distance)
         self._report_output(other.frame, other.reference, other.port, found, other.tolerance)
 
     # ---- random numbers
@@ -435,9 +333,6 @@ class ForwardCheck:
                 frame.has_drawn_at_all = True
         self._random = random
 
-    def _draws_random(self, frame: Frame, call: StoredCall) -> bool:
-        return is_random_kind(frame.module.kind) or is_random_kind(call.kind)
-
     def _is_random_code(self, blamed: Frame) -> bool:
         """Whether random numbers explain a difference; the reader is told."""
         if not blamed.has_drawn:
@@ -446,7 +341,7 @@ class ForwardCheck:
         if call is not None and call.draws_random is False:
             return False
         self._not_tested(
-            Phrase("code of {}", _network(blamed)),
+            Phrase("code of {}", code_words(blamed)),
             Phrase("it draws random numbers; set the probability of its dropout to 0"),
         )
         return True
@@ -458,7 +353,7 @@ class ForwardCheck:
         if call.draws_random is False or self._returns_its_input(call):
             return False
         self._not_tested(
-            Phrase("{} ({})", _module_words(frame.module.name), frame.module.kind),
+            Phrase("{} ({})", module_words(frame.module.name), frame.module.kind),
             Phrase("it draws random numbers; set its probability to 0 in both"),
         )
         return True
@@ -486,7 +381,7 @@ class ForwardCheck:
         parent.has_drawn = False
         parent.operations.clear()
 
-    def _tolerance(self, dtypes: set[str]) -> Tolerance:
+    def _tolerance(self, dtypes: set[str]) -> PrecisionTolerance:
         """The tolerance of tensors of some dtypes: where one was rounded, what is computed from it was, too."""
         floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
         self.precision = coarsest({*floats, self.precision} - {"float64"} if floats != {"float64"} else floats)
@@ -498,39 +393,3 @@ class ForwardCheck:
 
     def _frame_or_none(self, frame: Frame) -> Frame | None:
         return None if frame is self._outside else frame
-
-
-def _doubt(reference: StoredTensor, port: PortTensor, found: Comparison) -> Doubt:
-    kept = PortTensor(port.path, port.array.copy(), port.dtype)
-    return Doubt(reference, kept, found.distance)
-
-
-class _OtherEnd:
-    """A module of the port whose output is another recorded value."""
-
-    def __init__(
-        self, frame: Frame, reference: StoredTensor, port: PortTensor, equal: StoredTensor, tolerance: Tolerance
-    ) -> None:
-        self.frame = frame
-        self.reference = reference
-        self.port = port
-        self.equal = equal
-        self.tolerance = tolerance
-
-
-def _borders(parts: Sequence[PortTensor], axis: int) -> list[int]:
-    lengths = [part.array.shape[axis] for part in parts]
-    return [int(border) for border in np.cumsum(lengths)[:-1]]
-
-
-def _returns_its_inputs(call: StoredCall) -> bool:
-    inputs = {tensor.array for tensor in call.inputs}
-    return bool(call.outputs) and all(tensor.array in inputs for tensor in call.outputs)
-
-
-def _module_words(name: str) -> str:
-    return name or Phrase("the network")
-
-
-def _network(frame: Frame) -> str:
-    return frame.module.name or Phrase("the training step" if not frame.module.kind else "the network")

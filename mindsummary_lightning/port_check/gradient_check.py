@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
-from mindsummary_lightning.port_check.findings import Finding
+from mindsummary_lightning.port_check.findings import PortFinding
 from mindsummary_lightning.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.port_check.port_frames import Frame, PairedCall, PairedOutput
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
@@ -164,7 +164,7 @@ class GradientCheck:
                 name, distance, self._tolerance, place,
             )  # fmt: skip
         is_missing = kind == "no gradient"
-        finding = Finding(
+        finding = PortFinding(
             blamed, "no gradient" if is_missing else "gradient", place, distance, self._tolerance, sentence,
             call.frame.line, tuple(output.reference.shape), None if shape is None else tuple(shape),
             call.frame.number,
@@ -343,7 +343,7 @@ class GradientCheck:
             )  # fmt: skip
         reference = self._reference.weights[self._weights.references(name)[0]]
         is_missing = kind == "no gradient"
-        finding = Finding(
+        finding = PortFinding(
             module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip

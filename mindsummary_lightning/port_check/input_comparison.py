@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mindsummary_lightning.port_check.port_frames import PortTensor
+from mindsummary_lightning.port_check.port_frames import Doubt, PortTensor
 from mindsummary_lightning.port_check.tensor_distance import (
     Array,
     Layout,
@@ -16,7 +16,8 @@ from mindsummary_lightning.port_check.tensor_distance import (
     relative_distance,
     without_hidden,
 )
-from mindsummary_lightning.values.whole_step import StoredTensor
+from mindsummary_lightning.port_check.tolerances import MOST_ROUNDING, ROUNDING_FACTOR
+from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
 
 class Relation(enum.Enum):
@@ -30,7 +31,7 @@ class Relation(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TensorComparison:
     """Result of comparing two tensors.
 
     Attributes:
@@ -44,7 +45,7 @@ class Comparison:
     layout: Layout | None = None
 
 
-def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True) -> Comparison:
+def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True) -> TensorComparison:
     """Compare a tensor of the original with one of the port.
 
     Args:
@@ -59,7 +60,7 @@ def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: 
         tolerance = 0.0
     if reference.size != port.size:
         return _compared_sizes(reference, port, tolerance)
-    first: Comparison | None = None
+    first: TensorComparison | None = None
     for layout in layouts(reference.shape, port.shape):
         placed = layout.applied(reference)
         distance = relative_distance(placed, port)
@@ -68,33 +69,33 @@ def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: 
         if distance <= tolerance:
             is_forced = layout.is_plain or reference.shape != port.shape
             relation = Relation.AGREES if is_forced else Relation.DOUBTFUL
-            return Comparison(relation, distance, layout if is_forced else None)
-        first = first or Comparison(Relation.DIFFERS, distance, layout)
+            return TensorComparison(relation, distance, layout if is_forced else None)
+        first = first or TensorComparison(Relation.DIFFERS, distance, layout)
         if not may_transpose or reference.dtype.kind in "iu":
             break
-    return first or Comparison(Relation.OTHER_SIZE, np.inf)
+    return first or TensorComparison(Relation.OTHER_SIZE, np.inf)
 
 
-def _compared_masks(reference: Array, port: Array) -> Comparison:
+def _compared_masks(reference: Array, port: Array) -> TensorComparison:
     """Masks: true is what to keep in one framework, and what to leave out in the other."""
     if reference.dtype.kind != port.dtype.kind or reference.size != port.size:
-        return Comparison(Relation.SKIPPED, np.inf)
+        return TensorComparison(Relation.SKIPPED, np.inf)
     placed = reference.reshape(port.shape)
     if np.array_equal(placed, port) or np.array_equal(placed, ~port):
-        return Comparison(Relation.AGREES, 0.0)
-    return Comparison(Relation.DOUBTFUL, float(np.mean(placed != port)))
+        return TensorComparison(Relation.AGREES, 0.0)
+    return TensorComparison(Relation.DOUBTFUL, float(np.mean(placed != port)))
 
 
-def _compared_sizes(reference: Array, port: Array, tolerance: float) -> Comparison:
+def _compared_sizes(reference: Array, port: Array, tolerance: float) -> TensorComparison:
     """Tensors of different sizes, of which one may be the other repeated, such as positions of one sample or of all."""
     try:
         wide = np.broadcast_arrays(reference, port)
     except ValueError:
-        return Comparison(Relation.OTHER_SIZE, np.inf)
+        return TensorComparison(Relation.OTHER_SIZE, np.inf)
     is_one_repeated = wide[0].size in (reference.size, port.size)
     if is_one_repeated and relative_distance(wide[0], wide[1]) <= tolerance:
-        return Comparison(Relation.AGREES, 0.0)
-    return Comparison(Relation.OTHER_SIZE, np.inf)
+        return TensorComparison(Relation.AGREES, 0.0)
+    return TensorComparison(Relation.OTHER_SIZE, np.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +154,39 @@ def _joining_axis(whole: tuple[int, ...], parts: Sequence[tuple[int, ...]]) -> i
             if others == {(*whole[:axis], *whole[axis + 1 :])}:
                 return axis
     return None
+
+
+def is_rounding(recorded: Array, outputs: Sequence[Array], place: int, exact: Sequence[Array] | None) -> bool:
+    """Whether the original is as near to a module's run in float64 as the port's own run is.
+
+    Args:
+        recorded: output of the original.
+        outputs: of the port.
+        place: of the output among them.
+        exact: outputs of the run in float64; ``None`` if there was none.
+    """
+    if exact is None or len(exact) != len(outputs) or exact[place].shape != outputs[place].shape:
+        return False
+    own = relative_distance(exact[place], outputs[place])
+    layout = next(layouts(recorded.shape, outputs[place].shape), None)
+    if layout is None or own > MOST_ROUNDING:
+        return False
+    return relative_distance(exact[place], layout.applied(recorded)) <= ROUNDING_FACTOR * own
+
+
+def doubt_of(reference: StoredTensor, port: PortTensor, found: TensorComparison) -> Doubt:
+    """An input that may be right all the same, with a copy of its values."""
+    kept = PortTensor(port.path, port.array.copy(), port.dtype)
+    return Doubt(reference, kept, found.distance)
+
+
+def borders(parts: Sequence[PortTensor], axis: int) -> list[int]:
+    """Where a concatenation is cut into its parts again."""
+    lengths = [part.array.shape[axis] for part in parts]
+    return [int(border) for border in np.cumsum(lengths)[:-1]]
+
+
+def returns_its_inputs(call: StoredCall) -> bool:
+    """Whether all outputs of a recorded call are its inputs."""
+    inputs = {tensor.array for tensor in call.inputs}
+    return bool(call.outputs) and all(tensor.array in inputs for tensor in call.outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindsummary_lightning.port_check.findings import Operation
+from mindsummary_lightning.port_check.findings import CodeOperation
 from mindsummary_lightning.port_check.tensor_distance import Array, Layout
 from mindsummary_lightning.values.whole_step import StoredTensor
 
@@ -83,7 +83,7 @@ class Frame:
     has_compared_inside: bool = False
     has_drawn: bool = False
     has_drawn_at_all: bool = False
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[CodeOperation] = field(default_factory=list)
     left: int = -1
 
     def ancestors(self) -> list[Frame]:
@@ -133,7 +133,7 @@ class PairedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """What a call gets instead of its own inputs, or returns instead of its own outputs.
 
     Attributes:

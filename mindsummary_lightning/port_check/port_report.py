@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mindsummary_lightning.port_check.finding_log import fold_steps
-from mindsummary_lightning.port_check.findings import Finding, NotPaired, NotTested
-from mindsummary_lightning.port_check.tolerances import Tolerance
+from mindsummary_lightning.port_check.findings import NotPaired, NotTested, PortFinding
+from mindsummary_lightning.port_check.tolerances import PrecisionTolerance
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase, listed
 
@@ -42,12 +42,12 @@ class CheckedStep:
     """
 
     step: int
-    findings: list[Finding]
+    findings: list[PortFinding]
     paired_calls: int
     unpaired: list[NotPaired]
     agreed: int
     not_tested: list[NotTested]
-    tolerance: Tolerance
+    tolerance: PrecisionTolerance
     worst_output: float
     worst_gradient: float
     worst_weight_gradient: float
@@ -72,7 +72,7 @@ class PortReport:
     def __init__(self, reference: str, steps: Sequence[CheckedStep]) -> None:
         self.reference: str = reference
         self.steps: tuple[CheckedStep, ...] = tuple(steps)
-        self.findings: list[Finding] = fold_steps([step.findings for step in steps])
+        self.findings: list[PortFinding] = fold_steps([step.findings for step in steps])
 
     def __repr__(self) -> str:
         return f"PortReport({len(self.findings)} findings, {self.paired_calls} paired calls, {self.agreed} agreed)"
@@ -182,7 +182,7 @@ class PortReport:
         )
 
 
-def _finding_lines(number: int, finding: Finding, count: int) -> list[str]:
+def _finding_lines(number: int, finding: PortFinding, count: int) -> list[str]:
     lines = [f" {number}. {finding.sentence}"]
     details = []
     if finding.line:

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from mindsummary_lightning.port_check.findings import Finding, NotPaired
+from mindsummary_lightning.port_check.findings import NotPaired, PortFinding
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class _Page:
             )
         )
 
-    def _finding(self, number: int, finding: Finding) -> str:
+    def _finding(self, number: int, finding: PortFinding) -> str:
         rows = [
             (self.say("module"), escape(finding.module or self.say("training step"))),
             (self.say("kind"), self.say(finding.kind)),
@@ -107,7 +107,7 @@ class _Page:
             f"{code}{self._consequences(finding)}</section>"
         )
 
-    def _consequences(self, finding: Finding) -> str:
+    def _consequences(self, finding: PortFinding) -> str:
         if not finding.consequences:
             return ""
         shown = finding.consequences[:_MOST_CONSEQUENCES]

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
-from mindsummary_lightning.port_check.findings import Finding, NotTested
+from mindsummary_lightning.port_check.findings import NotTested, PortFinding
 from mindsummary_lightning.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.port_check.input_comparison import Relation, compared, matched
 from mindsummary_lightning.port_check.port_frames import PortTensor
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
-from mindsummary_lightning.port_check.tolerances import TOLERANCES, UPDATE_ROUNDINGS, Tolerance, tolerance_of, unit_of
+from mindsummary_lightning.port_check.tolerances import (
+    TOLERANCES,
+    UPDATE_ROUNDINGS,
+    PrecisionTolerance,
+    tolerance_of,
+    unit_of,
+)
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase, listed
 from mindsummary_lightning.values.whole_step import StoredTensor, StoredWeight
@@ -59,7 +65,7 @@ class StepParts:
         self.is_called: Callable[[str], bool] = lambda module: True
 
     @property
-    def _tolerance(self) -> Tolerance:
+    def _tolerance(self) -> PrecisionTolerance:
         return TOLERANCES[self._forward.precision]
 
     # ---- batch
@@ -101,7 +107,7 @@ class StepParts:
                 "The port's own batch differs in {} by {:.1e}. The check goes on with the recorded batch.",
                 what, distance,
             )  # fmt: skip
-            finding = Finding(
+            finding = PortFinding(
                 "", "data", Phrase("batch, tensor {}", what), distance, tolerance, sentence, "",
                 tuple(reference.shape), tuple(port.array.shape), step=self._reference.step.step,
             )  # fmt: skip
@@ -114,7 +120,7 @@ class StepParts:
             "The batch has no tensor that fits {} of shape {}. Its shapes are {}.",
             tensor.path or "0", [*tensor.shape], shapes,
         )  # fmt: skip
-        finding = Finding(
+        finding = PortFinding(
             "", "data", Phrase("batch, tensor {}", tensor.path or "0"), np.inf, self._tolerance.value, sentence,
             shape_reference=tuple(tensor.shape), step=self._reference.step.step,
         )  # fmt: skip
@@ -124,7 +130,7 @@ class StepParts:
         count = len(self._reference.step.batches)
         sentence = Phrase("The step of the port has more than {} batches, as many as the original's.", count)
         if not any(each.finding.place == "batches" for each in self._log.logged):
-            finding = Finding("", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step)
+            finding = PortFinding("", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step)
             self._log.add(LoggedFinding(finding, None))
 
     # ---- weights as the step begins
@@ -140,7 +146,7 @@ class StepParts:
             The recorded weights by the port's names, in the port's shapes.
         """
         given: dict[str, Array] = {}
-        differing: list[Finding] = []
+        differing: list[PortFinding] = []
         for weight in weights:
             found = self._recorded_weight(weight)
             if found is None:
@@ -167,17 +173,17 @@ class StepParts:
         arrays = [self._reference.array(each.before) for each in references]
         return references[0], pair.in_port(arrays)
 
-    def _weight_finding(self, weight: PortWeight, reference: StoredWeight, distance: float) -> Finding:
+    def _weight_finding(self, weight: PortWeight, reference: StoredWeight, distance: float) -> PortFinding:
         sentence = Phrase(
             "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
             weight.name, distance,
         )  # fmt: skip
-        return Finding(
+        return PortFinding(
             weight.name.rpartition(".")[0], "weights", Phrase("weight {}", weight.name), distance, _EQUAL_WEIGHT,
             sentence, "", tuple(reference.before.shape), tuple(weight.array.shape), step=self._reference.step.step,
         )  # fmt: skip
 
-    def _report_weights(self, differing: list[Finding], count: int) -> None:
+    def _report_weights(self, differing: list[PortFinding], count: int) -> None:
         if len(differing) > max(_MOST_WEIGHTS, _MOST_SHARE * count):
             farthest = max(finding.distance for finding in differing)
             sentence = Phrase(
@@ -185,7 +191,7 @@ class StepParts:
                 "The check goes on with the recorded ones.",
                 len(differing), count,
             )  # fmt: skip
-            whole = Finding("", "weights", Phrase("weights"), farthest, _EQUAL_WEIGHT, sentence)
+            whole = PortFinding("", "weights", Phrase("weights"), farthest, _EQUAL_WEIGHT, sentence)
             whole.consequences = differing
             differing = [whole]
         for finding in differing:
@@ -216,7 +222,7 @@ class StepParts:
             "The loss is {:.6g} instead of {:.6g}: the code between the last compared module and the loss.",
             found, expected,
         )  # fmt: skip
-        finding = Finding(
+        finding = PortFinding(
             "", "loss", Phrase("loss"), distance, self._tolerance.value, sentence, line, (), (),
             step=self._reference.step.step,
         )  # fmt: skip
@@ -236,7 +242,7 @@ class StepParts:
             settings: of each group of the port's optimizers.
             is_known: whether the optimizer's state was that of the original.
         """
-        parameters: list[Finding] = []
+        parameters: list[PortFinding] = []
         for weight in after:
             finding = self._compare_update(before.get(weight.name), weight)
             if finding is None:
@@ -254,7 +260,7 @@ class StepParts:
         if parameters:
             self._log.add(LoggedFinding(self._update_finding(parameters, settings), None))
 
-    def _has_no_gradient(self, update: Finding) -> bool:
+    def _has_no_gradient(self, update: PortFinding) -> bool:
         """Whether no gradient has reached the weight of an update: that is said already."""
         for logged in self._log.logged:
             if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(update.place):
@@ -262,7 +268,7 @@ class StepParts:
                 return True
         return False
 
-    def _compare_update(self, before: Array | None, weight: PortWeight) -> Finding | None:
+    def _compare_update(self, before: Array | None, weight: PortWeight) -> PortFinding | None:
         names = self._weights.references(weight.name)
         afters = [self._reference.weights[name].after for name in names]
         arrays = [self._reference.array(each) for each in afters if each is not None]
@@ -280,13 +286,13 @@ class StepParts:
             "The update of {} differs by {:.1e} of its size (tolerance {:.0e}), on the original's gradients.",
             weight.name, relative, self._tolerance.update,
         )  # fmt: skip
-        return Finding(
+        return PortFinding(
             weight.name.rpartition(".")[0], "update", Phrase("weight {}", weight.name), relative,
             self._tolerance.update, sentence, "", tuple(expected.shape), tuple(weight.array.shape),
             step=self._reference.step.step,
         )  # fmt: skip
 
-    def _update_finding(self, findings: list[Finding], settings: Sequence[Mapping[str, object]]) -> Finding:
+    def _update_finding(self, findings: list[PortFinding], settings: Sequence[Mapping[str, object]]) -> PortFinding:
         if len(findings) == 1 and not self._other_settings(settings):
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
@@ -297,7 +303,7 @@ class StepParts:
         if others:
             sentence = Phrase("{} Settings that differ: {}.", sentence, "; ".join(others))
         farthest = max(finding.distance for finding in findings)
-        whole = Finding(
+        whole = PortFinding(
             "", "update", Phrase("optimizer"), farthest, self._tolerance.update, sentence,
             step=self._reference.step.step,
         )  # fmt: skip

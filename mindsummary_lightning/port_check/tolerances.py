@@ -27,12 +27,14 @@ ROUNDING_FACTOR = 4.0
 # that cancel, as the gradient of a normalization's weight. Measured on the test networks: above 4, in a channel whose
 # gradients are greater than those of the others.
 SUM_ROUNDINGS = 16.0
+# A greater distance of a module from its own run in float64 is no rounding, but overflow or another function.
+MOST_ROUNDING = 0.1
 # Values that hide an element from a softmax, and the greatest value that is certainly no such value.
 HIDDEN_BELOW, NOT_HIDDEN_ABOVE = -9e3, 9e2
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class PrecisionTolerance:
     """Distances up to which tensors agree.
 
     Attributes:
@@ -59,11 +61,13 @@ class Tolerance:
 
 
 TOLERANCES = {
-    "float64": Tolerance("float64", 1e-11, 2.0**-52, "at most 2e-14 in float64 runs of the test networks"),
-    "float32": Tolerance("float32", 1e-5, 2.0**-23, "at most 6e-7 in six networks and 9e-6 in eight pairs of packages"),
-    "tensorfloat32": Tolerance("tensorfloat32", 3e-3, 2.0**-10, "ten times the rounding of one product"),
-    "float16": Tolerance("float16", 5e-3, 2.0**-10, "ten times the rounding of one output"),
-    "bfloat16": Tolerance("bfloat16", 2e-2, 2.0**-7, "five times the rounding of one output"),
+    "float64": PrecisionTolerance("float64", 1e-11, 2.0**-52, "at most 2e-14 in float64 runs of the test networks"),
+    "float32": PrecisionTolerance(
+        "float32", 1e-5, 2.0**-23, "at most 6e-7 in six networks and 9e-6 in eight pairs of packages"
+    ),
+    "tensorfloat32": PrecisionTolerance("tensorfloat32", 3e-3, 2.0**-10, "ten times the rounding of one product"),
+    "float16": PrecisionTolerance("float16", 5e-3, 2.0**-10, "ten times the rounding of one output"),
+    "bfloat16": PrecisionTolerance("bfloat16", 2e-2, 2.0**-7, "five times the rounding of one output"),
 }
 _COARSEST_FIRST = ("bfloat16", "float16", "tensorfloat32", "float32", "float64")
 
@@ -73,7 +77,7 @@ def coarsest(precisions: set[str]) -> str:
     return next((name for name in _COARSEST_FIRST if name in precisions), "float32")
 
 
-def tolerance_of(dtypes: set[str], least: str = "float64") -> Tolerance:
+def tolerance_of(dtypes: set[str], least: str = "float64") -> PrecisionTolerance:
     """The tolerance for tensors of these dtypes; ``least`` is the finest precision of the runs."""
     floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
     name = coarsest({*floats, least}) if floats else coarsest({least} - {"float64"})

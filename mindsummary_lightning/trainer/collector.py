@@ -18,12 +18,11 @@ import torch
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.collection.options import (
     CollectOptions,
+    chain_options,
     checked_custom_lineage,
     checked_gradients,
-    checked_outputs,
     checked_statistics,
     hyper_config,
-    with_whole_tensors,
 )
 from mindsummary_lightning.collection.parameter_selection import ParameterNames
 from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
@@ -59,12 +58,7 @@ from mindsummary_lightning.trainer.run_identity import (
     steps_before_fit,
 )
 from mindsummary_lightning.trainer.statistics_names import statistics_names
-from mindsummary_lightning.trainer.trainer_state import (
-    is_tuning,
-    loss_scale,
-    planned_steps,
-    scales_loss,
-)
+from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps, scales_loss
 from mindsummary_lightning.values.specified_data import SpecifiedData
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -107,10 +101,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             weights during a collected step.
         collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and update of a step as
             tensor ``module_statistics``: ``True``, some steps as a tuple, or an expression for names of modules.
-        whole_tensors: also write every tensor of a step to ``whole_step_<n>.npz``, for :class:`PortCheck`: of the steps
-            that ``collect_output_statistics`` names, or of the first.
-        whole_tensors_max_bytes: greatest size of such a file, at least 1. A step that is larger is not written, and a
-            warning states its size.
+        whole_tensors: write every tensor of these steps, or of the first, to files for :class:`PortCheck`.
+        whole_tensors_max_bytes: greatest size of such a file, at least 1; of a larger step a warning states the size.
         loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
 
     Raises:
@@ -168,9 +160,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
         self._guard = HookGuard(_LOG, "SummaryCollector")
-        outputs = checked_outputs(collect_output_statistics)
-        options = with_whole_tensors(outputs, whole_tensors, whole_tensors_max_bytes)
-        self._chain = ChainRecorder(options, self._guard)
+        chain = chain_options(collect_output_statistics, whole_tensors, whole_tensors_max_bytes)
+        self._chain = ChainRecorder(chain, self._guard)
         self._warn_once = WarnOnce(_LOG)
         self._steps: StepCollector | None = None
         self._names = ParameterNames()

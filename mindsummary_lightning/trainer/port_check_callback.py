@@ -16,7 +16,7 @@ from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
 from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.trainer_state import backward_scale
+from mindsummary_lightning.trainer.trainer_state import backward_scale, given_loaders
 
 # Any, in this module: Trainers, modules and batches of either Lightning namespace.
 _LOG = logging.getLogger(__name__)
@@ -75,14 +75,11 @@ class PortCheck(CallbackBase):
         self._checked = []
         self._left = [*self._paths]
         self._random = RandomState()
+        loaders = given_loaders(trainer)
+        samplers = [getattr(loader, "sampler", None) for loader in loaders]
+        self._generators = GeneratorStates([*loaders, *samplers])
         self._validation = {name: getattr(trainer, name) for name in ("limit_val_batches", "num_sanity_val_steps")}
         trainer.limit_val_batches = trainer.num_sanity_val_steps = 0
-
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Keep the states of generators of the loader."""
-        loader = trainer.train_dataloader
-        owners = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
-        self._generators = GeneratorStates(owners)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Begin the check of the next recorded step, unless one has begun."""

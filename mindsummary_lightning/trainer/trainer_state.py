@@ -127,6 +127,17 @@ def scales_loss(trainer: Any) -> bool:
     return getattr(trainer.precision_plugin, "scaler", None) is not None
 
 
+def given_loaders(trainer: Any) -> list[Any]:
+    """Training loaders that were handed to ``fit``, before the Trainer has read from them; others are made anew.
+
+    Reads ``fit_loop._data_source.instance`` (lightning 2.4 to 2.6.6).
+    """
+    source = getattr(getattr(trainer.fit_loop, "_data_source", None), "instance", None)
+    parts = [*source.values()] if isinstance(source, dict) else source
+    loaders = [*parts] if isinstance(parts, (list, tuple)) else [parts]
+    return [loader for loader in loaders if hasattr(loader, "dataset")]
+
+
 def backward_scale(trainer: Any) -> float:
     """What the loss is multiplied by before the backward pass, as with ``precision="16-mixed"``; else 1."""
     scaler = getattr(trainer.precision_plugin, "scaler", None)

@@ -148,6 +148,8 @@ _KEYWORD_ONLY = {
         "collect_parameter_statistics": None,
         "collect_parameter_updates": False,
         "collect_output_statistics": None,
+        "whole_tensors": False,
+        "whole_tensors_max_bytes": 2**33,
     },
     "MindInsightLogger": {
         "prefix": "",

@@ -9,7 +9,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from mindsummary_lightning.conversion.calling_line import calling_line
-from mindsummary_lightning.port_check.findings import Operation
+from mindsummary_lightning.port_check.findings import CodeOperation
 
 # Any, in this module: arguments and results of torch's functions.
 _QUESTIONS = frozenset(
@@ -25,7 +25,7 @@ class OwnCode(TorchFunctionMode):
         is_told: whether the code that runs now is of interest.
     """
 
-    def __init__(self, tell: Callable[[Operation], None], is_told: Callable[[], bool]) -> None:
+    def __init__(self, tell: Callable[[CodeOperation], None], is_told: Callable[[], bool]) -> None:
         super().__init__()
         self._tell = tell
         self._is_told = is_told
@@ -35,5 +35,5 @@ class OwnCode(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if name not in _QUESTIONS and isinstance(result, (torch.Tensor, tuple, list)) and self._is_told():
-            self._tell(Operation(name, calling_line()))
+            self._tell(CodeOperation(name, calling_line()))
         return result

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,15 +16,19 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from mindsummary_lightning.chain.torch_arrays import dtype_name, float_array
-from mindsummary_lightning.chain.whole_step_recorder import STATE_NAMES, plain_settings, precision_of
+from mindsummary_lightning.chain.whole_step_recorder import plain_settings, precision_of
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.operators import in_backward
 from mindsummary_lightning.collection.tensor_statistics import plain_tensor, unseen
 from mindsummary_lightning.conversion.calling_line import calling_line
-from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, module_properties, unwrapped
+from mindsummary_lightning.graph.module_names import ModuleNames
 from mindsummary_lightning.port_check.findings import NotTested
+from mindsummary_lightning.port_check.in_torch.described_modules import described_module, random_state
+from mindsummary_lightning.port_check.in_torch.float64_run import run_in_float64
 from mindsummary_lightning.port_check.in_torch.kept_state import KeptState
+from mindsummary_lightning.port_check.in_torch.optimizer_start import give_rates, give_state
 from mindsummary_lightning.port_check.in_torch.own_code import OwnCode
+from mindsummary_lightning.port_check.in_torch.repeated_calls import DoneCall, RepeatedCalls
 from mindsummary_lightning.port_check.in_torch.tensor_replacement import (
     argument_tensors,
     port_tensors,
@@ -35,7 +37,7 @@ from mindsummary_lightning.port_check.in_torch.tensor_replacement import (
     tensor_like,
     with_replaced,
 )
-from mindsummary_lightning.port_check.port_frames import Answer, PairedCall, PairedOutput, PortModule
+from mindsummary_lightning.port_check.port_frames import CallAnswer, PairedCall, PairedOutput, PortModule
 from mindsummary_lightning.port_check.port_report import CheckedStep
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.step_parts import PortWeight
@@ -43,10 +45,8 @@ from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 from mindsummary_lightning.port_check.tensor_distance import Array
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
-from mindsummary_lightning.values.whole_step import StoredState
 
 # Any, in this module: arguments and results of the user's modules.
-_TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
 
 
 @dataclass(slots=True, eq=False)
@@ -56,19 +56,7 @@ class _RunningCall:
     args: Any
     kwargs: dict[str, Any]
     versions: list[tuple[torch.Tensor, torch.Tensor, int]]  # given to the module, its own, version when given
-    answer: Answer
-
-
-@dataclass(slots=True, eq=False)
-class _DoneCall:
-    """What a call got and returned, for activation checkpointing, which runs it again in the backward pass."""
-
-    inputs: list[Array | None]
-    outputs: list[Array | None]
-    call: PairedCall | None
-    may_train: bool = True
-    is_hooked: bool = False
-    is_repeated: bool = False
+    answer: CallAnswer
 
 
 @dataclass(slots=True, eq=False)
@@ -107,14 +95,12 @@ class TorchStep:
         follows: bool = False,
         keeps_sizes: frozenset[str] = frozenset(),
     ) -> None:
-        self._network = network
         self._reference = reference
         self._kept = kept
         self._follows = follows
         self._prepared: set[int] = set()  # optimizers
         self._names = ModuleNames(network, lambda *_: "")
-        self._modules = {id(place.module): place for place in self._names.places()}
-        modules = [_port_module(place.path, place.module) for place in self._names.places()]
+        modules = [described_module(place.path, place.module) for place in self._names.places()]
         self._described = {module.name: module for module in modules}
         own = [*self._weights()]
         precision = precision_of({weight.dtype for weight in own}, self._device().type)
@@ -122,8 +108,7 @@ class TorchStep:
         self.step.forward.keeps_sizes = keeps_sizes
         self._before = self.step.parts.weights_before(own, is_first)
         self._running: list[_RunningCall] = []
-        self._done: defaultdict[str, list[_DoneCall]] = defaultdict(list)
-        self._repeated: dict[str, _DoneCall] = {}
+        self._done = RepeatedCalls(reference, self._hook_gradient)
         self._pending: dict[tuple[int, str], torch.Tensor] = {}
         self._arrivals: Counter[str] = Counter()
         self._handles: set[int] = set()
@@ -229,10 +214,10 @@ class TorchStep:
 
     def _enter(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
         if in_backward():
-            return self._enter_again(described, args, kwargs)
+            return self._done.enter(described.name, args, kwargs)
         with unseen():
             tensors = argument_tensors(args, kwargs)
-            answer = self.step.forward.enter(described, port_tensors(tensors), calling_line(), _random_state())
+            answer = self.step.forward.enter(described, port_tensors(tensors), calling_line(), random_state())
         given = self._given(tensors, answer)
         table = {id(own): value for own, value in given}
         new_args, new_kwargs = with_replaced((args, kwargs), table)
@@ -241,7 +226,7 @@ class TorchStep:
         return new_args, new_kwargs
 
     def _given(
-        self, tensors: Sequence[tuple[str, torch.Tensor]], answer: Answer
+        self, tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """The tensors that are replaced, and by what."""
         given: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -257,22 +242,22 @@ class TorchStep:
 
     def _leave(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
         if in_backward():
-            return self._leave_again(described, output)
+            return self._done.leave(described.name, output)
         running = self._running.pop()
         with unseen():
             tensors = result_tensors(output)
             again = partial(self._run_in_float64, module, running)
-            answer = self.step.forward.leave(port_tensors(tensors), _random_state(), again)
+            answer = self.step.forward.leave(port_tensors(tensors), random_state(), again)
         is_trained = any(parameter.requires_grad for parameter in module.parameters())
         may_train = is_trained or any(given.requires_grad for given, _, _ in running.versions)
-        done = _DoneCall(running.answer.values, answer.values, answer.call, may_train)
-        self._done[described.name].append(done)
+        done = DoneCall(running.answer.values, answer.values, answer.call, may_train)
+        self._done.add(described.name, done)
         table = self._returned(tensors, answer.values, done)
         self._write_back(running, table)
         return with_replaced(output, table)
 
     def _returned(
-        self, tensors: Sequence[tuple[str, torch.Tensor]], values: Sequence[Array | None], done: _DoneCall
+        self, tensors: Sequence[tuple[str, torch.Tensor]], values: Sequence[Array | None], done: DoneCall
     ) -> dict[int, torch.Tensor]:
         """The tensors that a module returns instead of its own, by those; each has a hook for its gradient."""
         table: dict[int, torch.Tensor] = {}
@@ -288,7 +273,7 @@ class TorchStep:
             self._hook_gradient(path, own, result, done)
         return table
 
-    def _hook_gradient(self, path: str, own: torch.Tensor, result: torch.Tensor, done: _DoneCall) -> None:
+    def _hook_gradient(self, path: str, own: torch.Tensor, result: torch.Tensor, done: DoneCall) -> None:
         call = done.call
         if call is None:
             return
@@ -321,83 +306,9 @@ class TorchStep:
                 continue
 
     def _run_in_float64(self, module: nn.Module, running: _RunningCall) -> list[Array] | None:
-        """Outputs of a module in float64 on what it was called with; ``None`` if it cannot run so."""
-        if any(given._version != version for given, _, version in running.versions) or "_trainer" in vars(module):
-            return None
-        devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else []
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices), torch.autocast(self._device().type, enabled=False):
-                exact = copy.deepcopy(module).double()
-                for part in exact.modules():
-                    for hooks in (part._forward_pre_hooks, part._forward_hooks):
-                        for identity in self._handles & hooks.keys():
-                            del hooks[identity]
-                            part._forward_pre_hooks_with_kwargs.pop(identity, None)
-                            part._forward_hooks_with_kwargs.pop(identity, None)
-                table = {
-                    id(tensor): tensor.detach().double()
-                    for _, tensor in argument_tensors(running.args, running.kwargs)
-                    if tensor.is_floating_point()
-                }
-                args, kwargs = with_replaced((running.args, running.kwargs), table)
-                return [float_array(tensor) for _, tensor in result_tensors(exact(*args, **kwargs))]
-        except Exception:  # whatever a copy of the user's module does: then nothing is measured
-            return None
-
-    # ---- activation checkpointing: the forward pass runs again within the backward pass
-
-    def _enter_again(self, described: PortModule, args: Any, kwargs: dict[str, Any]) -> Any:
-        tensors = argument_tensors(args, kwargs)
-        done = self._call_to_repeat(described.name, tensors)
-        if done is None:
-            return args, kwargs
-        self._repeated[described.name] = done
-        table = {}
-        for (_, own), value in zip(tensors, done.inputs, strict=False):
-            if value is not None:
-                with unseen():
-                    new = tensor_like(value, own)
-                table[id(own)] = replaced(own, new)
-        return with_replaced((args, kwargs), table)
-
-    def _call_to_repeat(self, name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> _DoneCall | None:
-        calls = [call for call in self._done[name] if not call.is_repeated]
-        if not calls:
-            return None
-        chosen = calls[0]
-        for call in calls if len(calls) > 1 else ():
-            frame = None if call.call is None else call.call.frame
-            if frame is not None and len(tensors) == len(call.inputs) and self._has_inputs(call, tensors):
-                chosen = call
-                break
-        chosen.is_repeated = True
-        return chosen
-
-    def _has_inputs(self, call: _DoneCall, tensors: Sequence[tuple[str, torch.Tensor]]) -> bool:
-        if call.call is None:
-            return False
-        recorded = self._reference.step.calls[call.call.reference].inputs
-        if not recorded or not tensors:
-            return False
-        array = self._reference.array(recorded[0])
-        return array.size == tensors[0][1].numel() and bool(
-            np.allclose(array.ravel(), float_array(tensors[0][1]).ravel(), rtol=1e-4, atol=1e-6)
-        )
-
-    def _leave_again(self, described: PortModule, output: Any) -> Any:
-        done = self._repeated.pop(described.name, None)
-        if done is None:
-            return output
-        table: dict[int, torch.Tensor] = {}
-        for (path, own), value in zip(result_tensors(output), done.outputs, strict=False):
-            if value is None:
-                continue
-            with unseen():
-                new = tensor_like(value, own)
-            result = table[id(own)] = replaced(own, new)
-            if not done.is_hooked:  # a reentrant checkpoint: only this pass is differentiated
-                self._hook_gradient(path, own, result, done)
-        return with_replaced(output, table)
+        if any(given._version != version for given, _, version in running.versions):
+            return None  # the module has changed its inputs
+        return run_in_float64(module, running.args, running.kwargs, self._handles)
 
     # ---- gradients
 
@@ -449,72 +360,23 @@ class TorchStep:
             self.end_backward()
         if id(optimizer) not in self._prepared:
             self._prepared.add(id(optimizer))
-            self._give_optimizer_state(optimizer, names)
+            self._prepare_optimizer(optimizer, names)
             self._update.settings.extend(plain_settings(group) for group in optimizer.param_groups)
         self._update.count += 1
 
-    def _give_optimizer_state(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
+    def _prepare_optimizer(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
         """Give an optimizer the recorded state, unless it has made the steps before this one on recorded gradients."""
         if self._follows:
             return
         optimizer.state.clear()
         if self._reference.step.step == 1:
             return
-        self._give_rates(optimizer)
-        known = _state_names(optimizer)
-        recorded = [state for stored in self._reference.step.optimizers for state in stored.state]
-        given = {state.name for state in recorded}
-        self._update.is_known = known is not None and {STATE_NAMES.get(name, name) for name in known} <= given
-        if known is None or not self._update.is_known:
-            return
-        for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
-            references = self.step.weights.references(names.get(id(parameter), ""))
-            states = [state for state in recorded if references == (state.weight,) or not state.weight]
-            for state in states:
-                name = _TORCH_NAMES.get(state.name, state.name)
-                if name in known:
-                    optimizer.state[parameter][name] = self._state_tensor(state, parameter)
-
-    def _state_tensor(self, state: StoredState, parameter: torch.Tensor) -> torch.Tensor:
-        value = torch.tensor(np.ascontiguousarray(self._reference.array(state.tensor)))
-        if value.numel() == parameter.numel() and parameter.numel() > 1:
-            return value.reshape(parameter.shape).to(parameter.device)
-        return value.reshape(())
-
-    def _give_rates(self, optimizer: Optimizer) -> None:
-        """A schedule has changed the original's rate since its first step; the port's is at its first."""
-        groups = [group for stored in self._reference.step.optimizers for group in stored.groups]
-        for group, recorded in zip(optimizer.param_groups, groups, strict=False):
-            if "lr" in recorded:
-                group["lr"] = recorded["lr"]
+        give_rates(optimizer, self._reference)
         self._not_tested.append(
             NotTested(Phrase("learning rate"), Phrase("the step is not the first one; the recorded rate is used"))
         )
-
-
-def _state_names(optimizer: Optimizer) -> set[str] | None:
-    """Names of the state that an optimizer keeps of a weight, from a step of a small one; ``None`` if unknown."""
-    try:
-        known = inspect.signature(type(optimizer)).parameters
-        settings = {name: value for name, value in optimizer.param_groups[0].items() if name in known}
-        weight = nn.Parameter(torch.ones(2, 2))
-        weight.grad = torch.ones(2, 2)
-        small = type(optimizer)([weight], **{name: value for name, value in settings.items() if name != "params"})
-        small.step()
-        return set(small.state[weight])
-    except Exception:  # whatever the user's optimizer asks for
-        return None
-
-
-def _port_module(name: str, module: nn.Module) -> PortModule:
-    kind = type(unwrapped(module))
-    is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in ("Module", "Sequential")
-    settings = plain_settings(dict(module_properties(module)))
-    return PortModule(name, module_class_name(module), is_library, module.training, settings)
-
-
-def _random_state() -> bytes:
-    return torch.get_rng_state().numpy().tobytes()
+        references = {identity: self.step.weights.references(name) for identity, name in names.items()}
+        self._update.is_known = give_state(optimizer, self._reference, references)
 
 
 def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
