@@ -105,9 +105,8 @@ class CellSubstitution:
         return with_tensors(output, lambda tensor: self._output(tensor, found, answer, next(places)))
 
     def abandon(self, cell: Any) -> None:
-        """Forget a call that has raised."""
-        if self._running.pop() is not None:
-            self._step.forward.abort()
+        """Forget a call that has raised: the run ends."""
+        self._running.pop()
 
     def _is_compared(self, cell: Any) -> bool:
         """Whether a call is of the network, and not a second one in the backward pass."""
@@ -218,7 +217,16 @@ def restore_parameters(state: Sequence[tuple[Any, NDArray[Any], Any]]) -> None:
     """Give parameters the values that they had."""
     for parameter, values, dtype in state:
         if parameter.asnumpy().tobytes() != values.tobytes():
-            parameter.set_data(mindspore.Tensor(values, dtype))
+            set_values(parameter, mindspore.Tensor(values, dtype))
+
+
+def set_values(parameter: Any, values: Any) -> None:
+    """Give a parameter other values, in the memory that it has.
+
+    ``set_data`` would leave it with memory that an optimizer does not wait for.
+    """
+    mindspore.ops.assign(parameter, values)
+    parameter.asnumpy()  # waits
 
 
 def _port_tensors(found: Sequence[tuple[str, Any]]) -> list[PortTensor]:
