@@ -22,7 +22,7 @@ from mindsummary_lightning.values.whole_step import StoredTensor, WholeStep
 
 # Any, in this module: arrays of any dtype.
 INDEX_MEMBER = "index.json"
-DEFAULT_MAX_BYTES = 2**33  # 8 GiB: a step of GPT-2 small with 1,024 tokens takes 2 GiB
+DEFAULT_MAX_BYTES = 2**33  # 8 GiB: a step of GPT-2 small with 1,024 tokens takes 3.7 GB
 _NAME = re.compile(r"whole_step_(\d+)\.npz")
 _LOCAL_HEADER = 30  # bytes of a zip member's local header, before its name and extra field
 

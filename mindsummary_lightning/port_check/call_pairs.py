@@ -9,10 +9,13 @@ from mindsummary_lightning.port_check.input_comparison import Relation, compared
 from mindsummary_lightning.port_check.kind_words import kind_word
 from mindsummary_lightning.port_check.port_frames import Frame, PortModule, PortTensor
 from mindsummary_lightning.port_check.reference_step import ReferenceStep, own_weights, weights_below
+from mindsummary_lightning.port_check.tensor_distance import rms
 from mindsummary_lightning.port_check.tolerances import tolerance_of
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
+
+_NEAR = 1e-3  # relative difference of the sizes of two tensors that may be equal
 
 
 class CallPairs:
@@ -61,7 +64,8 @@ class CallPairs:
     def decide(self, frame: Frame, outputs: Sequence[PortTensor]) -> None:
         """Choose among the candidates of a call, whose outputs are known now."""
         free = [index for index in frame.candidates if index not in self.used]
-        agreeing = [index for index in free if self._agree(self._calls[index].outputs, outputs)]
+        sizes = _sizes(outputs)
+        agreeing = [index for index in free if self._agree(self._calls[index].outputs, outputs, sizes)]
         named = [index for index in free if self._has_name(frame, self._calls[index])]
         of_kind = [index for index in free if self._has_kind(frame, self._calls[index])]
         preferred = [index for index in agreeing if index in named or index in of_kind]
@@ -111,7 +115,10 @@ class CallPairs:
         calls_of = self._reference.calls_of
         free = [index for name in partners for index in calls_of.get(name, ()) if index not in self.used]
         free.sort(key=lambda index: self._calls[index].number != frame.number)
-        equal = next((index for index in free if self._agree(self._calls[index].inputs, frame.inputs)), None)
+        sizes = _sizes(frame.inputs) if len(free) > 1 else []
+        if len(free) == 1:
+            return free[0] if self._may_be(self._calls[free[0]], frame) else None
+        equal = next((index for index in free if self._agree(self._calls[index].inputs, frame.inputs, sizes)), None)
         if equal is not None:
             return equal
         fitting = [index for index in free if self._may_be(self._calls[index], frame)]
@@ -127,10 +134,11 @@ class CallPairs:
     def _with_equal_inputs(self, frame: Frame) -> list[int]:
         if not frame.inputs:
             return []
+        sizes = _sizes(frame.inputs)
         candidates = []
         for index, call in enumerate(self._calls):
             is_free = index not in self.used and not self._reference.has_weights(call.module)
-            if is_free and self._agree(call.inputs, frame.inputs):
+            if is_free and self._agree(call.inputs, frame.inputs, sizes):
                 candidates.append(index)
         return candidates
 
@@ -166,31 +174,26 @@ class CallPairs:
         same_name = call.module.rpartition(".")[2] == frame.module.name.rpartition(".")[2]
         return is_inside and same_name and bool(frame.module.name)
 
-    def _agree(self, reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> bool:
-        """Whether all tensors that can be compared are equal, and one at least."""
+    def _agree(self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]) -> bool:
+        """Whether all tensors that can be compared are equal, and one at least. ``sizes``: those of the port's."""
         pairs = matched(reference, port)
-        if not pairs or (len(pairs) < min(len(reference), len(port)) and len(pairs[0].port) == 1):
+        is_complete = len(pairs) >= min(len(reference), len(port))
+        if not pairs or not is_complete or any(len(pair.port) > 1 for pair in pairs):
             return False
         tolerance = tolerance_of({tensor.dtype for tensor in port}, self._precision).value
-        for pair in pairs:
-            if len(pair.port) > 1:
-                return False
-            tensor = port[pair.port[0]]
-            if not self._may_agree(pair.reference, tensor, tolerance):
-                return False
-            relation = compared(self._reference.array(pair.reference), tensor.array, tolerance).relation
-            if relation not in (Relation.AGREES, Relation.SKIPPED):
-                return False
-        return True
+        return all(self._is_equal(pair.reference, port[pair.port[0]], sizes[pair.port[0]], tolerance) for pair in pairs)
 
-    def _may_agree(self, reference: StoredTensor, port: PortTensor, tolerance: float) -> bool:
-        """Whether sizes are near to each other: a cheap test before the arrays are compared."""
-        if port.array.dtype.kind != "f" or port.array.size == 0:
-            return True
-        elements = 1
-        for length in reference.shape:
-            elements *= length
-        return elements == port.array.size
+    def _is_equal(self, reference: StoredTensor, port: PortTensor, size: float, tolerance: float) -> bool:
+        if port.array.dtype.kind == "f" and "float" in reference.dtype:
+            expected = self._reference.size(reference)
+            if abs(expected - size) > max(_NEAR, 2 * tolerance) * max(expected, size):
+                return False
+        relation = compared(self._reference.array(reference), port.array, tolerance).relation
+        return relation in (Relation.AGREES, Relation.SKIPPED)
+
+
+def _sizes(tensors: Sequence[PortTensor]) -> list[float]:
+    return [rms(tensor.array) if tensor.array.dtype.kind == "f" else 0.0 for tensor in tensors]
 
 
 def _references(names: frozenset[str], weights: WeightPairs) -> frozenset[str]:

@@ -32,7 +32,7 @@ from mindsummary_lightning.port_check.port_frames import (
     PortTensor,
 )
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
-from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
+from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts
 from mindsummary_lightning.port_check.tolerances import TOLERANCES, PrecisionTolerance, coarsest
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
@@ -178,13 +178,9 @@ class ForwardCheck:
         if found.layout is None or found.distance == 0.0:
             return []
         placed = found.layout.applied(recorded)
-        heals = is_wrong and not self._is_known(port, tolerance)
+        heals = is_wrong and not self._reference.has_value(port, tolerance.value)
         parts = [placed] if len(own) == 1 else np.split(placed, borders(own, pair.axis), pair.axis)
         return [(place, part, heals) for place, part in zip(pair.port, parts, strict=True)]
-
-    def _is_known(self, array: Array, tolerance: PrecisionTolerance) -> bool:
-        """Whether an array is another value of the original, which must stay as it is."""
-        return next(self._reference.equal_values(array, tolerance.value), None) is not None
 
     def _begins_elsewhere(self, reference: StoredTensor, port: PortTensor) -> bool:
         """Whether an input is another recorded value, of another number of axes: code has moved into the module.
@@ -194,7 +190,7 @@ class ForwardCheck:
         if port.array.ndim == len(reference.shape) or port.array.dtype.kind != "f":
             return False
         tolerance = self._tolerance({port.dtype, reference.dtype}).value
-        return next(self._reference.equal_values(port.array, tolerance), None) is not None
+        return self._reference.has_value(port.array, tolerance)
 
     def _report_input(
         self,
@@ -227,9 +223,7 @@ class ForwardCheck:
     def _has_known_inputs(self, frame: Frame) -> bool:
         floats = [each for each in frame.inputs if each.array.dtype.kind == "f"]
         tolerance = self._tolerance({each.dtype for each in floats}).value
-        return bool(floats) and all(
-            next(self._reference.equal_values(each.array, tolerance), None) is not None for each in floats
-        )
+        return bool(floats) and all(self._reference.has_value(each.array, tolerance) for each in floats)
 
     # ---- outputs
 
@@ -272,29 +266,44 @@ class ForwardCheck:
         value = None if layout is None else layout.applied(recorded)
         if found.relation in (Relation.AGREES, Relation.SKIPPED):
             self.agreed += 1
-            self.worst = max(self.worst, found.distance if tolerance.precision == "float32" else 0.0)
-            return (value if found.layout is not None else None), layout
-        if self._is_random_output(frame, call):
-            return value, layout
+            self.worst = max(self.worst, found.distance if found.distance < np.inf else 0.0)
+            return (None if found.layout is None else value), layout
         if not frame.has_fitting_inputs and layout is None:
             return None, None  # as a slice before the module instead of after it: what follows is judged
-        if frame.doubts or not frame.has_fitting_inputs:
-            self._report_doubts(frame, tolerance)
+        if self._has_reason(frame, call, tolerance):
             return value, layout
         if self._other_ends.take(frame, call, reference, port, tolerance):
             return None, None
-        own = [each.array for each in outputs]
-        if found.relation is not Relation.OTHER_SIZE and is_rounding(recorded, own, place, again()):
+        is_other_size = found.relation is Relation.OTHER_SIZE
+        if not is_other_size and is_rounding(recorded, [each.array for each in outputs], place, again):
             self.agreed += 1
             return value, layout
+        self._report_output_or_end(frame, reference, port, found, tolerance)
+        return (self._of_other_size(frame, recorded, port), None) if is_other_size else (value, layout)
+
+    def _of_other_size(self, frame: Frame, recorded: Array, port: PortTensor) -> Array | None:
+        """The original's output in the place of one of another size, so that what follows is judged."""
+        is_kept = frame.module.name in self.keeps_sizes or recorded.ndim != port.array.ndim
+        return None if is_kept else recorded
+
+    def _has_reason(self, frame: Frame, call: StoredCall, tolerance: PrecisionTolerance) -> bool:
+        """Whether random numbers or doubtful inputs explain an output that differs; they are reported."""
+        if self._is_random_output(frame, call):
+            return True
+        if not frame.doubts and frame.has_fitting_inputs:
+            return False
+        self._report_doubts(frame, tolerance)
+        return True
+
+    def _report_output_or_end(
+        self, frame: Frame, reference: StoredTensor, port: PortTensor, found: TensorComparison,
+        tolerance: PrecisionTolerance,
+    ) -> None:  # fmt: skip
         inner = self._other_ends.within(frame)
-        if inner is not None:
+        if inner is None:
+            self._report_output(frame, reference, port, found, tolerance)
+        else:
             self._report_other_end(inner)
-            return value, layout
-        self._report_output(frame, reference, port, found, tolerance)
-        if found.relation is Relation.OTHER_SIZE and len(reference.shape) == port.array.ndim:
-            return (None if frame.module.name in self.keeps_sizes else recorded), None
-        return value, layout
 
     def _report_output(
         self,
@@ -350,18 +359,13 @@ class ForwardCheck:
         draws = frame.has_drawn if frame.has_compared_inside else frame.has_drawn_at_all
         if not draws and not is_random_kind(call.kind):
             return False
-        if call.draws_random is False or self._returns_its_input(call):
+        if call.draws_random is False or self._reference.leaves_its_input(call):
             return False
         self._not_tested(
             Phrase("{} ({})", module_words(frame.module.name), frame.module.kind),
             Phrase("it draws random numbers; set its probability to 0 in both"),
         )
         return True
-
-    def _returns_its_input(self, call: StoredCall) -> bool:
-        if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
-            return False
-        return relative_distance(self._reference.array(call.inputs[0]), self._reference.array(call.outputs[0])) == 0.0
 
     def _not_tested(self, what: str, reason: str) -> None:
         new = NotTested(what, reason)

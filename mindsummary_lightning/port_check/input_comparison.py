@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,20 +60,28 @@ def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: 
         tolerance = 0.0
     if reference.size != port.size:
         return _compared_sizes(reference, port, tolerance)
-    first: TensorComparison | None = None
-    for layout in layouts(reference.shape, port.shape):
+    found = [*layouts(reference.shape, port.shape)]
+    if not found:
+        return TensorComparison(Relation.OTHER_SIZE, np.inf)
+    if not may_transpose or reference.dtype.kind in "iu":
+        found = found[:1]
+    return _compared_in_layouts(reference, port, tolerance, found)
+
+
+def _compared_in_layouts(reference: Array, port: Array, tolerance: float, found: Sequence[Layout]) -> TensorComparison:
+    """Compare in the most likely layout, and then in others, which are doubtful if the shapes are the same."""
+    distances: list[float] = []
+    for layout in found:
         placed = layout.applied(reference)
         distance = relative_distance(placed, port)
-        if distance > tolerance and first is None:
+        if distance > tolerance and not distances:
             distance = min(distance, relative_distance(*without_hidden(placed, port)))
         if distance <= tolerance:
             is_forced = layout.is_plain or reference.shape != port.shape
             relation = Relation.AGREES if is_forced else Relation.DOUBTFUL
             return TensorComparison(relation, distance, layout if is_forced else None)
-        first = first or TensorComparison(Relation.DIFFERS, distance, layout)
-        if not may_transpose or reference.dtype.kind in "iu":
-            break
-    return first or TensorComparison(Relation.OTHER_SIZE, np.inf)
+        distances.append(distance)
+    return TensorComparison(Relation.DIFFERS, distances[0], found[0])
 
 
 def _compared_masks(reference: Array, port: Array) -> TensorComparison:
@@ -115,17 +123,29 @@ class TensorPair:
 
 def matched(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
     """Pair the tensors of two calls: by their paths, or in their order where the shapes fit; the rest stays alone."""
-    paths = {tensor.path: index for index, tensor in enumerate(port)}
-    by_path = [TensorPair(each, (paths[each.path],)) for each in reference if each.path in paths]
-    fitting = [pair for pair in by_path if _may_pair(pair.reference, port[pair.port[0]])]
-    if len(reference) == len(port) and len(fitting) == len(port):
-        return fitting
+    by_path = _matched_by_path(reference, port)
+    if by_path:
+        return by_path
     if len(reference) == 1 and len(port) > 1:
         axis = _joining_axis(reference[0].shape, [tensor.array.shape for tensor in port])
         if axis is not None:
             return [TensorPair(reference[0], tuple(range(len(port))), axis)]
     if len(reference) == len(port) == 1:
         return [TensorPair(reference[0], (0,))]
+    return _matched_in_order(reference, port)
+
+
+def _matched_by_path(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
+    """All tensors by equal paths; none if one has no partner that fits."""
+    if len(reference) != len(port):
+        return []
+    paths = {tensor.path: index for index, tensor in enumerate(port)}
+    pairs = [TensorPair(each, (paths[each.path],)) for each in reference if each.path in paths]
+    fitting = [pair for pair in pairs if _may_pair(pair.reference, port[pair.port[0]])]
+    return fitting if len(fitting) == len(port) else []
+
+
+def _matched_in_order(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
     pairs: list[TensorPair] = []
     begin = 0
     for each in reference:
@@ -156,15 +176,18 @@ def _joining_axis(whole: tuple[int, ...], parts: Sequence[tuple[int, ...]]) -> i
     return None
 
 
-def is_rounding(recorded: Array, outputs: Sequence[Array], place: int, exact: Sequence[Array] | None) -> bool:
+def is_rounding(
+    recorded: Array, outputs: Sequence[Array], place: int, again: Callable[[], Sequence[Array] | None]
+) -> bool:
     """Whether the original is as near to a module's run in float64 as the port's own run is.
 
     Args:
         recorded: output of the original.
         outputs: of the port.
         place: of the output among them.
-        exact: outputs of the run in float64; ``None`` if there was none.
+        again: runs the module in float64 and returns its outputs; ``None`` if it cannot run so.
     """
+    exact = again()
     if exact is None or len(exact) != len(outputs) or exact[place].shape != outputs[place].shape:
         return False
     own = relative_distance(exact[place], outputs[place])

@@ -18,7 +18,7 @@ def recorded_paths(reference: str | os.PathLike[str], steps: int | Sequence[int]
 
     Args:
         reference: directory of a run, or the file of one step.
-        steps: numbers of the steps; ``None`` for all.
+        steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -26,7 +26,7 @@ def recorded_paths(reference: str | os.PathLike[str], steps: int | Sequence[int]
         ValueError: it has no whole steps, or not these.
     """
     path = checked_path("reference", reference)
-    wanted = None if steps is None else _numbers(steps)
+    wanted = None if steps is None else _checked_steps(steps)
     if not os.path.exists(path):
         raise FileNotFoundError(f"reference must be the directory of a run, got {path}, which does not exist")
     if os.path.isfile(path):
@@ -39,6 +39,8 @@ def recorded_paths(reference: str | os.PathLike[str], steps: int | Sequence[int]
         )
     if wanted is None:
         return found
+    if isinstance(wanted, int):
+        return dict([*found.items()][:wanted])
     missing = [step for step in wanted if step not in found]
     if missing:
         has = listed([str(step) for step in found], _LISTED)
@@ -51,6 +53,7 @@ def open_step(path: str) -> ReferenceStep:
     return ReferenceStep(WholeStepReader(path))
 
 
-def _numbers(steps: int | Sequence[int]) -> list[int]:
-    numbers = [*steps] if isinstance(steps, (tuple, list, range)) else [steps]
-    return [positive_int("a step of steps", number) for number in numbers]
+def _checked_steps(steps: int | Sequence[int]) -> int | list[int]:
+    if isinstance(steps, (tuple, list, range)):
+        return [positive_int("a step of steps", number) for number in steps]
+    return positive_int("steps", steps, "an int, a sequence of them or None")

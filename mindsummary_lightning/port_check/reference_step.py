@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
-from mindsummary_lightning.port_check.tensor_distance import Array, layouts, relative_distance, rms
+from mindsummary_lightning.port_check.kind_words import is_random_kind
+from mindsummary_lightning.port_check.tensor_distance import Array, exact_rms, layouts, relative_distance, rms
 from mindsummary_lightning.values.whole_step import StoredCall, StoredModule, StoredTensor, StoredWeight, WholeStep
 
 _NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
@@ -38,7 +39,7 @@ class ReferenceStep:
     def size(self, tensor: StoredTensor) -> float:
         """Root mean square of a tensor."""
         if tensor.array not in self._sizes:
-            self._sizes[tensor.array] = rms(self.array(tensor))
+            self._sizes[tensor.array] = exact_rms(self.array(tensor))
         return self._sizes[tensor.array]
 
     @cached_property
@@ -85,6 +86,16 @@ class ReferenceStep:
         for tensor in self._by_elements.get(array.size, ()):
             if self.agrees(tensor, array, tolerance, size):
                 yield tensor
+
+    def has_value(self, array: Array, tolerance: float) -> bool:
+        """Whether an array is equal to a recorded input, output or batch tensor."""
+        return next(self.equal_values(array, tolerance), None) is not None
+
+    def leaves_its_input(self, call: StoredCall) -> bool:
+        """Whether a call of a dropout returns what it gets."""
+        if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
+            return False
+        return relative_distance(self.array(call.inputs[0]), self.array(call.outputs[0])) == 0.0
 
     def agrees(self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None) -> bool:
         """Whether an array holds a recorded tensor's values in any layout. ``size``: that of the array, if known."""

@@ -121,26 +121,26 @@ class _Page:
             return ""
         step = self._report.steps[0]
         wrong = {finding.module for finding in self._report.findings}
-        follows = {each.module for finding in self._report.findings for each in finding.consequences}
-        paired = set(step.paired_modules)
         inner: dict[str, str] = {}
         for name, kind in reversed(step.modules):
-            state = "agrees" if name in paired else "apart"
-            state = "apart" if name in follows else state
-            state = "first" if name in wrong else state
-            label = f'<span class="{state}">{escape(name or self.say("network"))} ({escape(kind)})</span>'
-            parent = name.rpartition(".")[0] if name else None
+            label = f'<span class="{self._state(name)}">{escape(name or self.say("network"))} ({escape(kind)})</span>'
             below = inner.pop(name, "")
-            is_open = any(each == name or each.startswith(f"{name}.") or not name for each in wrong)
-            item = (
-                f"<details{' open' * is_open}><summary>{label}</summary>{below}</details>"
-                if below
-                else f"<div>{label}</div>"
-            )
-            if parent is None:
+            is_open = not name or any(f"{each}.".startswith(f"{name}.") for each in wrong)
+            item = f"<div>{label}</div>"
+            if below:
+                item = f"<details{' open' * is_open}><summary>{label}</summary>{below}</details>"
+            if not name:
                 return item
+            parent = name.rpartition(".")[0]
             inner[parent] = item + inner.get(parent, "")
         return inner.get("", "")
+
+    def _state(self, name: str) -> str:
+        """The class of a module's label."""
+        if any(finding.module == name for finding in self._report.findings):
+            return "first"
+        follows = {each.module for finding in self._report.findings for each in finding.consequences}
+        return "agrees" if name in self._report.steps[0].paired_modules and name not in follows else "apart"
 
     def _not_tested(self) -> Iterator[str]:
         reasons = self._report.not_tested

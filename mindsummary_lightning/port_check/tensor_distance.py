@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
@@ -15,6 +16,7 @@ from mindsummary_lightning.port_check.tolerances import HIDDEN_BELOW, NOT_HIDDEN
 # Any, in this module: arrays of any dtype.
 Array = NDArray[Any]
 _MOST_AXES = 5  # layouts of tensors with more axes are not searched
+_LEAST_SQUARE, _GREATEST_SQUARE = 1e-28, 1e28  # means of squares that float32 sums without loss
 _CHANNELS_FIRST = {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 _CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
@@ -80,6 +82,9 @@ def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> floa
     """
     if reference.dtype == port.dtype and np.array_equal(reference, port):
         return 0.0
+    quick = _quick_distance(reference, port, floor)
+    if quick is not None:
+        return quick
     if reference.dtype.kind in "iub" and port.dtype.kind in "iub":
         return float(np.mean(reference != port)) if reference.size else 0.0
     wide = np.complex128 if "c" in (reference.dtype.kind, port.dtype.kind) else np.float64
@@ -94,6 +99,29 @@ def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> floa
     if apart == 0.0:
         return 0.0
     return float(apart / scale) if scale > 0.0 else np.inf
+
+
+def _quick_distance(reference: Array, port: Array, floor: float) -> float | None:
+    """The distance of two float32 arrays without copies in float64; ``None`` where float32 does not suffice."""
+    if reference.dtype != np.float32 or port.dtype != np.float32:
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = _quick_rms(np.subtract(reference, port))
+        scale = _quick_rms(reference)
+    if apart is None or scale is None:
+        return None
+    return apart / max(scale, floor)
+
+
+def _quick_rms(array: Array) -> float | None:
+    """The root mean square from a sum in float32; ``None`` if squares may not be finite, or may vanish."""
+    if array.dtype != np.float32 or not array.size:
+        return None
+    flat = np.ascontiguousarray(array).ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.dot(flat, flat)) / flat.size
+    is_exact = _LEAST_SQUARE < mean < _GREATEST_SQUARE
+    return math.sqrt(mean) if is_exact else None
 
 
 def without_hidden(reference: Array, port: Array) -> tuple[Array, Array]:
@@ -111,6 +139,14 @@ def without_hidden(reference: Array, port: Array) -> tuple[Array, Array]:
 
 def rms(array: Array) -> float:
     """Root mean square of the finite elements, 0 for none."""
+    if not array.size:
+        return 0.0
+    quick = _quick_rms(array)
+    return exact_rms(array) if quick is None else quick
+
+
+def exact_rms(array: Array) -> float:
+    """Root mean square of the finite elements in float64: the same number for the same values."""
     if not array.size:
         return 0.0
     magnitudes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))

@@ -31,7 +31,7 @@ class PortCheck(CallbackBase):
 
     Args:
         reference: directory of a run that was recorded with ``whole_tensors=True``, or the file of one step.
-        steps: numbers of the recorded steps to check; ``None`` for all.
+        steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Raises:
         TypeError: an argument has the wrong type.

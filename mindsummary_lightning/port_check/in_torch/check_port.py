@@ -43,7 +43,7 @@ def check_port(
         step_function: runs one step: forward, loss, ``backward()`` and the optimizer's ``step()``, and returns the
             loss. It may take the batch: as one argument in the recorded structure, or one argument for each of its
             tensors. If it runs no backward pass, that of the returned loss is run here.
-        steps: numbers of the recorded steps to check; ``None`` for all.
+        steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Returns:
         The report.

@@ -191,12 +191,16 @@ def _give_back_optimizer(kept: _OptimizerState) -> None:
         group.update(own)
     optimizer.state.clear()
     for parameter, states in kept.state.items():
-        for name, value in kept.values[parameter].items():
-            if isinstance(value, torch.Tensor) and isinstance(states.get(name), torch.Tensor):
-                states[name].data.copy_(value)
-            else:
-                states[name] = value
-        for name in [*states]:
-            if name not in kept.values[parameter]:
-                del states[name]
+        _give_back_states(states, kept.values[parameter])
         optimizer.state[parameter] = states
+
+
+def _give_back_states(states: dict[str, Any], values: dict[str, Any]) -> None:
+    """The same tensors hold the same values again."""
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor) and isinstance(states.get(name), torch.Tensor):
+            states[name].data.copy_(value)
+        else:
+            states[name] = value
+    for name in states.keys() - values.keys():
+        del states[name]

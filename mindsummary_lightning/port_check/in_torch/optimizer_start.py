@@ -33,15 +33,20 @@ def give_state(optimizer: Optimizer, reference: ReferenceStep, references: Mappi
     given = {state.name for state in recorded}
     if known is None or not {STATE_NAMES.get(name, name) for name in known} <= given:
         return False
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            names = references.get(id(parameter), ())
-            for state in recorded:
-                name = _TORCH_NAMES.get(state.name, state.name)
-                is_of_weight = [*names] == [state.weight] or not state.weight
-                if name in known and is_of_weight:
-                    optimizer.state[parameter][name] = _state_tensor(reference, state, parameter)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter in parameters:
+        names = [*references.get(id(parameter), ())]
+        own = [state for state in recorded if not state.weight or names == [state.weight]]
+        optimizer.state[parameter].update(_states(reference, own, known, parameter))
     return True
+
+
+def _states(
+    reference: ReferenceStep, recorded: Sequence[StoredState], known: set[str], parameter: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """The state of a parameter under torch's names."""
+    named = {_TORCH_NAMES.get(state.name, state.name): state for state in recorded}
+    return {name: _state_tensor(reference, state, parameter) for name, state in named.items() if name in known}
 
 
 def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
