@@ -397,7 +397,14 @@ def parity(session: nox.Session, environment: str) -> None:
     ours = {"PYTHONPATH": str(ROOT)}
     session.run(writer, "tests/mindspore/record_with_mindspore.py", str(runs / "steps"), env=ours)
     session.run(writer, "tests/comparison/chains/nets_mindspore.py", str(runs / "chains"), *nets, env=ours)
-    folders = {"MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains"}
+    originals, reports = str(runs / "originals"), runs / "reports"
+    run_in_project(session, "python", "-m", "tests.mindspore.record_torch_originals", originals, *nets, env=ours)
+    how = ("full",) if "--full" in session.posargs else ()
+    session.run(writer, "tests/mindspore/wrong_ports.py", originals, str(reports), *how, env=ours, silent=True)
+    folders = {
+        "MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains",
+        "MINDSPORE_REPORTS": reports,
+    }  # fmt: skip
     variables = {**ONE_THREAD, **{name: str(path) for name, path in folders.items()}}
     tested = ("tests/comparison/test_mindspore_ports.py", "tests/comparison/test_chains.py", "tests/mindspore")
     run_in_project(session, "pytest", *tested, *session.posargs, env=variables)

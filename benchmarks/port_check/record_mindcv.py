@@ -60,7 +60,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 def set_weights(net: Any) -> None:
     """Give every parameter a value of its own, so that no scale is 1 and no bias is 0."""
     for name, parameter in net.parameters_and_names():
-        if parameter.dtype != ms.float32 or name.endswith("attn_mask"):
+        if parameter.dtype != ms.float32 or name.endswith(("attn_mask", "relative_bias.index")):
             continue
         draw = np.random.default_rng(zlib.crc32(name.encode())).normal(0, 1, parameter.shape)
         last = name.rpartition(".")[2]

@@ -17,6 +17,7 @@ from mindsummary_lightning.mindspore.cell_substitution import (
     port_module,
     restore_parameters,
     saved_parameters,
+    set_values,
 )
 from mindsummary_lightning.mindspore.cell_tensors import as_array, dtype_name
 from mindsummary_lightning.mindspore.cell_tree import network_cells, parameters, tensors, with_tensors
@@ -47,7 +48,6 @@ def check_port(
     optimizer: Any,
     reference: str | os.PathLike[str],
     step_function: RunStep,
-    batch: Any,
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
     """Run steps of a port on the recorded values of the original, and list its mistakes.
@@ -59,9 +59,8 @@ def check_port(
         network: the Cell of the port that is trained.
         optimizer: the Cell that is called with the gradients.
         reference: directory of the original's run, recorded with ``whole_tensors=True``, or the file of one step.
-        step_function: runs forward pass, backward pass and update on a batch, and returns the loss.
-        batch: of the port's own data: a tensor, or a nested tuple, list or dict of tensors. It must be the batch of
-            the first recorded step. ``step_function`` gets it with the recorded values.
+        step_function: takes the recorded batch, runs forward pass, backward pass and update on it, and returns the
+            loss. The batch is a tensor, or a tuple or dict of tensors. Integers are int32.
         steps: numbers of the recorded steps; ``None`` for all.
 
     Returns:
@@ -81,13 +80,15 @@ def check_port(
                 return loss
 
 
-            print(check_port(network, optimizer, "runs/torch", step, (images, labels)))
+            print(check_port(network, optimizer, "runs/torch", step))
     """
-    paths = recorded_paths(reference, steps)
+    if not callable(step_function):
+        raise TypeError(f"step_function must be a function that runs one step, got {step_function!r}. Pass a function")
     trained = TrainedCells(network, optimizer, loss_scale_of(optimizer))
-    checked = []
-    for number, path in enumerate(paths.values()):
-        checked.append(_checked_step(open_step(path), trained, step_function, batch, number == 0))
+    checked: list[CheckedStep] = []
+    for path in recorded_paths(reference, steps).values():
+        step = open_step(path)
+        checked.append(_checked_step(step, trained, step_function, _recorded_batch(step), is_first=not checked))
     return PortReport(os.fspath(reference), checked)
 
 
@@ -156,13 +157,17 @@ def _checked_step(
     if mindspore.get_context("mode") == mindspore.GRAPH_MODE:
         raise ValueError(_GRAPH_MODE)
     injected: dict[OutputKey, NDArray[Any]] = {}
+    keeps_sizes = False
     for _ in range(_MOST_RUNS):
         with _restored(trained):
-            checked = _StepOfPort(reference, trained, injected, is_first)
-            checked.run(run, batch)
-        if checked.ended is None:
+            checked = _StepOfPort(reference, trained, injected, is_first, keeps_sizes)
+            failure = checked.run(run, batch)
+        if failure is not None and not keeps_sizes:
+            keeps_sizes = True  # a tensor of another size may be the reason
+        elif failure is not None or checked.ended is None:
             break
-        injected.update(checked.ended)
+        else:
+            injected.update(checked.ended)
     return checked.finish()
 
 
@@ -174,6 +179,7 @@ class _StepOfPort:
         trained: of the port.
         injected: gradients for outputs that none reached in an earlier run.
         is_first: whether the port's weights should be the recorded ones already.
+        keeps_sizes: whether outputs of another size stay as they are.
 
     Attributes:
         ended: the last output that no gradient reaches, though the original's has one, and that gradient.
@@ -185,6 +191,7 @@ class _StepOfPort:
         trained: TrainedCells,
         injected: Mapping[OutputKey, NDArray[Any]],
         is_first: bool,
+        keeps_sizes: bool,
     ) -> None:
         self.ended: dict[OutputKey, NDArray[Any]] | None = None
         self._reference = reference
@@ -196,10 +203,12 @@ class _StepOfPort:
         own = self._weights()
         self._step = SubstitutedStep(reference, modules, own, coarsest({weight.dtype for weight in own}))
         self._step.gradients.scale = trained.loss_scale
+        if keeps_sizes:
+            self._step.forward.keeps_sizes = frozenset(module.name for module in modules)
         self._given = self._step.parts.weights_before(own, is_first)
 
-    def run(self, run: RunStep, batch: Any) -> None:
-        """Run the step."""
+    def run(self, run: RunStep, batch: Any) -> Exception | None:
+        """Run the step, and return the error with which it has stopped."""
         optimizer = self._trained.optimizer
         self._give_weights()
         is_known = optimizer is not None and self._give_state(optimizer)
@@ -209,6 +218,11 @@ class _StepOfPort:
         substitution.watch()
         try:
             output = run(recorded)
+        except Exception as error:  # the original's values may not fit the port's code
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = Phrase("the step stopped on the original's values: {}", text)
+            self._not_tested.append(NotTested(Phrase("what follows the last finding"), reason))
+            return error
         finally:
             substitution.remove()
         self._find_end()
@@ -218,6 +232,7 @@ class _StepOfPort:
             self._step.parts.update(self._given, self._weights(), settings, is_known)
         else:
             self._not_tested.append(NotTested(Phrase("update"), Phrase("the optimizer was not called")))
+        return None
 
     def finish(self) -> CheckedStep:
         """The result."""
@@ -232,7 +247,7 @@ class _StepOfPort:
     def _give_weights(self) -> None:
         for name, _, tensor in parameters(self._trained.network):
             if name in self._given:
-                tensor.set_data(mindspore.Tensor(np.array(self._given[name]), tensor.dtype))
+                set_values(tensor, mindspore.Tensor(np.array(self._given[name]), tensor.dtype))
 
     def _give_state(self, optimizer: Any) -> bool:
         names = {id(tensor): name for name, _, tensor in parameters(self._trained.network)}
@@ -275,6 +290,19 @@ class _StepOfPort:
                 self._step.parts.loss(0, as_array(tensor))
                 return
         self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returned no tensor of one element")))
+
+
+def _recorded_batch(reference: ReferenceStep) -> Any:
+    """The recorded batch as tensors: one tensor, a tuple, or a dict by dotted paths."""
+    found: dict[str, Any] = {}
+    for stored in reference.step.batches[0] if reference.step.batches else ():
+        array = np.array(reference.array(stored))
+        array = array.astype(np.int32) if array.dtype == np.int64 else array
+        found[stored.path] = mindspore.Tensor(array)
+    if [*found] == [""]:
+        return found[""]
+    is_numbered = [*found] == [str(number) for number in range(len(found))]
+    return tuple(found.values()) if is_numbered else found
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import mindspore
@@ -12,12 +13,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.mindspore.cell_calls import CellCalls
-from mindsummary_lightning.mindspore.cell_tensors import (
-    as_array,
-    dtype_name,
-    is_differentiable,
-    register_gradient_hook,
-)
+from mindsummary_lightning.mindspore.cell_tensors import as_array, dtype_name
 from mindsummary_lightning.mindspore.cell_tree import (
     arguments,
     network_cells,
@@ -26,33 +22,14 @@ from mindsummary_lightning.mindspore.cell_tree import (
     with_arguments,
     with_tensors,
 )
+from mindsummary_lightning.mindspore.gradient_taps import is_differentiable, substituted, with_injection
 from mindsummary_lightning.mindspore.trained_cells import TrainedCells
+from mindsummary_lightning.mindspore.weight_gradients import shown_gradients
 from mindsummary_lightning.port_check.port_frames import CallAnswer, PairedCall, PairedOutput, PortModule, PortTensor
 from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 
 # Any, in this module: MindSpore's cells and tensors, and what the user's cells take and return.
 _UNIT = 2.0**-23  # distance of neighbouring float32 numbers, relative
-
-
-class _Substitute(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
-    """Returns other values for a tensor, and passes the gradient on to it."""
-
-    def construct(self, own: Any, value: Any) -> Any:
-        return value
-
-    def bprop(self, own: Any, value: Any, output: Any, gradient: Any) -> Any:
-        fits = gradient.shape == own.shape
-        return (gradient if fits else mindspore.ops.zeros_like(own)), mindspore.ops.zeros_like(value)
-
-
-class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
-    """Returns its first argument, and gives the second one a gradient."""
-
-    def construct(self, carrier: Any, tensor: Any, gradient: Any) -> Any:
-        return carrier
-
-    def bprop(self, carrier: Any, tensor: Any, gradient: Any, output: Any, own: Any) -> Any:
-        return own, gradient, mindspore.ops.zeros_like(gradient)
 
 
 class CellSubstitution:
@@ -83,25 +60,23 @@ class CellSubstitution:
         self._cells = network_cells(trained.network, trained.optimizer)
         self._modules = {id(cell): port_module(name, cell) for name, cell in trained.network.cells_and_names()}
         self._running: list[tuple[Any, ...] | None] = []  # arguments of the calls that run
-        self._hooks: list[Any] = []
+        self._hooks = ExitStack()
         self._is_paused = False
-        self._substitute, self._inject = _Substitute(), _Inject()
         self.optimizer_calls = 0
         self.weights_with_gradients: set[str] = set()
 
     def watch(self) -> None:
         """Replace tensors until :meth:`remove`."""
-        for name, _, tensor in parameters(self._network):
-            if getattr(tensor, "requires_grad", False):
-                self._hooks.append(tensor.register_hook(self._weight_gradient(name)))
+        names = {id(tensor): name for name, _, tensor in parameters(self._network)}
+        self._hooks.enter_context(
+            shown_gradients(lambda parameter, gradient: self._weight_gradient(names.get(id(parameter)), gradient))
+        )
         CellCalls.add(self)
 
     def remove(self) -> None:
         """Replace nothing more."""
         CellCalls.remove(self)
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
+        self._hooks.close()
 
     # ---- CellCalls calls these
 
@@ -130,9 +105,8 @@ class CellSubstitution:
         return with_tensors(output, lambda tensor: self._output(tensor, found, answer, next(places)))
 
     def abandon(self, cell: Any) -> None:
-        """Forget a call that has raised."""
-        if self._running.pop() is not None:
-            self._step.forward.abort()
+        """Forget a call that has raised: the run ends."""
+        self._running.pop()
 
     def _is_compared(self, cell: Any) -> bool:
         """Whether a call is of the network, and not a second one in the backward pass."""
@@ -154,7 +128,7 @@ class CellSubstitution:
 
     def _with_value(self, tensor: Any, value: NDArray[Any]) -> Any:
         other = mindspore.Tensor(np.array(value), tensor.dtype)
-        return CellCalls.run_unseen(self._substitute, tensor, other) if is_differentiable(tensor) else other
+        return substituted(tensor, other) if is_differentiable(tensor) else other
 
     def _output(self, tensor: Any, found: Sequence[tuple[str, Any]], answer: CallAnswer, place: int) -> Any:
         value = answer.values[place]
@@ -162,46 +136,44 @@ class CellSubstitution:
         output = None if call is None else _output_of(call, found[place][0])
         if value is None and output is None:
             return tensor
-        replaced = self._with_value(tensor, as_array(tensor) if value is None else value)
-        if not is_differentiable(replaced):
-            return replaced
-        if call is not None and output is not None:
-            replaced = self._with_gradient(replaced, call, output)
-        return replaced
+        value = as_array(tensor) if value is None else value
+        if call is None or output is None or not is_differentiable(tensor):
+            return self._with_value(tensor, value)
+        return self._with_gradient(tensor, value, call, output)
 
-    def _with_gradient(self, tensor: Any, call: PairedCall, output: PairedOutput) -> Any:
-        """The tensor, whose gradient is compared and replaced by the original's."""
+    def _with_gradient(self, tensor: Any, value: NDArray[Any], call: PairedCall, output: PairedOutput) -> Any:
+        """The original's values, whose gradient is compared and replaced by the original's."""
         key = call.frame.entered, output.port
         if key in self._injected:
             self._to_inject.append((tensor, self._injected[key]))
-            return tensor  # no gradient reaches it: that is reported again
-        if output.gradient is not None and self._to_inject:
-            tensor = self._with_injections(tensor)
+            return self._with_value(tensor, value)  # no gradient reaches it: that is reported again
+        other = mindspore.Tensor(np.array(value), tensor.dtype)
 
         def replace_gradient(gradient: Any) -> Any:
-            value = self._step.gradients.output_gradient(call, output, as_array(gradient))
-            return None if value is None else mindspore.Tensor(np.array(value), gradient.dtype)
+            expected = self._step.gradients.output_gradient(call, output, as_array(gradient))
+            return None if expected is None else mindspore.Tensor(np.array(expected), gradient.dtype)
 
-        register_gradient_hook(tensor, replace_gradient)
-        return tensor
+        replaced = substituted(tensor, other, replace_gradient)
+        if output.gradient is not None and self._to_inject:
+            replaced = self._with_injections(replaced)
+        return replaced
 
     def _with_injections(self, carrier: Any) -> Any:
         for tensor, gradient in self._to_inject:
-            value = mindspore.Tensor(np.array(gradient), tensor.dtype)
-            carrier = CellCalls.run_unseen(self._inject, carrier, tensor, value)
+            carrier = with_injection(carrier, tensor, mindspore.Tensor(np.array(gradient), tensor.dtype))
         self._to_inject = []
         return carrier
 
-    def _weight_gradient(self, name: str) -> Callable[[Any], Any]:
-        def replace_gradient(gradient: Any) -> Any:
-            array = as_array(gradient)
-            self.weights_with_gradients.add(name)
-            value = self._missing_gradient(name, array) if not array.any() else None
-            if value is None:
-                value = self._step.gradients.weight_gradient(name, array)
-            return None if value is None else mindspore.Tensor(np.array(value), gradient.dtype)
-
-        return replace_gradient
+    def _weight_gradient(self, name: str | None, gradient: Any) -> Any:
+        """The original's gradient of a weight."""
+        if name is None or not isinstance(gradient, mindspore.Tensor):
+            return gradient
+        array = as_array(gradient)
+        self.weights_with_gradients.add(name)
+        value = self._missing_gradient(name, array) if not array.any() else None
+        if value is None:
+            value = self._step.gradients.weight_gradient(name, array)
+        return gradient if value is None else mindspore.Tensor(np.array(value), gradient.dtype)
 
     def _missing_gradient(self, name: str, array: NDArray[Any]) -> NDArray[Any] | None:
         """MindSpore gives zeros for a weight that no gradient reaches."""
@@ -245,7 +217,16 @@ def restore_parameters(state: Sequence[tuple[Any, NDArray[Any], Any]]) -> None:
     """Give parameters the values that they had."""
     for parameter, values, dtype in state:
         if parameter.asnumpy().tobytes() != values.tobytes():
-            parameter.set_data(mindspore.Tensor(values, dtype))
+            set_values(parameter, mindspore.Tensor(values, dtype))
+
+
+def set_values(parameter: Any, values: Any) -> None:
+    """Give a parameter other values, in the memory that it has.
+
+    ``set_data`` would leave it with memory that an optimizer does not wait for.
+    """
+    mindspore.ops.assign(parameter, values)
+    parameter.asnumpy()  # waits
 
 
 def _port_tensors(found: Sequence[tuple[str, Any]]) -> list[PortTensor]:

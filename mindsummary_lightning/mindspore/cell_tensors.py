@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +17,10 @@ from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.fileio.whole_step_file import WholeStepWriter
 from mindsummary_lightning.mindspore.cell_calls import CellCalls
 from mindsummary_lightning.mindspore.cell_tree import arguments, network_cells, parameters, tensors
+from mindsummary_lightning.mindspore.gradient_taps import is_differentiable, tapped
 from mindsummary_lightning.mindspore.optimizer_settings import group_members, group_settings, optimizer_state
 from mindsummary_lightning.mindspore.trained_cells import TrainedCells
+from mindsummary_lightning.mindspore.weight_gradients import shown_gradients
 from mindsummary_lightning.values.whole_step import (
     StoredCall,
     StoredModule,
@@ -62,7 +65,7 @@ class CellTensors:
         self._members: dict[tuple[bytes, str, tuple[int, ...]], StoredTensor] = {}
         self._weights: list[StoredWeight] = []
         self._gradients: dict[str, NDArray[Any]] = {}
-        self._hooks: list[Any] = []
+        self._hooks = ExitStack()
         self._batch: tuple[StoredTensor, ...] = ()
         self._losses: list[StoredTensor] = []
         self._optimizers: list[StoredOptimizer] = []
@@ -78,17 +81,20 @@ class CellTensors:
 
     def watch(self) -> None:
         """Write every call of a cell, and all gradients, until :meth:`remove`."""
-        for name, _, tensor in parameters(self._network):
-            if getattr(tensor, "requires_grad", False):
-                self._hooks.append(tensor.register_hook(self._gradient_taker(name)))
+        names = {id(tensor): name for name, _, tensor in parameters(self._network)}
+        take = self._guarded(self._take_gradient)
+
+        def shown(parameter: Any, gradient: Any) -> Any:
+            take(names.get(id(parameter)), gradient)
+            return gradient
+
+        self._hooks.enter_context(shown_gradients(shown))
         CellCalls.add(self)
 
     def remove(self) -> None:
         """Write nothing more."""
         CellCalls.remove(self)
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
+        self._hooks.close()
 
     def add_loss(self, loss: Any) -> None:
         """Write the loss: the first tensor of one element in what a step returned."""
@@ -150,11 +156,12 @@ class CellTensors:
         return args, kwargs
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Write what a cell has returned."""
+        """Write what a cell has returned, and return it with its gradients watched."""
         index = self._running.pop()
-        if index is not None:
-            self._guarded(self._add_outputs)(index, output)
-        return output
+        if index is None:
+            return output
+        self._guarded(self._add_outputs)(index, output)
+        return self._watched(index, output, "")
 
     def abandon(self, cell: Any) -> None:
         """Forget that a call runs."""
@@ -181,31 +188,36 @@ class CellTensors:
         self._calls.append(call)
 
     def _add_outputs(self, index: int, output: Any) -> None:
-        found = list(tensors(output))
-        stored = self._stored_all(found)
+        stored = self._stored_all(tensors(output))
         call = self._calls[index] = replace(self._calls[index], outputs=stored, left=self._next_order())
         if call.draws_random and call.parent >= 0:
             self._calls[call.parent] = replace(self._calls[call.parent], draws_random=True)
-        for path, tensor in found:
-            self._watch_gradient(index, path, tensor)
 
-    def _watch_gradient(self, index: int, path: str, tensor: Any) -> None:
+    def _watched(self, index: int, value: Any, path: str) -> Any:
+        """An output whose gradients are written. Objects of the user's classes stay as they are."""
+        if isinstance(value, mindspore.Tensor):
+            watches = is_differentiable(value) and not isinstance(value, mindspore.Parameter)
+            return tapped(value, self._output_gradient_taker(index, path)) if watches else value
+        if type(value) in (tuple, list):
+            parts = [self._watched(index, part, f"{path}.{number}".lstrip(".")) for number, part in enumerate(value)]
+            return type(value)(parts)
+        if type(value) is dict:
+            return {key: self._watched(index, part, f"{path}.{key}".lstrip(".")) for key, part in value.items()}
+        return value
+
+    def _output_gradient_taker(self, index: int, path: str) -> Callable[[Any], None]:
         @self._guarded
         def take(gradient: Any) -> None:
             stored = replace(self._stored(gradient), path=path)
             call = self._calls[index]
             self._calls[index] = replace(call, output_gradients=(*call.output_gradients, stored))
 
-        if is_differentiable(tensor):
-            register_gradient_hook(tensor, take)
+        return take
 
-    def _gradient_taker(self, name: str) -> Callable[[Any], None]:
-        @self._guarded
-        def take(gradient: Any) -> None:
+    def _take_gradient(self, name: str | None, gradient: Any) -> None:
+        if name is not None and isinstance(gradient, mindspore.Tensor):
             array = as_array(gradient)
             self._gradients[name] = array + self._gradients[name] if name in self._gradients else array
-
-        return take
 
     def _add_update(self, optimizer: Any, args: tuple[Any, ...]) -> None:
         """Write the gradients that the optimizer is called with, its settings and its state."""
@@ -257,20 +269,6 @@ class CellTensors:
         if key not in self._members:
             self._members[key] = self._writer.add(array, dtype=dtype)
         return self._members[key]
-
-
-def is_differentiable(tensor: Any) -> bool:
-    """Whether a tensor of this dtype may have a gradient."""
-    return bool(tensor.is_floating_point()) or bool(tensor.is_complex())
-
-
-def register_gradient_hook(tensor: Any, take: Callable[[Any], Any]) -> None:
-    """Call a function with the gradient of a tensor, if it gets one."""
-    try:
-        tensor.register_hook(take)
-    except RuntimeError as error:
-        if "requires grad is false" not in str(error):
-            raise  # a tensor behind stop_gradient has no gradient
 
 
 def as_array(tensor: Any) -> NDArray[Any]:

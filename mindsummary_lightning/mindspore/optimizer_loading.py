@@ -9,6 +9,7 @@ import mindspore
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.mindspore.cell_substitution import set_values
 from mindsummary_lightning.mindspore.optimizer_settings import optimizer_state
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
@@ -92,7 +93,7 @@ def _load_tensor(tensor: Any, weight: str, name: str, steps: int, recorded: Reco
 
 
 def _set(parameter: Any, value: NDArray[Any]) -> None:
-    parameter.set_data(mindspore.Tensor(np.array(value), parameter.dtype))
+    set_values(parameter, mindspore.Tensor(np.array(value), parameter.dtype))
 
 
 def _number(value: Any) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mindsummary_lightning.comparison.name_blocks import TensorName, kind_of
 from mindsummary_lightning.comparison.names import match_names
+from mindsummary_lightning.port_check.layer_pairs import joined_rows, pair_layers
 from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
 
 _SAME = 1e-6  # relative distance of two weights that are one weight in two layouts
@@ -72,12 +73,26 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
             pairs[pair.b] = WeightPair((pair.a,), layout)
     _pair_by_value(pairs, reference, port)
     _pair_parts(pairs, reference, port)
+    _pair_layers(pairs, reference, port, transposes)
     taken = {name for pair in pairs.values() for name in pair.references}
     return WeightPairs(
         pairs,
         tuple(name for name in port if name not in pairs),
         tuple(name for name in reference if name not in taken),
     )
+
+
+def _pair_layers(
+    pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array], may_transpose: bool
+) -> None:
+    """Pair what is left by the shapes and the order of layers."""
+    free = {name: reference[name] for name in _free(pairs, reference)}
+    left = {name: array for name, array in port.items() if name not in pairs}
+    for found in pair_layers(free, left):
+        rows = joined_rows([free[name] for name in found.references])
+        layout = weight_layout(rows, left[found.port], may_transpose=may_transpose)
+        if layout is not None:
+            pairs[found.port] = WeightPair(found.references, layout)
 
 
 def weight_layout(reference: Array, port: Array, *, may_transpose: bool) -> Layout | None:

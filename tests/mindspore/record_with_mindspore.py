@@ -114,6 +114,7 @@ def train(case, recorder):
 if __name__ == "__main__":
     for case in ("model", "loop", "recomputed", "groups", "scaled", "own", "compiled", "graph"):
         run = os.path.join(sys.argv[1], case)
-        recorded = train(case, StepRecorder(run, steps=(2, 3) if case == "model" else 2))
+        recorded = train(case, StepRecorder(run, steps=(2, 3) if case == "model" else 2, whole_tensors=True))
         np.savez(f"{run}-recorded.npz", **recorded)
         np.savez(f"{run}-plain.npz", **train(case, None))
+    train("model", StepRecorder(os.path.join(sys.argv[1], "large"), steps=1, whole_tensors=True, max_bytes=10_000))

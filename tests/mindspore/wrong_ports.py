@@ -220,7 +220,7 @@ def _recurrent(**how: Any) -> Callable[..., Any]:
             h = ops.cat((h[..., WIDTH:], h[..., :WIDTH]), -1)
         if how.get("stopped"):
             h = ops.stop_gradient(h)
-        h, last = self.gru(h.flip(1) if how.get("flipped") else h)
+        h, last = self.gru(ops.flip(h, (1,)) if how.get("flipped") else h)
         if how.get("last"):
             h = last[0]
         elif how.get("mean"):
@@ -284,7 +284,7 @@ def _unet(**how: Any) -> Callable[..., Any]:
         second = ops.stop_gradient(second) if how.get("stopped") else second
         h = self.up1(self.mix2(ops.cat((h, second) if how.get("order") else (second, h), 1)))
         first = ops.zeros_like(first) if how.get("no_skip") else first
-        first = first.flip(-1) if how.get("flipped") else first
+        first = ops.flip(first, (3,)) if how.get("flipped") else first
         h = self.out(self.mix1(ops.cat((first, h), 1)))
         return ops.sigmoid(h) if how.get("sigmoid") else h
 

@@ -238,7 +238,7 @@ def train(kind, directory, steps=3):
     else:
         optimizer = nn.SGD(weights, rate, weight_decay=data.decay)
     loader = ds.NumpySlicesDataset((data.inputs, data.labels), ["x", "y"], shuffle=False).batch(BATCH)
-    recorders = [StepRecorder(directory, steps)] if steps else []
+    recorders = [StepRecorder(directory, steps, whole_tensors=True)] if steps else []
     Model(net, loss, optimizer).train(1, loader, callbacks=recorders, dataset_sink_mode=False)
     return {parameter.name: parameter.asnumpy() for parameter in net.get_parameters()}
 

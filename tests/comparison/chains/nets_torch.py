@@ -616,7 +616,10 @@ def _left(x: Tensor) -> Tensor:
     return torch.stack([row.roll(int((row == 0).sum())) for row in x])
 
 
-def train(kind: str, directory: str | os.PathLike[str], mistake: str = "", **collector: Any) -> None:
+def train(
+    kind: str, directory: str | os.PathLike[str], mistake: str = "", check: L.Callback | None = None, **collector: Any
+) -> None:
+    """Train a port and record it; with ``check`` that is done instead."""
     global _WRONG
     _WRONG = mistake
     torch.manual_seed(0)
@@ -635,8 +638,10 @@ def train(kind: str, directory: str | os.PathLike[str], mistake: str = "", **col
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     trainer = L.Trainer(
         max_epochs=1, accelerator="cpu", enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, logger=MindInsightLogger(folder, name="", version=version),
-        callbacks=[recorder], gradient_clip_val=choose("clipped", 0.5, choose("clipped_by_value", 0.01, None)),
+        enable_model_summary=False,
+        logger=False if check is not None else MindInsightLogger(folder, name="", version=version),
+        callbacks=[recorder if check is None else check],
+        gradient_clip_val=choose("clipped", 0.5, choose("clipped_by_value", 0.01, None)),
         gradient_clip_algorithm=choose("clipped_by_value", "value", "norm"),
     )  # fmt: skip
     with warnings.catch_warnings():
