@@ -26,7 +26,7 @@ ELSEWHERE = {
     "conversion/user_images.py": "PillowImage.open: a picture that a caller hands over",
     "export/output_directory.py": "open: creates, exclusively, in a hidden directory of its own",
     "export/tables.py": "np.save: into an open file",
-    "fileio/whole_step_file.py": "open, os.open, zipfile.ZipFile, np.memmap: creates a temporary file, exclusively; open files",
+    "fileio/whole_step_file.py": "open, os.open, zipfile.ZipFile, np.memmap: creates, exclusively; an open file",
     "landscape/checkpoints.py": "torch.save, torch.load: into and from an open file",
     "landscape/network_copies.py": "torch.save, torch.load: memory",
     "landscape/plane.py": "open: what Linux says is mapped in this process",
