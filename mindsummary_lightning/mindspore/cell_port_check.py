@@ -22,7 +22,7 @@ from mindsummary_lightning.mindspore.cell_substitution import (
 from mindsummary_lightning.mindspore.cell_tensors import as_array, dtype_name
 from mindsummary_lightning.mindspore.cell_tree import network_cells, parameters, tensors, with_tensors
 from mindsummary_lightning.mindspore.optimizer_loading import RecordedState, load_state
-from mindsummary_lightning.mindspore.optimizer_settings import group_settings
+from mindsummary_lightning.mindspore.optimizer_settings import group_settings, plain_settings
 from mindsummary_lightning.mindspore.trained_cells import TrainedCells, loss_scale_of, trained_cells
 from mindsummary_lightning.port_check.findings import NotTested
 from mindsummary_lightning.port_check.port_frames import PortTensor
@@ -212,7 +212,7 @@ class _StepOfPort:
         optimizer = self._trained.optimizer
         self._give_weights()
         is_known = optimizer is not None and self._give_state(optimizer)
-        settings = [] if optimizer is None else _settings(optimizer)
+        settings = [] if optimizer is None else [plain_settings(group) for group in group_settings(optimizer)]
         recorded = self._recorded_batch(batch)
         substitution = CellSubstitution(self._trained, self._step, self._injected)
         substitution.watch()
@@ -317,7 +317,3 @@ def _restored(trained: TrainedCells) -> Iterator[None]:
         for state in states:
             restore_parameters(state)
         mindspore.set_rng_state(random_state)
-
-
-def _settings(optimizer: Any) -> list[dict[str, float]]:
-    return [{f"{name}.{path}".rstrip("."): value for name, path, value in group} for group in group_settings(optimizer)]

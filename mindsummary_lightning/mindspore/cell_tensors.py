@@ -18,8 +18,13 @@ from mindsummary_lightning.fileio.whole_step_file import WholeStepWriter
 from mindsummary_lightning.mindspore.cell_calls import CellCalls
 from mindsummary_lightning.mindspore.cell_tree import arguments, network_cells, parameters, tensors
 from mindsummary_lightning.mindspore.gradient_taps import is_differentiable, tapped
-from mindsummary_lightning.mindspore.optimizer_settings import group_members, group_settings, optimizer_state
-from mindsummary_lightning.mindspore.trained_cells import TrainedCells
+from mindsummary_lightning.mindspore.optimizer_settings import (
+    group_members,
+    group_settings,
+    optimizer_state,
+    plain_settings,
+)
+from mindsummary_lightning.mindspore.trained_cells import TrainedCells, loss_scale_of
 from mindsummary_lightning.mindspore.weight_gradients import shown_gradients
 from mindsummary_lightning.values.whole_step import (
     StoredCall,
@@ -222,29 +227,29 @@ class CellTensors:
     def _add_update(self, optimizer: Any, args: tuple[Any, ...]) -> None:
         """Write the gradients that the optimizer is called with, its settings and its state."""
         names = {id(parameter): name for name, _, parameter in parameters(self._network)}
-        scale = float(getattr(optimizer, "loss_scale", None) or 1.0)
-        stepped = {}
-        for parameter, gradient in zip(optimizer.parameters, args[0], strict=True):
-            if id(parameter) in names and isinstance(gradient, mindspore.Tensor):
-                array = as_array(gradient)
-                stepped[names[id(parameter)]] = self._add(array / array.dtype.type(scale) if scale != 1 else array)
+        stepped = self._stepped_gradients(optimizer, args[0], names)
         self._weights = [
             replace(weight, stepped_gradient=stepped.get(weight.name, weight.stepped_gradient))
             for weight in self._weights
         ]
-        groups = [
-            {f"{name}.{path}".rstrip("."): value for name, path, value in group} for group in group_settings(optimizer)
-        ]
-        members = [
-            tuple(names[id(parameter)] for parameter in group if id(parameter) in names)
-            for group in group_members(optimizer)
-        ]
+        groups = [plain_settings(group) for group in group_settings(optimizer)]
+        members = [_names_of(group, names) for group in group_members(optimizer)]
         state = [
             StoredState(names.get(id(each.weight), ""), each.name, self._stored(each.tensor))
             for each in optimizer_state(optimizer)
         ]
         stored = StoredOptimizer(type(optimizer).__name__, tuple(groups), tuple(members), tuple(state))
         self._optimizers.append(stored)
+
+    def _stepped_gradients(self, optimizer: Any, gradients: Any, names: Mapping[int, str]) -> dict[str, StoredTensor]:
+        scale = loss_scale_of(optimizer)
+        stepped = {}
+        for parameter, gradient in zip(optimizer.parameters, gradients, strict=True):
+            if id(parameter) in names and isinstance(gradient, mindspore.Tensor):
+                array = as_array(gradient)
+                unscaled = array / array.dtype.type(scale) if scale != 1.0 else array
+                stepped[names[id(parameter)]] = self._add(unscaled)
+        return stepped
 
     def _next_order(self) -> int:
         self._order += 1
@@ -269,6 +274,10 @@ class CellTensors:
         if key not in self._members:
             self._members[key] = self._writer.add(array, dtype=dtype)
         return self._members[key]
+
+
+def _names_of(weights: list[Any], names: Mapping[int, str]) -> tuple[str, ...]:
+    return tuple(names[id(weight)] for weight in weights if id(weight) in names)
 
 
 def as_array(tensor: Any) -> NDArray[Any]:

@@ -66,6 +66,11 @@ def group_settings(optimizer: Any) -> list[list[Setting]]:
     return [[("lr", "", rate), ("weight_decay", "", decay), *rest] for rate, decay in groups]
 
 
+def plain_settings(group: list[Setting]) -> dict[str, float]:
+    """The settings of a group by PyTorch's names, such as ``betas.0``."""
+    return {f"{name}.{path}".rstrip("."): value for name, path, value in group}
+
+
 def group_members(optimizer: Any) -> list[list[Any]]:
     """The parameters of each group of :func:`group_settings`."""
     if _is_experimental(optimizer):
