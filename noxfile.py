@@ -167,9 +167,9 @@ def state_python(session: nox.Session, name: str) -> None:
 
 
 def installed_versions(python: str) -> list[str]:
-    """What pip has installed from an index, a line ``name==version`` each."""
+    """What pip has installed from an index, a line ``name==version`` each, without a build's own ``+cpu``."""
     listed = subprocess.run([python, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True)
-    return [line for line in listed.stdout.splitlines() if "==" in line]
+    return [line.partition("+")[0] for line in listed.stdout.splitlines() if "==" in line]
 
 
 def newer_than_locked(session: nox.Session) -> str:
