@@ -7,6 +7,7 @@ environment must not have; standard library only. ``nox -s package`` starts it w
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import shutil
 import subprocess
@@ -89,7 +90,8 @@ def _view(runs: str, run: Path) -> float:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, tempfile.TemporaryDirectory() as user:
         assert process.stdout is not None
         try:
-            (address,) = next(filter(None, (re.findall(r"http\S+#/summary-manage", line) for line in process.stdout)))
+            printed = "".join(itertools.takewhile(lambda line: not line.startswith("Ctrl-C"), process.stdout))
+            (address,) = re.findall(r"http\S+#/summary-manage", printed)  # none where the front end is missing
             assert browser is not None, "no chromium here to draw the page"
             draw = [browser, f"--user-data-dir={user}", *_CHROMIUM, address]
             page = subprocess.run(draw, check=True, capture_output=True, text=True, timeout=60).stdout
