@@ -124,7 +124,7 @@ def python_of(session: nox.Session, name: str) -> str:
         atexit.register(shutil.rmtree, path, ignore_errors=True)
     python, installed = path / "bin" / "python", path / "requirements.txt"
     wanted = "\n".join(requirements)
-    if installed.exists() and installed.read_text() == wanted:
+    if installed.exists() and installed.read_text(encoding="utf-8") == wanted:
         return str(python)
     if not python.exists():
         creator = next(find_pythons(versions), None)
@@ -332,7 +332,7 @@ def mutants(session: nox.Session) -> None:
         "pytest_add_cli_args": QUICK, "pytest_add_cli_args_test_selection": tested,
     }  # fmt: skip
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    project = (ROOT / "pyproject.toml").read_text()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
     session.chdir(folder)
     variables = {**ONE_THREAD, "PYTHONPATH": str(python.parents[1] / f"lib/python{THIS_PYTHON}/site-packages")}
@@ -373,7 +373,7 @@ def compare(session: nox.Session, name: str, python: str, script: str, *words: s
     """Let one of the originals write a file of tests/golden again; it differs in the version of its writer at most."""
     fresh, committed = Path(session.create_tmp()) / f"{name}.json", ROOT / "tests" / "golden" / f"{name}.json"
     session.run(python, f"tests/golden/{script}", *words, "--output", str(fresh))
-    found, expected = (json.loads(path.read_text()) for path in (fresh, committed))
+    found, expected = (json.loads(path.read_text(encoding="utf-8")) for path in (fresh, committed))
     if {**found, "written_by": None} != {**expected, "written_by": None}:
         session.error(f"{fresh} differs from {committed}; read the difference")
 
@@ -445,7 +445,9 @@ def lowest(session: nox.Session) -> None:
     variables = {**ONE_THREAD, "PYTHONPATH": str(ROOT)}
     session.run(python, "-m", "pytest", *QUICK, *OF_TRAININGS, *session.posargs, env=variables)
     folder = empty_folder(session)  # now: it is TMPDIR from here on, and tests want one outside
-    (folder / "block.py").write_text((ROOT / "README.md").read_text().split("```python\n")[1].partition("```")[0])
+    (folder / "block.py").write_text(
+        (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
+    )
     shutil.copy(ROOT / "examples" / "digits.py", folder)
     session.chdir(folder)
     session.run(python, "block.py", env=variables)

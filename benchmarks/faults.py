@@ -201,7 +201,7 @@ def family() -> list[int]:
 def stat(process: int) -> list[str]:
     """Fields of ``/proc/<pid>/stat`` behind the name; none if the process is gone."""
     with contextlib.suppress(OSError):
-        return Path("/proc", str(process), "stat").read_text().rsplit(")", 1)[1].split()
+        return Path("/proc", str(process), "stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
     return []
 
 

@@ -280,9 +280,9 @@ def _measure(case: str, size: int) -> dict[str, float]:
 
 
 def _state() -> dict[str, float]:
-    with open("/proc/self/io") as file:
+    with open("/proc/self/io", encoding="utf-8") as file:
         written = next(int(line.split()[1]) for line in file if line.startswith("wchar"))
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": time.process_time(),

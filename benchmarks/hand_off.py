@@ -167,7 +167,7 @@ def lost_by_a_kill(way: str, bound: int, pause: float) -> int:
                 time.sleep(0.01)
             time.sleep(KILL_AFTER_S)
             victim.send_signal(signal.SIGKILL)
-        returned = int((folder / "returned").read_text())
+        returned = int((folder / "returned").read_text(encoding="utf-8"))
         (file,) = (path for path in folder.iterdir() if path.name != "returned" and path.is_file())
         written = sum(1 for _ in RecordScanner(str(file)))
         return max(0, returned - (written - (way == "SummaryRecord")))  # its first record is the version

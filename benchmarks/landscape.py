@@ -203,7 +203,7 @@ def print_memory(name: str, checkpoints: int, run: str) -> None:
     """What :func:`memory` runs: peak of resident memory, mapped files included, less what there was before the call."""
     make, shape, _, _ = MODELS[name]
     net, batches = make(), [batch.data for batch in small_batches(shape, 64)]
-    with tempfile.TemporaryDirectory() as output, open("/proc/self/clear_refs", "w") as peak:
+    with tempfile.TemporaryDirectory() as output, open("/proc/self/clear_refs", "w", encoding="utf-8") as peak:
         peak.write("5")  # the peak is what there is now
         peak.flush()
         before = _status("VmRSS")
@@ -215,7 +215,7 @@ def print_memory(name: str, checkpoints: int, run: str) -> None:
 
 
 def _status(key: str) -> float:
-    with open("/proc/self/status") as lines:
+    with open("/proc/self/status", encoding="utf-8") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
 
 

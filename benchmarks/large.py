@@ -332,12 +332,12 @@ def in_turns(case: Case, folder: Path) -> None:
 
 def status(key: str) -> float:
     """MiB of this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
 
 
 def reset_peak() -> float:
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     return status("VmRSS")
 
 
@@ -408,7 +408,7 @@ def measured(name: str, case: Case) -> dict[str, Any]:
             subprocess.run(command, check=True, stdout=sys.stderr, env=os.environ | kept)
 
         def read(what: str) -> Any:
-            return json.loads((folder / f"{what}.json").read_text())
+            return json.loads((folder / f"{what}.json").read_text(encoding="utf-8"))
 
         alternates = case.options.get("devices", 1) == 1
         for what in (["turns"] if alternates else []) + ["memory plain", "memory pair"]:

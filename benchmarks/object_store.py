@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
     def _handle_request(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         RECEIVED[0] += len(body)
-        COUNTER.write_text(str(RECEIVED[0]))
+        COUNTER.write_text(str(RECEIVED[0]), encoding="utf-8")
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
@@ -119,5 +119,5 @@ for _method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
 
 if __name__ == "__main__":
     COUNTER = Path(sys.argv[2])
-    COUNTER.write_text("0")
+    COUNTER.write_text("0", encoding="utf-8")
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

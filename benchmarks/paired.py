@@ -20,7 +20,11 @@ Rows: TypeAlias = "Mapping[str, Mapping[str, Sequence[float]]]"
 def machine() -> str:
     """What the figures were taken on."""
     model = platform.processor() or platform.machine()
-    with Path("/proc/cpuinfo").open() if Path("/proc/cpuinfo").exists() else Path(os.devnull).open() as lines:
+    with (
+        Path("/proc/cpuinfo").open(encoding="utf-8")
+        if Path("/proc/cpuinfo").exists()
+        else Path(os.devnull).open(encoding="utf-8") as lines
+    ):
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
     return f"{model}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
 
@@ -89,6 +93,6 @@ def save(name: str, title: str, rows: Mapping[str, Mapping[str, Sequence[float] 
     target = os.environ.get("BENCH_JSON")
     if target:
         path = Path(target)
-        known = json.loads(path.read_text()) if path.exists() else {}
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         known[name] = {"title": title, "machine": machine(), "seconds": rows}
-        path.write_text(json.dumps(known, indent=1))
+        path.write_text(json.dumps(known, indent=1), encoding="utf-8")

@@ -73,7 +73,7 @@ def read_event_accumulator(directory: str, count: int) -> float:
 def read_mindinsight(directory: str) -> float:
     with tempfile.TemporaryDirectory() as scratch:
         script = os.path.join(scratch, "load.py")
-        with open(script, "w") as file:
+        with open(script, "w", encoding="utf-8") as file:
             file.write(MINDINSIGHT)
         environment = {**os.environ, "MINDINSIGHT_WORKSPACE": scratch}
         command = [os.environ["MINDINSIGHT_PYTHON"], script, directory]

@@ -123,7 +123,7 @@ if __name__ == "__main__":
 
 def mindspore(directory: str, count: int, per_step: int):
     script = os.path.join(directory, "loop.py")
-    with open(script, "w") as file:
+    with open(script, "w", encoding="utf-8") as file:
         file.write(MINDSPORE)
     command = [os.environ["MINDSPORE_PYTHON"], script, os.path.join(directory, "run"), str(count), str(per_step)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -27,7 +27,7 @@ HISTOGRAM_EVERY = 1000
 
 
 def resident_mb() -> float:
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

@@ -79,7 +79,7 @@ def behind(
     """Record for some seconds; print how far the copy was behind at worst, and the bytes that were sent for it."""
     run, address = folder / f"{name}{len(address)}", f"{address}/{name}"
     far, _ = fsspec.url_to_fs(address)
-    before = int(counter.read_text())
+    before = int(counter.read_text(encoding="utf-8"))
     written: list[tuple[float, int]] = []
     lags = []
     array = np.random.default_rng(0).normal(size=max(elements, 1)).astype(np.float32)
@@ -110,7 +110,7 @@ def behind(
     assert follower.stdout is not None
     sent = json.load(follower.stdout)["sent_bytes"]
     if address.startswith("s3:"):
-        sent = int(counter.read_text()) - before
+        sent = int(counter.read_text(encoding="utf-8")) - before
     place = "S3" if address.startswith("s3:") else "a directory"
     print(
         f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | at most {max(lags):.1f} s behind | "
@@ -156,7 +156,7 @@ def step_time(folder: Path, rounds: int) -> None:
         stretch()
         taken = paired.rounds_of({"without": without, "with sync": with_it}, rounds)
         follower.send_signal(signal.SIGCONT)
-    used = Path(f"/proc/{follower.pid}/stat").read_text().rpartition(")")[2].split()
+    used = Path(f"/proc/{follower.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     print(f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of sync, its start included")
     follower.kill()
     follower.wait()

@@ -106,7 +106,7 @@ def as_script(path: Path, *arguments: object) -> None:
 def _run(
     function: Callable[..., object], arguments: Sequence[object], each: Sequence[Mapping[str, str]]
 ) -> CompletedProcess[str]:
-    with TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
+    with TemporaryFile("w+", encoding="utf-8") as stdout, TemporaryFile("w+", encoding="utf-8") as stderr:
         outputs: Any = {"stdout": stdout.fileno(), "stderr": stderr.fileno()}
         processes = [start_warm(function, *arguments, variables=variables, **outputs) for variables in each]
         try:

@@ -82,7 +82,7 @@ def test_work_is_done_whatever_became_of_standard_output(
     assert done.returncode == code, done.stderr
     assert (done.stderr.startswith(said), done.stderr.count("\n")) == (True, bool(said)), done.stderr
     (table,) = (tmp_path / "out").glob("scalars*.csv")
-    assert table.read_text().count("\n") == 2
+    assert table.read_text(encoding="utf-8").count("\n") == 2
 
 
 @pytest.mark.slow

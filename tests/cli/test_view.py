@@ -235,9 +235,11 @@ def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(runs: Pat
             token = view.server.rpartition("/")[2]
             assert b"MindInsight" in _opener().open(view.server + "/").read()
 
-            path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(notes.read_text().split()[-1]).path))
+            path = Path(
+                urllib.request.url2pathname(urllib.parse.urlsplit(notes.read_text(encoding="utf-8").split()[-1]).path)
+            )
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
-            assert f'content="0; url={view.addresses["runs"]}"' in path.read_text()
+            assert f'content="0; url={view.addresses["runs"]}"' in path.read_text(encoding="utf-8")
             assert token not in "".join(" ".join(_arguments(process)) for process in psutil.process_iter())
             assert view.end(signal.SIGTERM) == 0
         assert sorted(cache.rglob("*")) == before

@@ -612,7 +612,7 @@ def main(arguments: list[str], scratch: str) -> int:
     failures = silent = count = 0
     directory = Path(next((a.removeprefix("--in=") for a in arguments if a.startswith("--in=")), scratch))
     kept = directory / "trained.txt"
-    trained = dict(line.split("\t") for line in kept.read_text().splitlines()) if kept.exists() else {}
+    trained = dict(line.split("\t") for line in kept.read_text(encoding="utf-8").splitlines()) if kept.exists() else {}
     trained = {key: Path(path) for key, path in trained.items()}
     for name, pair in PAIRS.items():
         if (names and not any(part in name for part in names)) or (pair.full and "--full" not in arguments):

@@ -41,7 +41,7 @@ def test_no_class_name_is_used_twice() -> None:
     names = Counter(
         node.name
         for _, path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
 
@@ -54,8 +54,8 @@ def test_lightning_is_loaded_by_name_in_the_trainer_room_alone() -> None:
     loading = [
         name
         for name, path in modules()
-        if re.search(r"(import_module|__import__)\(", path.read_text())
-        and re.search(r"[\"'](lightning|pytorch_lightning|lightning_fabric)[.\"']", path.read_text())
+        if re.search(r"(import_module|__import__)\(", path.read_text(encoding="utf-8"))
+        and re.search(r"[\"'](lightning|pytorch_lightning|lightning_fabric)[.\"']", path.read_text(encoding="utf-8"))
     ]
 
     assert [name for name in loading if not name.startswith("trainer/")] == []
@@ -63,7 +63,7 @@ def test_lightning_is_loaded_by_name_in_the_trainer_room_alone() -> None:
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/decisions/0001-the-house.md"])
 def test_the_pages_of_the_house_name_every_room(page: str) -> None:
-    text = (PROJECT / page).read_text()
+    text = (PROJECT / page).read_text(encoding="utf-8")
 
     assert [room for room in ROOMS if f"{room}/" not in text] == []
 

@@ -52,7 +52,7 @@ def _called(tree: ast.AST) -> Iterator[str]:
 def test_only_these_modules_open_files_in_another_way_than_through_fileio_regular() -> None:
     found = {}
     for name, path in modules():
-        if calls := {*_called(ast.parse(path.read_text()))}:
+        if calls := {*_called(ast.parse(path.read_text(encoding="utf-8")))}:
             found[name] = calls
 
     assert found == {name: {*calls.partition(":")[0].split(", ")} for name, calls in ELSEWHERE.items()}

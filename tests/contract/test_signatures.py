@@ -18,7 +18,9 @@ _GOLDEN = Path(__file__).parents[1] / "golden"
 _ORIGINALS: dict[str, dict[str, list[str]]] = {
     name: methods
     for package in ("mindspore", "mindinsight")
-    for name, methods in json.loads((_GOLDEN / f"{package}_signatures.json").read_text())["signatures"].items()
+    for name, methods in json.loads((_GOLDEN / f"{package}_signatures.json").read_text(encoding="utf-8"))[
+        "signatures"
+    ].items()
 }
 _WORKERS = "taken there, and by keyword, but not needed: each record is in its file when the call returns"
 _HOOKS = "a hook of MindSpore's Callback; Lightning's hooks are in its place"

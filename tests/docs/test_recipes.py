@@ -79,11 +79,11 @@ def test_a_task_of_an_array_that_is_started_again_continues_its_own_run(
         for task in (3, 4):
             again = _start(task, output.fileno())
             again.join(_LIMIT_S)
-            assert again.exitcode == 0, (folder / "output").read_text()
+            assert again.exitcode == 0, (folder / "output").read_text(encoding="utf-8")
 
-    said = (folder / "output").read_text()
+    said = (folder / "output").read_text(encoding="utf-8")
     assert said.count("`max_epochs=20` reached") == 2  # the first one was cut short
-    assert ("requeue 7_3" in (folder / "requeued").read_text()) if is_requeued_by_lightning else True
+    assert ("requeue 7_3" in (folder / "requeued").read_text(encoding="utf-8")) if is_requeued_by_lightning else True
     assert said.count("Restored all states") == 1
     for task, files in ((run, 2), (other, 1)):
         assert len(list(task.glob("*_MS"))) == files

@@ -32,7 +32,7 @@ def test_the_page_of_versions_has_what_the_judges_install() -> None:
     block = re.findall(r"^LIBRARIES = \{(.*?)^\}", _NOXFILE, re.DOTALL | re.MULTILINE)[0]
     libraries = re.findall(r'"([\w-]+)(?:\[\w+\])?"[,\]]', block)
     sessions = set(re.findall(r"`nox -s (\w+)`", _PAGE))
-    torch = (ROOT / ".ci" / "constraints.txt").read_text().strip().replace("==", " ")
+    torch = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").strip().replace("==", " ")
 
     assert [f"{name} {version}" for name, version in pinned if f"{name} {version}" not in _PAGE] == []
     assert [version for version in majors if version not in _PAGE] == []

@@ -175,7 +175,7 @@ def _csv_rows(path: Path, number: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _assert_arrays(folder: Path, before: Samples) -> None:
-    tags = json.loads((folder / "names.json").read_text()) if (folder / "names.json").exists() else {}
+    tags = json.loads((folder / "names.json").read_text(encoding="utf-8")) if (folder / "names.json").exists() else {}
     numbers = dict.fromkeys(before, 0)
     for name, tag in tags.items():
         kind = name.partition("/")[0]

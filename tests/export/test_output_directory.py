@@ -85,7 +85,7 @@ def test_a_list_of_files_that_somebody_forged_removes_nothing_outside(tmp_path: 
     with contextlib.suppress(FileExistsError):
         _written(tmp_path / "out", "a.csv")
 
-    assert (tmp_path / "precious.csv").read_text() == "mine"
+    assert (tmp_path / "precious.csv").read_text(encoding="utf-8") == "mine"
 
 
 def _written(out: Path, *names: str) -> None:

@@ -53,7 +53,7 @@ def test_tags_that_only_their_ends_tell_apart_have_a_file_each(
 
     answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out")
 
-    names = json.loads((tmp_path / "out" / "names.json").read_text())
+    names = json.loads((tmp_path / "out" / "names.json").read_text(encoding="utf-8"))
     series = {tag: np.load(tmp_path / "out" / name)["value"].tolist() for name, tag in names.items()}
     assert series == {tag: [number] for number, tag in enumerate(tags)}
     assert answer.out.splitlines() == [str(tmp_path / "out" / name) for name in [*names, "names.json"]]
@@ -139,7 +139,7 @@ def test_statistics_of_parameters_are_exported_with_their_names(
     assert len(rows) == 15
     assert (rows[0]["parameter"], rows[0]["step"]) == ("'=first.weight", "1")
     assert float(rows[13]["gradient_rms"]) == pytest.approx(1e-2, rel=1e-6)
-    names = json.loads((tmp_path / "npy" / "parameter_statistics.json").read_text())
+    names = json.loads((tmp_path / "npy" / "parameter_statistics.json").read_text(encoding="utf-8"))
     array = np.load(tmp_path / "npy" / "tensor" / "parameter_statistics_30.npy")
     assert array.shape == (len(names["rows"]), len(names["columns"]))
     frame = pandas.read_parquet(tmp_path / "parquet" / "parameters")

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.faults
 
 SEEDS = list(seeds())
 FINDS = {
-    name: bytes.fromhex(data) for name, data in json.loads(Path(__file__).with_name("finds.json").read_text()).items()
+    name: bytes.fromhex(data)
+    for name, data in json.loads(Path(__file__).with_name("finds.json").read_text(encoding="utf-8")).items()
 }
 
 

@@ -44,7 +44,11 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
     failures = refused = 0
     for number, (kind, error, after) in enumerate(faults):
         work = tmp_path / str(number)
-        told, log, run = json.loads((work / "told").read_text()), (work / "log").read_text(), work / "mount" / "run"
+        told, log, run = (
+            json.loads((work / "told").read_text(encoding="utf-8")),
+            (work / "log").read_text(encoding="utf-8"),
+            work / "mount" / "run",
+        )
         steps = [step for step, _ in read_scalars(run, "mine")]
         is_failing = told["calls"] > after
         where = f"{kind} {errno.errorcode[error]} after {after}: {log}"

@@ -119,7 +119,7 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
                 failed.append((status, asked))
         opened = json.loads(server.communicate()[0])
 
-    assert failed == [], (tmp_path / "log").read_text()[-3000:]
+    assert failed == [], (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
     assert statuses[200] > count / 10  # it reaches what it is aimed at
     libraries = [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     package = os.path.dirname(mindsummary_lightning.__file__)
@@ -150,7 +150,7 @@ def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
             assert _status(port, Asked("POST", API_PREFIX + path, body=b"{}")) == 200
 
     assert [(status, target) for status, target in answered if status not in (200, 400)] == [], caplog.text[-3000:]
-    assert secret.read_text() == "secret"
+    assert secret.read_text(encoding="utf-8") == "secret"
     figure(42, f"{len(listed)} damaged runs, {len(targets)} requests: none failed, none hung")
 
 

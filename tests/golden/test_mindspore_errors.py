@@ -51,7 +51,7 @@ def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_nam
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    theirs = json.loads(Path(__file__).with_name("mindspore_errors.json").read_text())
+    theirs = json.loads(Path(__file__).with_name("mindspore_errors.json").read_text(encoding="utf-8"))
     ours = answers((SummaryRecord, SummaryCollector, SummaryLandscape), tmp_path, answer)
 
     differ = {

@@ -25,7 +25,9 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, Tensor
 from tests.golden.cases import CASES, Case
 
-_GOLDEN: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("mindspore_values.json").read_text())["values"]
+_GOLDEN: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("mindspore_values.json").read_text(encoding="utf-8")
+)["values"]
 
 
 def _recorded(case: Case, folder: Path) -> SummaryValue:

@@ -16,7 +16,7 @@ from tests.golden.collector.train_with_lightning import train
 from tests.golden.write_rows import answers
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from-mindspore.md"
-THEIRS: dict[str, Any] = json.loads(Path(__file__).with_name("mindspore_rows.json").read_text())
+THEIRS: dict[str, Any] = json.loads(Path(__file__).with_name("mindspore_rows.json").read_text(encoding="utf-8"))
 # Rows of names and arguments, which `tests/contract/test_signatures.py` compares with MindSpore's and MindInsight's.
 NAMES = {
     "`mindspore.train.callback.SummaryCollector`",

@@ -111,7 +111,7 @@ def chosen_histograms(side, folder):
 def landscapes(side, folder):
     """The settings that a run leaves, but for the paths of its checkpoints."""
     side.train(folder, collect_specified_data={"collect_landscape": LANDSCAPE})
-    left = json.loads(Path(folder, "ckpt_dir", "train_metadata.json").read_text())
+    left = json.loads(Path(folder, "ckpt_dir", "train_metadata.json").read_text(encoding="utf-8"))
     left["model_params_file_map"] = sorted(left["model_params_file_map"])
     return left
 

@@ -117,7 +117,7 @@ def main() -> None:
         values = {case.tag: _record(case, Path(folder, str(number))) for number, case in enumerate(CASES)}
     document = {"written_by": {"mindspore": mindspore.__version__, "numpy": np.__version__}, "values": values}
     text = json.dumps(document, indent=1, allow_nan=False)
-    output.write_text(_one_line_a_field(text) + "\n")
+    output.write_text(_one_line_a_field(text) + "\n", encoding="utf-8")
     lost = [tag for tag, value in values.items() if "lost" in value]
     print(f"{len(CASES)} cases, {len(lost)} lost ({', '.join(lost) or 'none'}) -> {output}")
 

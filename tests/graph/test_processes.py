@@ -71,7 +71,9 @@ def test_ddp_with_a_collective_in_forward_and_a_branch_on_data(tmp_path: Path) -
     assert done.returncode == 0, done.stderr[-3000:]
 
     for rank in (0, 1):
-        plain, observed = (json.loads((tmp_path / f"{name}{rank}.json").read_text()) for name in ("plain", "observed"))
+        plain, observed = (
+            json.loads((tmp_path / f"{name}{rank}.json").read_text(encoding="utf-8")) for name in ("plain", "observed")
+        )
         assert observed == plain
     graph = SummaryReader(tmp_path / "observed" / "run").graph()
     assert broken_rules(graph) == []
@@ -160,7 +162,8 @@ def sharded_runs(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.
 def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(kind: str, sharded_runs: Path) -> None:
     for rank in (0, 1):
         plain, observed = (
-            json.loads((sharded_runs / f"{kind}-{name}{rank}.json").read_text()) for name in ("plain", "observed")
+            json.loads((sharded_runs / f"{kind}-{name}{rank}.json").read_text(encoding="utf-8"))
+            for name in ("plain", "observed")
         )
         assert observed == plain
     graph = SummaryReader(sharded_runs / kind).graph()

@@ -45,7 +45,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 
 def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
     save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
-    assert json.loads((tmp_path / "ckpt_dir" / "train_metadata.json").read_text()) == {
+    assert json.loads((tmp_path / "ckpt_dir" / "train_metadata.json").read_text(encoding="utf-8")) == {
         "epoch_group": {"0": [1, 2, 3], "1": [4, 5, 6]},
         "model_params_file_map": {"1": "Net_1_step.ckpt"},
         "step_per_epoch": 1,

@@ -58,7 +58,7 @@ def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(tmp_path: Path, mon
     for _, _, rows in d._differences([partial(opening, number) for number in range(3)], ["weight", "bias"]):
         found.append(rows)
         if len(found) % 16 == 0:
-            maps = Path("/proc/self/smaps").read_text().split(str(tmp_path))[1:]
+            maps = Path("/proc/self/smaps").read_text(encoding="utf-8").split(str(tmp_path))[1:]
             resident = max(resident, sum(int(each.partition("Rss:")[2].split()[0]) for each in maps))
     assert mapped == [0, 1, 2]
     assert 0 < resident < 3 * 2**14 / 2  # kB, of which there are 16 MiB in each file

@@ -21,7 +21,7 @@ from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from mindsummary_lightning.values import LossLandscape
 from tests.landscape.plain_loop import flat
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "mindspore.json").read_text())
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "mindspore.json").read_text(encoding="utf-8"))
 STATES = [{name: torch.tensor(value) for name, value in state.items()} for state in GOLDEN["checkpoints"]]
 NAMES = list(STATES[-1])
 

@@ -116,7 +116,7 @@ def test_a_mistake_of_a_torch_port_is_named_at_its_module(
 def _reports() -> list[Any]:
     cases = []
     for path in sorted(Path(REPORTS).glob("*.json")) if REPORTS else []:
-        for case in json.loads(path.read_text()):
+        for case in json.loads(path.read_text(encoding="utf-8")):
             name = "-".join([path.stem, *case["mistakes"]])
             cases.append(pytest.param(case, id=name))
     return cases

@@ -602,5 +602,5 @@ if __name__ == "__main__":
     references, reports, *how = sys.argv[1:]
     os.makedirs(reports, exist_ok=True)
     for kind in sorted(os.listdir(references)):
-        with open(os.path.join(reports, f"{kind}.json"), "w") as file:
+        with open(os.path.join(reports, f"{kind}.json"), "w", encoding="utf-8") as file:
             json.dump(_reports(kind, os.path.join(references, kind), "full" in how), file, indent=1)

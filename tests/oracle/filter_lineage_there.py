@@ -31,7 +31,7 @@ def main() -> None:
     model.LineageOrganizer = functools.lru_cache(model.LineageOrganizer)
     with open(conditions, "rb") as file:
         asked = pickle.load(file)  # the file is our own; JSON has no tuples
-    Path(answers).write_text(json.dumps([answer(base_dir, condition) for condition in asked]))
+    Path(answers).write_text(json.dumps([answer(base_dir, condition) for condition in asked]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -273,7 +273,7 @@ def _command(python: str, port: int) -> list[str]:
 def _wait_until_it_answers(server: MindInsight, process: subprocess.Popen[bytes], output: Path) -> None:
     def answers() -> bool:
         if process.poll() is not None:
-            said = output.read_text(errors="replace")[-3000:]
+            said = output.read_text(encoding="utf-8", errors="replace")[-3000:]
             raise RuntimeError(f"MindInsight ended with status {process.returncode} before it answered: {said}")
         try:
             server.train_jobs()

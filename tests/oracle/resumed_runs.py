@@ -59,7 +59,7 @@ class _Witness(L.Callback):
         self._path, self._told, self._spared = path, told, spared
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        with open(self._path, "a") as file:
+        with open(self._path, "a", encoding="utf-8") as file:
             file.write(f"{trainer.global_step} {float(outputs['loss'])!r}\n")
         os.write(self._told, b".")
 

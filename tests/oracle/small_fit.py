@@ -125,7 +125,7 @@ def fit_digits(runs: Path, name: str, scratch: Path, *, learning_rate: float, no
 
 def _read_csv(path: Path) -> dict[str, list[tuple[int, float]]]:
     logged: dict[str, list[tuple[int, float]]] = {}
-    with open(path, newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             step = int(row.pop("step"))
             for metric, value in row.items():

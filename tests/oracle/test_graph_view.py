@@ -37,7 +37,7 @@ def arranged(tmp_path_factory: pytest.TempPathFactory, amount: Callable[[int, in
 def test_random_graphs_are_arranged_as_mindinsight_does(arranged: Path, mode: str) -> None:
     kinds: set[str] = set()
     for path in sorted(arranged.glob("*.graph")):
-        theirs = json.loads(path.with_suffix(".json").read_text())[mode]
+        theirs = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))[mode]
         graph = anf_ir_pb2.GraphProto.FromString(path.read_bytes())
         ours = VIEWS[mode](*decode_model(anf_ir_pb2.ModelProto(graph=graph).SerializeToString()))
 

@@ -45,7 +45,7 @@ def _theirs(base: Path, conditions: list[Any], scratch: Path) -> list[dict[str, 
     files = [scratch / "conditions.pickle", scratch / "answers.json"]
     environment = {**os.environ, "HOME": str(scratch)}  # where it keeps its log
     subprocess.run([*command, *files], check=True, env=environment, cwd=scratch)
-    answers: list[dict[str, Any]] = json.loads((scratch / "answers.json").read_text())
+    answers: list[dict[str, Any]] = json.loads((scratch / "answers.json").read_text(encoding="utf-8"))
     return answers
 
 

@@ -37,7 +37,9 @@ def test_each_run_is_one_curve_with_each_step_once_and_its_newest_value(
 
     for train_id, witness in resumed.items():
         mindinsight.wait_cached(train_id, summary_files=2)
-        newest = {int(step): float(loss) for step, loss in map(str.split, witness.read_text().splitlines())}
+        newest = {
+            int(step): float(loss) for step, loss in map(str.split, witness.read_text(encoding="utf-8").splitlines())
+        }
         expected = [(step, float(np.float32(newest[step]))) for step in range(1, LAST_STEP + 1)]
 
         assert mindinsight.scalars(train_id, "loss/auto/scalar") == expected

@@ -54,7 +54,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The save_dir that the script of docs/first-run.md leaves when it is run as the page says."""
     folder = tmp_path_factory.mktemp("first_run")
-    (script,) = (block.code for block in blocks((ROOT / "docs/first-run.md").read_text()) if block.language == "python")
+    (script,) = (
+        block.code
+        for block in blocks((ROOT / "docs/first-run.md").read_text(encoding="utf-8"))
+        if block.language == "python"
+    )
     (folder / "first_run.py").write_text(script)
     (folder / "changed.py").write_text(script.replace(*_SECOND))
     both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"

@@ -46,7 +46,7 @@ def write_lineage(run: Path, values: Iterable[LineageValue], second: int = 17000
 def write_mindspore_run(run: Path) -> None:
     """The files that MindSpore 2.7.0 wrote for three steps of a scalar, a tensor, a histogram and an image."""
     run.mkdir(parents=True, exist_ok=True)
-    for name, text in json.loads(MINDSPORE_RUN.read_text()).items():
+    for name, text in json.loads(MINDSPORE_RUN.read_text(encoding="utf-8")).items():
         (run / name).write_bytes(base64.b64decode(text))
 
 

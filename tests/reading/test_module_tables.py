@@ -77,7 +77,7 @@ def test_show_and_the_report_name_where_the_first_number_that_is_not_finite_come
 
     assert (text or "Modules") in page
     assert ("first not finite" in page) == (first is not None) == bool(text)
-    html = (tmp_path / "report.html").read_text()
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (text.removeprefix("first not finite: ").rstrip() in html) or not text
     assert ("first number that is not finite" in html) == bool(text)
     if broken == "module":

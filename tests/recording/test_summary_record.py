@@ -529,7 +529,7 @@ def test_whose_a_shortened_npy_file_is_stands_beside_it(run: Path) -> None:
         record.record(5)
 
     (listing,) = run.glob("export_*/tensor/shortened_names.txt")
-    names = {unquote(full): short for short, full in map(str.split, listing.read_text().splitlines())}
+    names = {unquote(full): short for short, full in map(str.split, listing.read_text(encoding="utf-8").splitlines())}
     assert sorted(names) == ["b" * 300, "layer.é/" + "a" * 200]
     assert all((listing.parent / f"{short}_5.npy").is_file() for short in names.values())
 

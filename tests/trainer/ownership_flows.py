@@ -246,4 +246,6 @@ def run_in_process(name: str, kind: str, processes: str, directory: str, version
     rank_zero_only.rank = int(os.environ.get("RANK", "0"))  # as when Lightning is imported in this process
     runs = run_flow(name, kind, processes, Path(directory), version)
     if rank_zero_only.rank == 0:
-        Path(directory, "expected.json").write_text(json.dumps({run: vars(facts) for run, facts in runs.items()}))
+        Path(directory, "expected.json").write_text(
+            json.dumps({run: vars(facts) for run, facts in runs.items()}), encoding="utf-8"
+        )

@@ -296,7 +296,7 @@ class _Replace(L.Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         runs = Path(trainer.logger.save_dir)
         shutil.rmtree(runs, ignore_errors=True)
-        runs.write_text("not a directory")
+        runs.write_text("not a directory", encoding="utf-8")
 
 
 def test_a_record_that_cannot_be_written_does_not_stop_training(

@@ -26,7 +26,7 @@ def _fit(run: Path, net: Any = None, data: Any = None, collector: dict[str, Any]
 
 
 def _metadata(run: Path) -> dict[str, Any]:
-    return dict(json.loads((run / "ckpt_dir" / "train_metadata.json").read_text()))
+    return dict(json.loads((run / "ckpt_dir" / "train_metadata.json").read_text(encoding="utf-8")))
 
 
 @pytest.mark.slow

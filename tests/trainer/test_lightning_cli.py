@@ -102,7 +102,7 @@ def test_a_printed_config_can_be_run(
         _run("lightning.pytorch", monkeypatch, "fit", *arguments, "--print_config")
     config = tmp_path / "config.yaml"
     config.write_text(capsys.readouterr().out)
-    written = yaml.safe_load(config.read_text())["trainer"]
+    written = yaml.safe_load(config.read_text(encoding="utf-8"))["trainer"]
     assert written["logger"]["class_path"].endswith("MindInsightLogger")
     assert written["callbacks"][0]["init_args"]["collect_freq"] == 10
 

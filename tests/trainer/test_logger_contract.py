@@ -234,7 +234,7 @@ def test_one_logger_beside_others_records_the_same_metrics(tmp_path: Path) -> No
     running = trainer(logger=[csv, ours], limit_train_batches=3, callbacks=[SummaryCollector()])
     running.fit(Net(), loader())
 
-    rows = Path(csv.log_dir, "metrics.csv").read_text().splitlines()
+    rows = Path(csv.log_dir, "metrics.csv").read_text(encoding="utf-8").splitlines()
     assert len(points(ours.log_dir, "train/loss")) == len(rows) - 1 == 3
     assert running.log_dir == csv.log_dir  # only the first logger defines directories
     assert "loss/auto" in SummaryReader(ours.log_dir).tags()["scalar"]

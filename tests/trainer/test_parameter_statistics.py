@@ -310,7 +310,7 @@ def test_a_later_fit_into_the_run_keeps_the_rows(tmp_path: Path) -> None:
         running.save_checkpoint(tmp_path / "c.ckpt")
 
     collect(Net())
-    names = json.loads((tmp_path / "run" / "parameter_statistics.json").read_text())
+    names = json.loads((tmp_path / "run" / "parameter_statistics.json").read_text(encoding="utf-8"))
     collect(Net(), max_epochs=2)
 
     table = table_of(tmp_path / "run")

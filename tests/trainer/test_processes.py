@@ -124,12 +124,12 @@ def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, str
     assert len([name for name in files(pair) if name.endswith("ckpt") and "epoch" in name]) == 1
 
     # Every rank knows the directory, and so does the process that launched them, after the run.
-    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1)]
     assert [facts["log_dir"] for facts in ranks] == [str(runs[-1])] * 2
     assert ranks[0]["experiment"] == "SummaryRecord"
     assert ranks[1]["experiment"] != "SummaryRecord"
     for rank in ("0", "1") if strategy == "ddp" else ("0",):
-        assert (tmp_path / f"after{rank}").read_text().splitlines() == [str(run) for run in runs]
+        assert (tmp_path / f"after{rank}").read_text(encoding="utf-8").splitlines() == [str(run) for run in runs]
 
     # The values are those of one process on the same batches.
     tags = SummaryReader(alone).tags()
@@ -247,7 +247,11 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without
         assert (tags["histogram"], tags["tensor"], tags["scalar"]) == ([], ["module_statistics"], ["loss/auto"])
         assert steps(tmp_path / "runs" / name, "loss/auto") == [1, 2, 4, 6]
     assert done.stderr.count("FSDP1") == 2  # one for each run, from rank zero
-    weights = {(tmp_path / f"{name}-{rank}").read_text() for name in ("original", "flat", "without") for rank in (0, 1)}
+    weights = {
+        (tmp_path / f"{name}-{rank}").read_text(encoding="utf-8")
+        for name in ("original", "flat", "without")
+        for rank in (0, 1)
+    }
     assert len(weights) == 1
 
 

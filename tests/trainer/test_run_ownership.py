@@ -71,7 +71,7 @@ def _check_all(directory: Path, kind: str, runs: dict[str, Expected]) -> None:
 
 
 def _check_processes(directory: Path, kind: str) -> None:
-    found = json.loads((directory / "expected.json").read_text())
+    found = json.loads((directory / "expected.json").read_text(encoding="utf-8"))
     _check_all(directory, kind, {name: Expected(**facts) for name, facts in found.items()})
 
 

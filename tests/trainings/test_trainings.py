@@ -56,7 +56,7 @@ def _train(training: Training, folder: Path, working: Path, pair: list[Any], col
     if training.tests:
         trainer.test(module, data["val_dataloaders"], verbose=False)
     path = Path(csv_logger.log_dir, "metrics.csv")
-    metrics = list(csv.DictReader(path.open())) if path.exists() else []
+    metrics = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
     weights = {name: value.detach().clone() for name, value in module.state_dict().items()}
     state = (torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002  # users' code draws from it
     return _Outcome(metrics, weights, state, {str(path) for path in working.rglob("*")} - before)

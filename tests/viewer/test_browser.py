@@ -45,6 +45,6 @@ def test_an_address_is_escaped_in_the_page_that_redirects(
     monkeypatch.setenv("BROWSER", "a-browser")
 
     with opened_in_browser('http://x/"><script>'):
-        page = Path(started[0][-1].removeprefix("file://")).read_text()
+        page = Path(started[0][-1].removeprefix("file://")).read_text(encoding="utf-8")
 
     assert "<script" not in page

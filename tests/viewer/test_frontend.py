@@ -108,10 +108,10 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 
     assert frontend_wheel(said.append) == SMALL_WHEEL
 
-    assert "download --no-deps --only-binary=:all: --dest" in (notes / "arguments").read_text()
-    variables = (notes / "variables").read_text()
+    assert "download --no-deps --only-binary=:all: --dest" in (notes / "arguments").read_text(encoding="utf-8")
+    variables = (notes / "variables").read_text(encoding="utf-8")
     assert "PIP_INDEX_URL=https://index.example/simple" in variables
-    assert (notes / "cwd").read_text().strip() != str(tmp_path)
+    assert (notes / "cwd").read_text(encoding="utf-8").strip() != str(tmp_path)
     assert [line.split(" ")[0] for line in said] == ["fetching", "MindInsight's"]
 
 
@@ -122,7 +122,7 @@ def test_the_address_of_a_mirrors_wheel_is_enough(wheel: Path, tmp_path: Path, m
     address = f"https://mirror.example/{WHEEL_NAME}"
 
     assert frontend_wheel(lambda line: None, address) == SMALL_WHEEL
-    assert (tmp_path / "asked").read_text() == f"{address} --hash=sha256:{SMALL_SHA256}\n"
+    assert (tmp_path / "asked").read_text(encoding="utf-8") == f"{address} --hash=sha256:{SMALL_SHA256}\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")

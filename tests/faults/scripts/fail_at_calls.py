@@ -30,7 +30,7 @@ def only_read(*verb: str) -> Work:
 
 
 def run_verb(*words: str) -> None:
-    with open(os.devnull, "w") as sink:
+    with open(os.devnull, "w", encoding="utf-8") as sink:
         os.dup2(sink.fileno(), 1)
         assert mindsummary(words) == 0, words
 
@@ -55,7 +55,7 @@ def fail(work: Work, top: Path, kind: str, error: int, after: int) -> tuple[int,
         os.write(said, b"%d %d" % (unmount(), is_done))
 
     code = in_child(do)
-    printed = log.read_text()
+    printed = log.read_text(encoding="utf-8")
     where = f"{kind} {errno.errorcode[error]} after {after} calls: {printed}"
     assert code == 0, where
     calls, is_done = map(int, os.read(listen, 100).split())

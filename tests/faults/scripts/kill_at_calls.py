@@ -100,7 +100,7 @@ def finished(directory: Path) -> dict[str, bytes]:
 
 
 def quietly(*words: object) -> None:
-    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
+    with open(os.devnull, "w", encoding="utf-8") as sink, contextlib.redirect_stdout(sink):
         assert mindsummary([str(word) for word in words]) == 0, words
 
 

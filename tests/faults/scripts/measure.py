@@ -16,7 +16,7 @@ from mindsummary_lightning import SummaryRecord
 
 
 def resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

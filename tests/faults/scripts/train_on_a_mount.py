@@ -70,7 +70,7 @@ def main(directory: str, *faults: str) -> None:
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code:
-            sys.exit(f"{fault}: training ended with {code}: {(work / 'log').read_text()[-2000:]}")
+            sys.exit(f"{fault}: training ended with {code}: {(work / 'log').read_text(encoding='utf-8')[-2000:]}")
 
 
 if __name__ == "__main__":

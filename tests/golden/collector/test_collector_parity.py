@@ -15,7 +15,7 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.values import Histogram, Image, Tensor
 from tests.golden.collector.train_with_lightning import train
 
-GOLDEN = json.loads(Path(__file__).with_name("mindspore_collector.json").read_text())
+GOLDEN = json.loads(Path(__file__).with_name("mindspore_collector.json").read_text(encoding="utf-8"))
 ((_, LINEAGE),) = GOLDEN.pop("lineage")
 
 

@@ -122,8 +122,8 @@ def main() -> int:
     found = recorded(run_dir)
     if arguments.output:
         lines = [f"{json.dumps(tag)}: {json.dumps(values)}" for tag, values in sorted(found.items())]
-        Path(arguments.output).write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    wrong = differences(found, json.loads(Path(arguments.check).read_text())) if arguments.check else []
+        Path(arguments.output).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    wrong = differences(found, json.loads(Path(arguments.check).read_text(encoding="utf-8"))) if arguments.check else []
     print("\n".join(wrong))
     return bool(wrong)
 

@@ -102,7 +102,9 @@ def main() -> None:
             for value in values
         },
     }
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "mindspore.json"), "w") as file:
+    with open(
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "mindspore.json"), "w", encoding="utf-8"
+    ) as file:
         json.dump(golden, file, indent=0)
         file.write("\n")
 

@@ -165,7 +165,7 @@ def test_a_wrong_tag_or_remark_is_refused(site: Site, train_id: str, body: Any, 
 
 def test_a_remark_that_cannot_be_saved_is_an_error(site: Site, state: Path) -> None:
     state.parent.mkdir(exist_ok=True)
-    state.write_text("a file where the directory should be")
+    state.write_text("a file where the directory should be", encoding="utf-8")
 
     assert site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 1}) == (500, "50540000")
 
