@@ -25,6 +25,7 @@ from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbac
 from mindsummary_lightning.trainer.end_status import REQUEUED, recorded_status
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
+    HAS_STATUS_OF_EVALUATION,
     Holds,
     RecordPlace,
     TrainerCall,
@@ -209,8 +210,14 @@ class CurrentRun:
 
     # ---- hyper-parameters
 
-    def add_hyperparameters(self, info: UserDefinedInfo) -> None:
-        """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's."""
+    def add_hyperparameters(self, info: UserDefinedInfo, is_trainers: bool) -> None:
+        """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's.
+
+        Those that a Trainer gives of the module that it evaluates in a fit's run may not be those of the fit.
+        """
+        is_evaluation = self._begun.call is TrainerCall.EVALUATION
+        if is_trainers and is_evaluation and self._begun.held not in HAS_STATUS_OF_EVALUATION:
+            return
         if is_within_trainer():
             recorder = self.recorder()
             recorder.defer_lineage(info)

@@ -164,7 +164,7 @@ def evaluation_before_second_fit(flow: Flow) -> None:
     flow.call(flow.trainer(), "fit", Noted(0))
     flow.expect("version_0", [0, 1, 2], width=0, validations=2, judge="")
     running = flow.trainer(callbacks=[ModelCheckpoint()], enable_checkpointing=True)
-    flow.call(running, "validate", Noted(0))
+    flow.call(running, "validate", Noted(1))
     flow.call(running, "fit", Noted(1))
     facts: dict[str, Any] = {"has_checkpoint": flow.kind != "C"}
     flow.expect(second_name(flow), [0, 1, 2], width=1, validations=1, **facts)
