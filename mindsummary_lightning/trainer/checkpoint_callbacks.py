@@ -24,10 +24,9 @@ class CheckpointCallbacks:
 
         It places a callback at the first call of a Trainer and never again; an evaluation may come before the fit.
         """
-        for callback, its_version in self._placed.items():
-            if its_version != version and not _saved_path(callback):
-                callback.dirpath = None
         for callback in trainer.checkpoint_callbacks:
+            if self._placed.get(callback, version) != version and not _saved_path(callback):
+                callback.dirpath = None
             if getattr(callback, "dirpath", "") is None:
                 self._placed[callback] = version
 

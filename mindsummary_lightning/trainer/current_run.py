@@ -25,17 +25,21 @@ from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbac
 from mindsummary_lightning.trainer.end_status import REQUEUED, recorded_status
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
+    HAS_STATUS_OF_EVALUATION,
     Holds,
     RecordPlace,
     TrainerCall,
     begin_fit,
     contents,
+    holds_fit,
     kind_of_call,
+    newest_fit_has_recorded,
     place_of,
     reports_status,
 )
 from mindsummary_lightning.trainer.run_version import RunVersion, run_directory
 from mindsummary_lightning.trainer.trainer_frames import (
+    calls_of_trainers,
     is_called_by_tuner,
     is_within_trainer,
     launching_trainer,
@@ -55,6 +59,7 @@ class _Begun:
     call: TrainerCall
     held: Holds  # by the directory when it began
     to_enter: list[RecordPlace]  # where it is recorded, until this process has gone there
+    depth: int = sys.maxsize  # calls of Trainers that ran in this thread when it began, with this one
 
     def is_of(self, trainer: Any, call: TrainerCall) -> bool:
         return self.call is call and self.is_trainer(trainer)
@@ -74,6 +79,16 @@ def _is_none(_: Any) -> bool:
 
 
 _NO_CALL = _Begun(_is_none, TrainerCall.TUNING, Holds.OTHERS, [])
+
+
+@dataclass(frozen=True)
+class _Outer:
+    """What goes on when a call that a hook has made is over."""
+
+    begun: _Begun
+    version: RunVersion
+    record: SummaryRecord | None
+    last_step: int
 
 
 class CurrentRun:
@@ -101,6 +116,7 @@ class CurrentRun:
         self._earlier_directory = ""  # of the run before, its real path
         self.has_explained_resume = False
         self._begun = _NO_CALL
+        self._outer: list[_Outer] = []  # of a call that a hook of another has made, outermost first
         self._has_met_trainer = False
         self._notes_start = True  # a collector that records for itself does so if it is asked to
         self._said: dict[str, str] = {}  # of which directory, when
@@ -194,8 +210,14 @@ class CurrentRun:
 
     # ---- hyper-parameters
 
-    def add_hyperparameters(self, info: UserDefinedInfo) -> None:
-        """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's."""
+    def add_hyperparameters(self, info: UserDefinedInfo, is_trainers: bool) -> None:
+        """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's.
+
+        Those that a Trainer gives of the module that it evaluates in a fit's run may not be those of the fit.
+        """
+        is_evaluation = self._begun.call is TrainerCall.EVALUATION
+        if is_trainers and is_evaluation and self._begun.held not in HAS_STATUS_OF_EVALUATION:
+            return
         if is_within_trainer():
             recorder = self.recorder()
             recorder.defer_lineage(info)
@@ -227,28 +249,45 @@ class CurrentRun:
 
     def launch(self, trainer: Any) -> None:
         """Decide where a call is recorded, also for the processes that a Trainer starts, each with a copy of this."""
-        path = resume_path(trainer)
+        path, depth = resume_path(trainer), calls_of_trainers()
+        while self._outer and self._begun.depth > depth:  # of a call that has not said that it is over
+            self._go_on_with_outer()
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
         if self._begun.is_of(trainer, call):
             return
         held = contents(self.directory, self.has_recorded)
-        self._leave(held)
+        is_nested = depth > self._begun.depth
+        if is_nested:
+            self._outer.append(_Outer(self._begun, self.version, self._record, self.last_step))
+            self.values_recorder = None
+        else:
+            self._leave(held)
         place = place_of(call, held, self.version.is_given)
         if place is RecordPlace.NEXT_VERSION:
             self._begin_next_version()
-        self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place])
+        self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place], depth)
         if self._is_fitting:
             begin_fit(trainer, self.directory)
+        if self._is_fitting and not is_nested:
             self._waiting.hand_to(self.recorder())
         self._explain(trainer, path)
 
     def _leave(self, held: Holds) -> None:
         """Leave the call before, of whose directory it is known now what it holds."""
         self._has_met_trainer, self.values_recorder = True, None
-        self._waiting.settle(is_recorded=held is not Holds.NOTHING)
+        self._waiting.settle(held is not Holds.NOTHING and newest_fit_has_recorded(self.directory))
         self.recorder().discard_deferred_lineage()
         if held is Holds.NOTHING:  # what was recorded has been removed, the graph too
             self._drop_record()
+
+    def _go_on_with_outer(self) -> None:
+        """Go on with the call whose hook has made the present one."""
+        outer = self._outer.pop()
+        if outer.record is not self._record:
+            self._drop_record()
+        self._begun, self.version, self.last_step = outer.begun, outer.version, outer.last_step
+        self._record, self.values_recorder = outer.record, None
+        self.open_recorder = None if outer.record is None else recorder_of(outer.record)
 
     @property
     def _is_fitting(self) -> bool:
@@ -274,7 +313,8 @@ class CurrentRun:
         earlier = self.directory
         self._earlier_directory = os.path.realpath(earlier)
         self._drop_record()
-        self.version.claim_next()
+        self.version = RunVersion(self._root_dir, None)
+        self.version.claim()
         self.last_step = -1
         rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
 
@@ -299,18 +339,27 @@ class CurrentRun:
         is_over = status != REQUEUED
         status = recorded_status(status, sys.exc_info()[1])
         if self.has_recorded:
-            if records_status and reports_status(trainer, self.directory, self._begun.held):
+            if records_status and self._reports_status(trainer):
                 self.recorder().write_lineage(RunInfo({"status": status}))
             self._say_once("end", "MindInsight files of this run: {}\nto view them: {}")
         if not is_over:
             return
-        self._begun, self.values_recorder = _NO_CALL, None
+        self.values_recorder = None
         if self.has_recorded:
             self.recorder().release()
             self._waiting.remember_run(self.recorder())
-        else:
+        elif all(outer.record is not self._record for outer in self._outer):
             self._drop_record()
             self.version.release_unused()
+        if trainer is not None:
+            self._begun = _NO_CALL
+            if self._outer:
+                self._go_on_with_outer()
+
+    def _reports_status(self, trainer: Any) -> bool:
+        if trainer is None:
+            return not holds_fit(self.directory)
+        return reports_status(trainer, self._begun.call, self.directory, self._begun.held)
 
     # ---- where the files are
 
@@ -344,9 +393,9 @@ class CurrentRun:
         trainer, begun = launching_trainer(), _NO_CALL
         if trainer is not None:
             self.launch(trainer)
-            begun = replace(self._begun, is_trainer=_is_of_launched_copy)
+            begun = replace(self._begun, is_trainer=_is_of_launched_copy, depth=0)
         self.version.claim()
-        return {**self.__dict__, "_begun": begun, "values_recorder": None}
+        return {**self.__dict__, "_begun": begun, "_outer": [], "values_recorder": None}
 
 
 def _shortest(path: str) -> str:

@@ -224,7 +224,7 @@ class MindInsightLogger(LoggerBase):
             results = self._run.recorder().metric_lineage("log_hyperparams", named)
         flat = flatten({} if params is None else params)
         if flat:
-            self._run.add_hyperparameters(UserDefinedInfo(flat))
+            self._run.add_hyperparameters(UserDefinedInfo(flat), is_called_by_trainer(self))
         elif params is not None and not isinstance(params, Mapping) and not hasattr(params, "__dict__"):
             error = TypeError(f"a mapping, Namespace or dataclass is expected, not {type(params).__name__}")
             self._run.recorder().policy.skip("params of", "log_hyperparams", error)

@@ -119,7 +119,7 @@ def contents(directory: str, has_own_values: bool) -> Holds:
     """Which column of the table a directory is; ``has_own_values``: whoever asks has recorded there."""
     columns = (
         (not _summaries(event_files(directory)), Holds.NOTHING),
-        (_recorded_fit(directory) is not _NO_FIT, Holds.FIT),
+        (holds_fit(directory), Holds.FIT),
         (has_own_values, Holds.VALUES),
         (True, Holds.OTHERS),
     )
@@ -149,15 +149,25 @@ def place_of(call: TrainerCall, holds: Holds, is_fixed: bool) -> RecordPlace:
     return _TABLES[is_fixed][call][holds.value]
 
 
-def reports_status(trainer: Any, directory: str, held: Holds) -> bool:
-    """Whether the end of a call says how the run of a directory ended; ``trainer`` is ``None`` for a user's call.
+def holds_fit(directory: str) -> bool:
+    """Whether a directory holds values of a fit of this process."""
+    return _recorded_fit(directory) is not _NO_FIT
 
-    ``held`` is what the directory held when the Trainer's newest call began. A fit that recorded nothing leaves what
-    is said of the one before.
+
+def newest_fit_has_recorded(directory: str) -> bool:
+    """Whether anything has been recorded in a directory since the newest fit began there."""
+    newest, _ = _fits(directory)
+    return newest.files != event_files(directory)
+
+
+def reports_status(trainer: Any, call: TrainerCall, directory: str, held: Holds) -> bool:
+    """Whether the end of a Trainer's call says how the run of a directory ended.
+
+    ``held`` is what the directory held when the call began. A fit that recorded nothing leaves what is said of the one
+    before.
     """
-    if trainer is None:
-        return _recorded_fit(directory) is _NO_FIT
-    if trainer.state.fn != "fit":
+    if call is TrainerCall.EVALUATION:
         return held in HAS_STATUS_OF_EVALUATION
     newest, _ = _fits(directory)
-    return newest.trainer() is trainer and newest.files != event_files(directory)
+    is_newest = call is not TrainerCall.TUNING and newest.trainer() is trainer
+    return is_newest and newest_fit_has_recorded(directory)

@@ -83,11 +83,6 @@ class RunVersion:
         if self._made and not os.path.lexists(self._made[-1]):
             self._made, self._value = [], None
 
-    def claim_next(self) -> None:
-        """Claim a later number; a directory with records stays."""
-        self._made, self._value, self._is_told = [], None, False
-        self.claim()
-
 
 def _next_number(root_dir: str) -> int:
     """The number after the highest; on a further rank the highest itself where rank zero has claimed it."""

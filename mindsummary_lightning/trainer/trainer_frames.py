@@ -15,6 +15,7 @@ _LOG = logging.getLogger(__name__)
 _WARN_ONCE = WarnOnce(_LOG)
 
 _NAMESPACES = ("lightning.pytorch.", "pytorch_lightning.")
+_CALLS = ("fit", "validate", "test", "predict")
 _WRAPPERS = ("lightning_utilities.", "mindsummary_lightning.recording.untraced")  # of a logger's methods
 
 
@@ -58,6 +59,13 @@ def is_within_trainer() -> bool:
     """Whether a call of a Trainer's method runs in this thread, whoever it has called meanwhile."""
     inside = tuple(f"{namespace}trainer." for namespace in _NAMESPACES)
     return any(_module(frame).startswith(inside) for frame in _frames(inspect.currentframe()))
+
+
+def calls_of_trainers() -> int:
+    """How many calls of Trainers' methods run in this thread: two where a hook of one has made another."""
+    modules = tuple(f"{namespace}trainer.trainer" for namespace in _NAMESPACES)
+    frames = _frames(inspect.currentframe())
+    return sum(frame.f_code.co_name in _CALLS and _module(frame) in modules for frame in frames)
 
 
 def launching_trainer() -> Any | None:

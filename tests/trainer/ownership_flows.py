@@ -138,7 +138,8 @@ def fit_after_failure(flow: Flow, stops_in: str = "on_train_batch_end", error: s
         train, losses = ([0], [1, 2]) if stops_in == "on_train_batch_end" else ([0, 1, 2, 3, 4], None)
         validations = int(stops_in == "on_train_epoch_end")
         facts: dict[str, Any] = {"width": 0, "judge": flow.judge, "validations": validations}
-        flow.expect("version_0", train, losses, status="failed", **facts)
+        status = "interrupted" if error == "KeyboardInterrupt" else "failed"
+        flow.expect("version_0", train, losses, status=status, **facts)
     module.stops_in = ""
     flow.call(flow.trainer(), "fit", module)
     name = "version_0" if is_early else second_name(flow)
@@ -163,7 +164,7 @@ def evaluation_before_second_fit(flow: Flow) -> None:
     flow.call(flow.trainer(), "fit", Noted(0))
     flow.expect("version_0", [0, 1, 2], width=0, validations=2, judge="")
     running = flow.trainer(callbacks=[ModelCheckpoint()], enable_checkpointing=True)
-    flow.call(running, "validate", Noted(0))
+    flow.call(running, "validate", Noted(1))
     flow.call(running, "fit", Noted(1))
     facts: dict[str, Any] = {"has_checkpoint": flow.kind != "C"}
     flow.expect(second_name(flow), [0, 1, 2], width=1, validations=1, **facts)

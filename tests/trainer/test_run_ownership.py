@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -337,3 +339,102 @@ def test_hyper_parameters_before_a_fit_that_fails_early_are_those_of_the_next(tm
     values = SummaryReader(tmp_path / "version_0").lineage().custom.values  # type: ignore[union-attr]
     assert values.get("note") == "mine"
     assert "width" not in values
+
+
+def test_hyper_parameters_before_a_resume_that_fails_early_are_those_of_its_retry(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    running = trainer(logger=logger, limit_train_batches=2)
+    running.fit(Net(), loader())
+    running.save_checkpoint(tmp_path / "mine.ckpt")
+    logger.log_hyperparams({"note": "mine"})
+    with pytest.raises(FileNotFoundError):
+        trainer(logger=logger).fit(Net(), loader(), ckpt_path=tmp_path / "nowhere.ckpt")
+    again = trainer(logger=logger, limit_train_batches=2, max_epochs=2)
+    again.fit(Net(), loader(), ckpt_path=tmp_path / "mine.ckpt")
+
+    assert SummaryReader(tmp_path / "version_0").lineage().custom.values.get("note") == "mine"  # type: ignore[union-attr]
+
+
+# ---- a call that a hook of another makes
+
+
+class _Nested(Callback):
+    """Makes a call in the third batch of a fit, and may stop the fit in the fifth."""
+
+    def __init__(self, call: Callable[[Any, Any], object], stops: bool) -> None:
+        self.call, self.stops = call, stops
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if batch_idx == 2:
+            self.call(trainer, pl_module)
+        if batch_idx == 4 and self.stops:
+            raise RuntimeError("mine")
+
+
+def _validates(outer: Any, _: Any) -> None:
+    trainer(logger=outer.loggers).validate(Net(), loader(2), verbose=False)
+
+
+def _fits(outer: Any, _: Any) -> None:
+    trainer(logger=outer.loggers, limit_train_batches=2).fit(Net(), loader(2))
+
+
+def _validates_itself(outer: Any, module: Any) -> None:
+    outer.validate(module, loader(2), verbose=False)  # Lightning raises after it: its state is that of a validation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["L", "B"])
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("call", [_validates, _fits])
+def test_a_call_within_a_fit_takes_neither_values_nor_status_of_it(
+    tmp_path: Path, call: Callable[[Any, Any], object], stops: bool, kind: str
+) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    ours = [SummaryCollector(collect_freq=1)] if kind == "B" else []
+    saving = ModelCheckpoint(every_n_train_steps=4)
+    running = trainer(logger=logger, callbacks=[*ours, _Nested(call, stops), saving], enable_checkpointing=True)
+    with pytest.raises(RuntimeError, match="mine") if stops else contextlib.nullcontext():
+        running.fit(Noted(3), loader())
+
+    run = tmp_path / "version_0"
+    assert [step for step, _ in points(run, "train/loss")] == [*range(4 if stops else 6)]
+    assert _status(run) == ("failed" if stops else "success")
+    assert SummaryReader(run).lineage().custom.values["width"] == 3  # type: ignore[union-attr]
+    assert os.listdir(run / "checkpoints") == ["epoch=0-step=4.ckpt"]
+    assert logger.log_dir == str(run)
+    if call is _fits:
+        assert [step for step, _ in points(tmp_path / "version_1", "train/loss")] == [0, 1]
+        assert _status(tmp_path / "version_1") == "success"
+
+
+@pytest.mark.slow
+def test_a_fit_whose_hook_validates_with_its_own_trainer_has_failed(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    running = trainer(logger=logger, callbacks=[_Nested(_validates_itself, stops=False)])
+    with pytest.raises(AssertionError):
+        running.fit(Net(), loader(), loader(1))
+
+    assert _status(tmp_path / "version_0") == "failed"
+    assert [step for step, _ in points(tmp_path / "version_0", "train/loss")] == [0, 1]
+
+
+@pytest.mark.parametrize("verb", ["predict", "validate"])
+def test_a_call_before_the_first_value_of_a_fit_keeps_its_hyper_parameters(tmp_path: Path, verb: str) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    logger.log_hyperparams({"note": "mine"})
+
+    class Early(Callback):
+        def on_fit_start(self, outer: Any, pl_module: Any) -> None:
+            getattr(trainer(logger=logger), verb)(_Predicting(), loader(1))
+
+    trainer(logger=logger, callbacks=[Early()], limit_train_batches=2).fit(Noted(3), loader())
+
+    assert os.listdir(tmp_path) == ["version_0"]
+    values = SummaryReader(tmp_path / "version_0").lineage().custom.values  # type: ignore[union-attr]
+    assert (values["width"], values["note"], values["status"]) == (3, "mine", "success")
+
+
+class _Predicting(Net):
+    def predict_step(self, batch: Any, batch_idx: int) -> Any:
+        return self(batch[0])
