@@ -37,7 +37,8 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
     Args:
         table: the runs; their scalars are read.
         name: a scalar such as ``val/loss``, by its best value; ``last:val/loss``, by its last one; or another column,
-            such as ``metric/test/acc``. A loss or an error is better the lower it is, everything else the higher.
+            such as ``metric/test/acc``. A loss or an error is better the lower it is, everything else the higher;
+            ``min:`` and ``max:`` before the name decide it.
         where: conditions that the runs must meet.
 
     Raises:
@@ -47,8 +48,8 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
     table.read_scalars()
     found = table.found(where or None)
     column = _column(name, table.columns())
-    tag = column.partition(":")[2] if is_statistic(column) else ""
-    is_descending = not is_lower_better(tag or column)
+    statistic, _, tag = column.partition(":") if is_statistic(column) else ("", "", "")
+    is_descending = statistic == "max" if statistic in ("min", "max") else not is_lower_better(tag or column)
     return Ranking(in_order(found, lambda row: row.value(column), is_descending=is_descending), column, tag)
 
 

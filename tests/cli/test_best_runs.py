@@ -83,3 +83,16 @@ def test_results_and_repeated_settings_are_not_among_the_settings_that_differ(
     head = mindsummary(capsys, "list", tmp_path, "--best", "val/loss").out.splitlines()[0]
 
     assert head.split()[5:] == ["optimizer_groups/0/eps", "lr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [("min:latency", "quick"), ("max:latency", "slow"), ("latency", "slow"), ("max:loss", "slow"), ("loss", "quick")],
+)
+def test_min_and_max_before_a_name_decide_which_value_is_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, best: str
+) -> None:
+    for run, value in (("quick", 1.0), ("slow", 9.0)):
+        write_summary(tmp_path / run, [values_at(1, {"latency": value, "loss": value})])
+
+    assert _names(mindsummary(capsys, "list", tmp_path, "--best", name).out)[0] == best
