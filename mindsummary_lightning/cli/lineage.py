@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag, positive
-from mindsummary_lightning.cli.output import Answer, UsageError, cut, say, short_number, table_lines
+from mindsummary_lightning.cli.output import Answer, UsageError, cut, readable_time, say, short_number, table_lines
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import closest, printable
 from mindsummary_lightning.lineage.column_names import METRIC, USER_DEFINED, is_statistic, setting_column
@@ -18,8 +18,8 @@ from mindsummary_lightning.lineage.field_names import QueryError, complete_name,
 from mindsummary_lightning.lineage.merge import FIELDS
 from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.query_language import parse_conditions
-from mindsummary_lightning.lineage.run_rows import join_old_metrics
-from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics, scalar_tags
+from mindsummary_lightning.lineage.run_rows import TIMES, join_old_metrics
+from mindsummary_lightning.lineage.scalar_statistics import RUN_FACTS, ScalarStatistics, scalar_tags
 from mindsummary_lightning.lineage.search import CACHE, Query, query_lineage, recorded_fields
 from mindsummary_lightning.lineage.table import Cell, flat_records
 from mindsummary_lightning.reading.run_tree import RunDirectory, RunTree, runs_with_lineage
@@ -48,7 +48,7 @@ _COLUMNS = (
 )
 _RESULTS = ("metric/", "loss")
 _HIDDEN = ("dataset_mark", "written")
-_ALWAYS = ("summary_dir", "dataset_mark", "written")  # fields that every run has
+_ALWAYS = ("summary_dir", "dataset_mark", "written", *RUN_FACTS)  # fields that every run has
 _WIDEST_CELL = 32
 
 
@@ -191,7 +191,7 @@ def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
     """Add values that were asked for and have no column yet."""
     for name, value in asked.items():
         if record.get(name) is None and not isinstance(value, (dict, list)):
-            record[name] = value
+            record[name] = readable_time(value) if name in TIMES and isinstance(value, float) else value
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:

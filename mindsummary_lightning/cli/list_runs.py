@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.followed_run import KINDS
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_status import run_status
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 
 ARGUMENTS = (
@@ -88,7 +90,7 @@ def _described(
 ) -> dict[str, Any]:
     """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read."""
     run: dict[str, Any] = {"run": name, "tags": None, "tags_are_exact": True, "has_lineage": False, "bytes": size}
-    run["last_written"] = 0.0
+    run["last_written"], run["status"] = 0.0, None
     try:
         summaries, lineages = summary_files(path), lineage_file_paths(path)
         run["has_lineage"] = bool(lineages)
@@ -97,7 +99,8 @@ def _described(
         if lineages:  # with Protobuf, which most lists do not need
             from mindsummary_lightning.reading.summary_reader import SummaryReader
 
-            SummaryReader(path).lineage()
+            custom = SummaryReader(path).lineage().custom
+            run["status"] = run_status(path, custom.values if custom else {}, time.time())
         kinds = [kind for kind, _ in tags]
         run["tags"] = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
     except DamagedFileError:
@@ -108,12 +111,13 @@ def _described(
 
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    rows = [["run", "last written", "size", "lineage", "tags"]]
+    rows = [["run", "last written", "status", "size", "lineage", "tags"]]
     for run in runs:
         counted = "damaged or unreadable: see `mindsummary verify`"
         if run["tags"] is not None:
             mark = "" if run["tags_are_exact"] else "+"
             counted = ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"
         written, size = output.readable_time(run["last_written"]), output.readable_size(run["bytes"])
-        rows.append([run["run"], written, size, "yes" if run["has_lineage"] else "-", counted])
-    return output.table_lines(rows, right=[2], least=_LEAST_TAGS)
+        has_lineage = "yes" if run["has_lineage"] else "-"
+        rows.append([run["run"], written, run["status"] or "-", size, has_lineage, counted])
+    return output.table_lines(rows, right=[3], least=_LEAST_TAGS)

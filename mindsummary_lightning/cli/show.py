@@ -24,6 +24,7 @@ from mindsummary_lightning.reading.module_tables import module_facts
 from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_status import run_status
+from mindsummary_lightning.reading.scalar_summaries import is_diverged
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
 from mindsummary_lightning.values.text import counted, shortest_float32
@@ -86,18 +87,22 @@ def _contents(run: FollowedRun, has_rows: bool) -> tuple[dict[str, _Samples], di
         ],
         "graph": graph
         and {"nodes": len(graph.nodes), "parameters": len(graph.parameters), "constants": len(graph.constants)},
-        "lineage": _lineage(run.run_dir),
+        "lineage": _lineage(run.run_dir, samples["scalars"]),
     }
     tables = {"parameters": parameter_facts(run), "modules": module_facts(run, has_rows)}
     return samples, rest, {name: each for name, each in tables.items() if each is not None}
 
 
-def _lineage(run_dir: str) -> dict[str, Any]:
-    """The values of lineage, with the status that the run has now."""
+def _lineage(run_dir: str, scalars: _Samples) -> dict[str, Any]:
+    """The values of lineage, with the status that the run has now, and whether it diverged."""
     lineage = SummaryReader(run_dir).lineage()
     values = lineage_values(lineage)
     status = run_status(run_dir, lineage.custom.values if lineage.custom else {}, time.time())
-    return {**values, "status": status} if status is not None else values
+    if status is not None:
+        values["status"] = status
+    if is_diverged({tag: float(curve[-1]) for tag, (_, curve) in scalars.items()}):
+        values.setdefault("diverged", True)
+    return values
 
 
 def _curve(run: FollowedRun, tag: str) -> tuple[dict[str, Any], Any]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mindsummary_lightning.lineage.cell_values import number_of
+from mindsummary_lightning.lineage.column_names import is_of_files
 from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, SCALAR, relative_to_base
 from mindsummary_lightning.lineage.field_names import QueryError, field_of
 from mindsummary_lightning.lineage.query_conditions import BOOLEANS, Alternative, Condition, Conditions, Word
@@ -66,9 +67,7 @@ def parse_conditions(
 
 def _joined(first: Alternative, second: Alternative) -> Alternative:
     """What meets both; scalars last, as their files are read only of runs that meet all other conditions."""
-    conditions = sorted(
-        (*first.conditions, *second.conditions), key=lambda one: SCALAR.fullmatch(one.field) is not None
-    )
+    conditions = sorted((*first.conditions, *second.conditions), key=lambda one: is_of_files(one.field))
     return Alternative(tuple(conditions), (*first.words, *second.words))
 
 

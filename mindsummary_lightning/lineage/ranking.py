@@ -13,6 +13,8 @@ from mindsummary_lightning.lineage.table import Cell
 from mindsummary_lightning.reading.scalar_summaries import is_lower_better
 from mindsummary_lightning.values.text import listed
 
+_RESULTS = ("loss", "epoch", "model_size")  # fields of lineage that a training brings about
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -35,7 +37,8 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
     Args:
         table: the runs; their scalars are read.
         name: a scalar such as ``val/loss``, by its best value; ``last:val/loss``, by its last one; or another column,
-            such as ``metric/test/acc``. A loss or an error is better the lower it is, everything else the higher.
+            such as ``metric/test/acc``. A loss or an error is better the lower it is, everything else the higher;
+            ``min:`` and ``max:`` before the name decide it.
         where: conditions that the runs must meet.
 
     Raises:
@@ -45,8 +48,8 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
     table.read_scalars()
     found = table.found(where or None)
     column = _column(name, table.columns())
-    tag = column.partition(":")[2] if is_statistic(column) else ""
-    is_descending = not is_lower_better(tag or column)
+    statistic, _, tag = column.partition(":") if is_statistic(column) else ("", "", "")
+    is_descending = statistic == "max" if statistic in ("min", "max") else not is_lower_better(tag or column)
     return Ranking(in_order(found, lambda row: row.value(column), is_descending=is_descending), column, tag)
 
 
@@ -56,6 +59,7 @@ def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
     of_tag = [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")] if ranking.tag else []
     columns = ordered_columns(rows, differing=True)
     settings = [name for name in columns if not (name in FIRST or name.startswith(METRIC) or is_of_files(name))]
+    settings = _without_repetition(rows, settings)
     metrics = [name for name in columns if name.startswith(METRIC)]
     names = dict.fromkeys([ranking.column, *of_tag, *settings, *metrics])
     return [name for name in names if any(row.cells.get(name) is not None for row in rows)]
@@ -72,6 +76,16 @@ def cell_text(cell: Cell) -> str:
     if cell is None:
         return "-"
     return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
+
+
+def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list[str]:
+    """The settings without results, and without nested ones that have the values of another one in all runs.
+
+    Such as an optimizer's own ``optimizer_groups/0/lr``, where ``lr`` is a setting.
+    """
+    cells = {name: [row.cells.get(name) for row in rows] for name in settings if name not in _RESULTS}
+    plain = [column for name, column in cells.items() if "/" not in name]
+    return [name for name, column in cells.items() if "/" not in name or column not in plain]
 
 
 def _column(name: str, columns: list[str]) -> str:

@@ -29,6 +29,7 @@ from mindsummary_lightning.lineage.field_names import QueryError, field_of
 from mindsummary_lightning.lineage.merge import FIELDS, MergedLineage
 from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.query_language import parse_conditions
+from mindsummary_lightning.lineage.scalar_statistics import facts_of
 from mindsummary_lightning.lineage.search import CACHE, reading
 from mindsummary_lightning.lineage.table import Cell, flat_values
 from mindsummary_lightning.reading.run_names import names_of_ids
@@ -185,12 +186,7 @@ def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
 
 def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
     """What summary files say of a run, by column."""
-    cells: dict[str, Cell] = {
-        "diverged": scalars.is_diverged,
-        "started": scalars.started_s,
-        "duration": scalars.duration_s,
-        "steps": scalars.last_step,
-    }
+    cells: dict[str, Cell] = {**facts_of(scalars)}
     for tag, one in scalars.tags.items():
         cells[f"last:{tag}"] = one.last
         cells[f"min:{tag}"] = None if math.isnan(one.min) else one.min

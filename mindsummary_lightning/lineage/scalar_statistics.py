@@ -11,12 +11,15 @@ from mindsummary_lightning.lineage.column_names import STATISTICS
 from mindsummary_lightning.lineage.conditions import SCALAR
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_directory import summary_files
-from mindsummary_lightning.reading.scalar_summaries import tag_summary
+from mindsummary_lightning.reading.scalar_summaries import RunScalars, run_scalars, tag_summary
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.run_tree import RunDirectory
+
+RUN_FACTS = ("diverged", "started", "duration", "steps")
+"""Fields that summary files say of a whole run."""
 
 
 def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:
@@ -43,10 +46,10 @@ def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
 
 
 class ScalarStatistics:
-    """Statistics of some scalars of runs; each run is read once, when it is first asked for.
+    """Statistics of some scalars of runs, and :data:`RUN_FACTS`; each run is read once, when it is first asked for.
 
     Args:
-        fields: names such as ``last:loss``, ``min:loss`` and ``max:val/loss``; others are passed over.
+        fields: names such as ``last:loss``, ``min:loss`` and ``diverged``; others are passed over.
 
     Attributes:
         tags: tags of all scalars of the runs that were read.
@@ -54,17 +57,22 @@ class ScalarStatistics:
 
     def __init__(self, fields: Iterable[str]) -> None:
         self.tags: set[str] = set()
-        asked = (SCALAR.fullmatch(field) for field in fields)
+        names = set(fields)
+        asked = (SCALAR.fullmatch(name) for name in names)
         self._asked = {found["tag"] for found in asked if found}
+        self._has_facts = not names.isdisjoint(RUN_FACTS)
         self._known: dict[str, dict[str, list[float | None]]] = {}
+        self._facts: dict[str, dict[str, float | None]] = {}
 
     def value(self, run_dir: str, field: str) -> float | None:
         """The value of a field in a run; ``None`` if the run lacks the scalar or cannot be read."""
         found = SCALAR.fullmatch(field)
-        if found is None:
+        if found is None and field not in RUN_FACTS:
             return None
         if run_dir not in self._known:
             self._known[run_dir] = self._read(run_dir)
+        if found is None:
+            return self._facts.get(run_dir, {}).get(field)
         statistics = self._known[run_dir].get(found["tag"])
         return None if statistics is None else statistics[STATISTICS.index(found["statistic"])]
 
@@ -76,4 +84,16 @@ class ScalarStatistics:
             return {}
         tags = run.tags()["scalar"]
         self.tags.update(tags)
+        if self._has_facts:
+            self._facts[run_dir] = facts_of(run_scalars(run))
         return {tag: statistics_of(tag, run.scalars(tag)) for tag in tags if tag in self._asked}
+
+
+def facts_of(scalars: RunScalars) -> dict[str, float | None]:
+    """The values of :data:`RUN_FACTS` of a run."""
+    return {
+        "diverged": scalars.is_diverged,
+        "started": scalars.started_s,
+        "duration": scalars.duration_s,
+        "steps": scalars.last_step,
+    }

@@ -25,7 +25,7 @@ from mindsummary_lightning.lineage.conditions import SCALAR, SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
 from mindsummary_lightning.lineage.query_conditions import Conditions
-from mindsummary_lightning.lineage.scalar_statistics import ScalarStatistics
+from mindsummary_lightning.lineage.scalar_statistics import RUN_FACTS, ScalarStatistics
 from mindsummary_lightning.reading.run_status import run_status
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
 from mindsummary_lightning.warn_once import WarnOnce
@@ -251,7 +251,7 @@ class _Run(NamedTuple):
 
     def value(self, field: str) -> JsonValue:
         """Value of a field; ``None`` if it was not recorded."""
-        if SCALAR.fullmatch(field):
+        if field in RUN_FACTS or SCALAR.fullmatch(field):
             return self.scalars.value(self.path, field)
         section, slash, name = field.partition("/")
         if field in _STATUS:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning.values import RunInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
 from tests.lineage.sixty_runs import Run, by_best, by_last, write_sixty_runs
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +69,30 @@ def test_what_cannot_be_answered_is_said(
     answer = mindsummary(capsys, "list", base, *words)
 
     assert (answer.code, said in answer.err) == (2, True), answer.err
+
+
+def test_results_and_repeated_settings_are_not_among_the_settings_that_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, lr, size in (("a", 0.1, 8), ("b", 0.2, 9)):
+        write_summary(tmp_path / name, [values_at(1, {"val/loss": lr})])
+        train = TrainInfo(epoch=size, loss=lr, model_size=size)
+        noted = RunInfo({"optimizer_groups": {"0": {"lr": lr, "eps": lr / 10}}})
+        write_lineage(tmp_path / name, [train, noted, UserDefinedInfo({"lr": lr})])
+
+    head = mindsummary(capsys, "list", tmp_path, "--best", "val/loss").out.splitlines()[0]
+
+    assert head.split()[5:] == ["optimizer_groups/0/eps", "lr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [("min:latency", "quick"), ("max:latency", "slow"), ("latency", "slow"), ("max:loss", "slow"), ("loss", "quick")],
+)
+def test_min_and_max_before_a_name_decide_which_value_is_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, best: str
+) -> None:
+    for run, value in (("quick", 1.0), ("slow", 9.0)):
+        write_summary(tmp_path / run, [values_at(1, {"latency": value, "loss": value})])
+
+    assert _names(mindsummary(capsys, "list", tmp_path, "--best", name).out)[0] == best

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning import find_runs
 from mindsummary_lightning.cli import main
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
@@ -130,7 +134,7 @@ def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.Capt
         ("optimizer=a*", ["a"]),
         ('optimizer="adam"', []),
         ("amsgrad=True", ["b"]),
-        ("diverged=NaN", ["b"]),
+        ("distance=NaN", ["b"]),
         ("epoch>2.5", ["b"]),
         ("epoch>2.5 OR optimizer=adam", ["a", "b"]),
         ("sgd", ["b"]),
@@ -142,7 +146,7 @@ def test_the_shell_speaks_the_query_language(
 ) -> None:
     for name, optimizer, norm, epoch in (("a", "Adam", "after", 2), ("b", "SGD", "after the layer", 3)):
         is_b = name == "b"
-        metric = {"AP@IoU=0.50": epoch / 4, "diverged": float("nan") if is_b else 0.5}
+        metric = {"AP@IoU=0.50": epoch / 4, "distance": float("nan") if is_b else 0.5}
         custom = UserDefinedInfo({"batch norm": norm, "amsgrad": is_b})
         train = TrainInfo(optimizer=optimizer, epoch=epoch)
         write_run(tmp_path / name, train, custom, EvaluationInfo(json.dumps(metric)), mtime=-epoch)
@@ -179,6 +183,47 @@ def test_a_metric_of_the_training_alone_is_sorted_and_filtered_by(
     assert names(output.out) == runs
     assert output.err == ""
     assert ":train_loss" in output.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        (["--where", "diverged=true"], ["b"]),
+        (["--where", "diverged=false", "--sort", "steps"], ["c", "a"]),
+        (["--where", "steps>1", "--where", "epoch<1"], ["a"]),
+        (["--where", "duration>=0", "--sort", "steps", "--descending", "--limit", "1"], ["b"]),
+        (["--where", "started>=1970-01-01 steps<2"], ["c"]),
+    ],
+)
+def test_what_summary_files_say_of_a_run_is_asked_for_as_in_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], runs: list[str]
+) -> None:
+    losses = {"a": [3.0, 1.0, 2.0], "b": [1.0, 2.0, 3.0, math.nan], "c": [1.0, 0.5]}
+    for number, (name, values) in enumerate(losses.items()):
+        write_summary(tmp_path / name, [values_at(step, {"loss": loss}) for step, loss in enumerate(values)])
+        write_lineage(tmp_path / name, [TrainInfo(epoch=number)])
+
+    assert run(str(tmp_path), *arguments) == 0
+
+    output = capsys.readouterr()
+    assert names(output.out) == runs
+    assert output.err == ""
+    wheres = [text for option, text in itertools.pairwise(arguments) if option == "--where"]
+    assert {one.run for one in find_runs(tmp_path, where=wheres)} >= set(runs)
+
+
+def test_times_that_were_asked_for_are_shown_as_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    write_lineage(tmp_path / "a", [TrainInfo(epoch=1)])
+
+    run(str(tmp_path), "--sort", "started")
+    run(str(tmp_path), "--sort", "written")
+
+    cells = [line.split()[1:3] for line in capsys.readouterr().out.splitlines()[1::2]]
+    assert [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", " ".join(cell)) is not None for cell in cells] == [
+        True,
+        True,
+    ]
 
 
 def test_a_scalar_that_no_lineage_has_is_taken_by_its_last_value(

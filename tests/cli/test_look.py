@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,18 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.cli import list_runs
 from mindsummary_lightning.cli.output import readable_size, sparkline
-from mindsummary_lightning.values import Event, Graph, GraphNode
+from mindsummary_lightning.values import Event, Graph, GraphNode, RunInfo
 from tests.cli.command import mindsummary, on_a_terminal
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_parameter_run, write_summary
+from tests.reading.runs import (
+    histogram,
+    record,
+    values_at,
+    write_lineage,
+    write_mindspore_run,
+    write_parameter_run,
+    write_summary,
+)
 
 
 @pytest.fixture
@@ -30,6 +39,24 @@ def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFi
     assert [line.split()[0] for line in lines] == ["run", "a", "deep/b"]
     assert "1 scalar" in lines[1]
     assert "2 scalar, 1 image, 1 tensor, 1 histogram, 1 loss_landscape" in lines[2]
+
+
+def test_list_and_show_say_how_a_run_ended_and_whether_it_diverged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "a"
+    write_summary(run, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": math.nan})])
+    write_lineage(run, [RunInfo({"status": "success"})])
+    write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+
+    listed = mindsummary(capsys, "list", tmp_path).out.splitlines()
+    answer = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)
+    shown = mindsummary(capsys, "show", run).out.splitlines()
+
+    assert listed[0].split() == ["run", "last", "written", "status", "size", "lineage", "tags"]
+    assert [line.split()[3] for line in listed[1:]] == ["finished", "-"]
+    assert [one["status"] for one in answer["runs"]] == ["finished", None]
+    assert {tuple(line.split()) for line in shown} >= {("status", "finished"), ("diverged", "True")}
 
 
 def test_lines_of_a_list_end_at_the_edge_of_a_terminal(

@@ -79,9 +79,9 @@ def test_a_narrow_terminal_gets_the_columns_that_fit_and_the_names_of_the_others
         monkeypatch.setenv("TERM", "dumb")
         told[columns] = mindsummary(capsys, "list").out.splitlines()
 
-    assert told[60][0].split() == ["run", "last", "written", "size", "lineage", "tags"]
-    assert told[40][0].split() == ["run", "last", "written", "size", "lineage"]
-    assert told[40][-1] == "not shown because the terminal is too narrow: tags"
+    assert told[60][0].split() == ["run", "last", "written", "status", "size", "lineage", "tags"]
+    assert told[40][0].split() == ["run", "last", "written", "status", "size"]
+    assert told[40][-1] == "not shown because the terminal is too narrow: lineage, tags"
 
 
 @pytest.mark.parametrize("form", ["csv", "npy", "parquet", "tensorboard"])

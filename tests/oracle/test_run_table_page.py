@@ -140,7 +140,7 @@ def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(sweep: P
             )
             assert links == ["where they differ"]
             _run(browser, "document.querySelector('td.name > span').focus()")
-            assert _run(browser, "return document.activeElement.textContent").startswith("./")
+            assert _run(browser, "return document.activeElement.textContent").startswith("sweep/version_")
             assert browser.errors() == []
     finally:
         server.close()
