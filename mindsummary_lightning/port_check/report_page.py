@@ -60,6 +60,7 @@ class _Page:
         count = len(report.findings)
         state = "wrong" if count else "right"
         headline = self.say("{} mistakes", count) if count else self.say("No mistake found")
+        headline = self.say("1 mistake") if count == 1 else headline
         yield f'<h1>{self.say("Check of a port")}</h1><p class="verdict {state}">{headline}</p>'
         yield f'<p class="small">{self._summary()}</p>'
         for number, finding in enumerate(report.findings, 1):
@@ -112,7 +113,7 @@ class _Page:
             return ""
         shown = finding.consequences[:_MOST_CONSEQUENCES]
         items = "".join(f"<li>{self.say(each.sentence)}</li>" for each in shown)
-        title = self.say("{} more differences follow from it", len(finding.consequences))
+        title = self.say(finding.consequence_words())
         return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _tree(self) -> str:

@@ -56,7 +56,7 @@ def test_the_text_begins_with_findings_and_ends_with_what_was_not_tested() -> No
     lines = report().text().splitlines()
 
     assert lines[0] == "1 mistake found in step 1:"
-    assert "called at port.py:3; 1 more differences follow from it" in lines[2]
+    assert "called at port.py:3; 1 more difference follows from it" in lines[2]
     assert lines[-2].startswith("7 tensors of 3 calls agree (tolerance float32: 1e-05)")
     assert lines[-1] == "not tested: update: no optimizer of the port has stepped"
 
