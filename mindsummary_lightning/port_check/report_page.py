@@ -140,7 +140,8 @@ class _Page:
         """The class of a module's label."""
         if any(finding.module == name for finding in self._report.findings):
             return "first"
-        follows = {each.module for finding in self._report.findings for each in finding.consequences}
+        of_modules = [finding for finding in self._report.findings if finding.kind != "update"]
+        follows = {each.module for finding in of_modules for each in finding.consequences}
         return "agrees" if name in self._report.steps[0].paired_modules and name not in follows else "apart"
 
     def _not_tested(self) -> Iterator[str]:

@@ -73,6 +73,15 @@ def test_the_page_has_the_tree_and_escapes_names(language: str, words: str, tmp_
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
 
 
+def test_a_module_whose_weights_alone_are_updated_otherwise_agrees() -> None:
+    checked = report()
+    wrong = PortFinding("", "update", "optimizer", 0.1, 1e-3, Phrase("data"))
+    wrong.consequences.append(PortFinding("block", "update", "x", 0.1, 1e-3, Phrase("data")))
+    checked.findings[:] = [wrong]
+
+    assert '<span class="agrees">block (Block)</span>' in checked.to_html()
+
+
 def test_another_language_is_refused() -> None:
     with pytest.raises(ValueError, match="language must be 'en' or 'zh', got 'de'"):
         report().to_html(language="de")
