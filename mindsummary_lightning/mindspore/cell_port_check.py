@@ -61,7 +61,7 @@ def check_port(
         reference: directory of the original's run, recorded with ``whole_tensors=True``, or the file of one step.
         step_function: takes the recorded batch, runs forward pass, backward pass and update on it, and returns the
             loss. The batch is a tensor, or a tuple or dict of tensors. Integers are int32.
-        steps: numbers of the recorded steps; ``None`` for all.
+        steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Returns:
         The report.
@@ -99,7 +99,7 @@ class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
 
     Args:
         reference: directory of the original's run, recorded with ``whole_tensors=True``, or the file of one step.
-        steps: numbers of the recorded steps; ``None`` for all.
+        steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Raises:
         TypeError: an argument has the wrong type.

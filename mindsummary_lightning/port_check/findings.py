@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mindsummary_lightning.values.text import Phrase
+
 # Any, in this module: JSON values.
 Kind = Literal[
     "data",
@@ -80,6 +82,13 @@ class PortFinding:
             "operations": [{"name": each.name, "line": each.line} for each in self.operations],
             "consequences": [each.to_dict() for each in self.consequences],
         }
+
+    def consequence_words(self) -> Phrase:
+        """How many differences follow from this one, in words."""
+        count = len(self.consequences)
+        if count == 1:
+            return Phrase("1 more difference follows from it")
+        return Phrase("{} more differences follow from it", count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def _finding_lines(number: int, finding: PortFinding, count: int) -> list[str]:
     if finding.line:
         details.append(Phrase("called at {}", finding.line))
     if finding.consequences:
-        details.append(Phrase("{} more differences follow from it", len(finding.consequences)))
+        details.append(finding.consequence_words())
     if details:
         lines.append(f"    {'; '.join(map(str, details))}")
     if finding.operations and count <= _MOST_NAMED:

@@ -60,6 +60,7 @@ class _Page:
         count = len(report.findings)
         state = "wrong" if count else "right"
         headline = self.say("{} mistakes", count) if count else self.say("No mistake found")
+        headline = self.say("1 mistake") if count == 1 else headline
         yield f'<h1>{self.say("Check of a port")}</h1><p class="verdict {state}">{headline}</p>'
         yield f'<p class="small">{self._summary()}</p>'
         for number, finding in enumerate(report.findings, 1):
@@ -112,7 +113,7 @@ class _Page:
             return ""
         shown = finding.consequences[:_MOST_CONSEQUENCES]
         items = "".join(f"<li>{self.say(each.sentence)}</li>" for each in shown)
-        title = self.say("{} more differences follow from it", len(finding.consequences))
+        title = self.say(finding.consequence_words())
         return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _tree(self) -> str:
@@ -139,7 +140,8 @@ class _Page:
         """The class of a module's label."""
         if any(finding.module == name for finding in self._report.findings):
             return "first"
-        follows = {each.module for finding in self._report.findings for each in finding.consequences}
+        of_modules = [finding for finding in self._report.findings if finding.kind != "update"]
+        follows = {each.module for finding in of_modules for each in finding.consequences}
         return "agrees" if name in self._report.steps[0].paired_modules and name not in follows else "apart"
 
     def _not_tested(self) -> Iterator[str]:

@@ -451,6 +451,44 @@ def test_blocks_may_be_computed_again_in_the_backward_pass(reentrant: bool, tmp_
     assert places(wrong) == [("blocks.0.2", "output"), ("blocks.1.2", "output")]
 
 
+class Fallback(nn.Module):
+    """Tries a module that raises, and computes the same in its own code; an original does so without trying."""
+
+    def __init__(self, tries: bool = True, scale: float = 1.0) -> None:
+        super().__init__()
+        self.first, self.fast, self.second = nn.Linear(8, 8), Unsupported(), nn.Linear(8, 8)
+        self.tries, self.scale = tries, scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if self.tries:
+            try:
+                h = self.fast(h)
+            except NotImplementedError:
+                h = torch.relu(h) * self.scale
+        else:
+            h = torch.relu(h)
+        return self.second(h)
+
+
+class Unsupported(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("scale", "found"), [(1.0, []), (1.01, [("0", "inputs")])])
+def test_a_module_may_raise_an_error_that_the_port_catches(
+    scale: float, found: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    original = nn.Sequential(Fallback(tries=False), nn.GELU(), nn.Linear(8, 3))
+    record(tmp_path, original, sequences())
+    port = with_weights_of(nn.Sequential(Fallback(scale=scale), nn.GELU(), nn.Linear(8, 3)), original)
+
+    report = check(tmp_path, port)
+
+    assert places(report) == found
+
+
 class Recurrent(nn.Module):
     def __init__(self, *, is_batch_first: bool = True, with_state: bool = False) -> None:
         super().__init__()
@@ -560,6 +598,25 @@ def test_rounding_of_a_badly_conditioned_module_is_measured(tmp_path: Path) -> N
     record(tmp_path, original, sequences())
 
     assert places(check(tmp_path, with_weights_of(Cancels(1), original))) == []
+
+
+def test_rounding_is_measured_behind_other_modules_too(tmp_path: Path) -> None:
+    class Waves(nn.Module):
+        """Amplifies rounding, in one order of factors or another."""
+
+        def __init__(self, factors: tuple[float, float]) -> None:
+            super().__init__()
+            self.factors = factors
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.sin(x * self.factors[0] * self.factors[1])
+
+    original, port = (
+        nn.Sequential(nn.Linear(8, 8), Waves(factors), nn.Linear(8, 2)) for factors in ((700, 3), (3, 700))
+    )
+    record(tmp_path, original, sequences())
+
+    assert places(check(tmp_path, with_weights_of(port, original))) == []
 
 
 def test_a_port_in_bfloat16_is_judged_by_its_tolerance(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_text_begins_with_findings_and_ends_with_what_was_not_tested() -> No
     lines = report().text().splitlines()
 
     assert lines[0] == "1 mistake found in step 1:"
-    assert "called at port.py:3; 1 more differences follow from it" in lines[2]
+    assert "called at port.py:3; 1 more difference follows from it" in lines[2]
     assert lines[-2].startswith("7 tensors of 3 calls agree (tolerance float32: 1e-05)")
     assert lines[-1] == "not tested: update: no optimizer of the port has stepped"
 
@@ -71,6 +71,15 @@ def test_the_page_has_the_tree_and_escapes_names(language: str, words: str, tmp_
     assert '<span class="first">block.act (GELU)</span>' in page
     assert '<span class="agrees">block (Block)</span>' in page or "<details open>" in page
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
+
+
+def test_a_module_whose_weights_alone_are_updated_otherwise_agrees() -> None:
+    checked = report()
+    wrong = PortFinding("", "update", "optimizer", 0.1, 1e-3, Phrase("data"))
+    wrong.consequences.append(PortFinding("block", "update", "x", 0.1, 1e-3, Phrase("data")))
+    checked.findings[:] = [wrong]
+
+    assert '<span class="agrees">block (Block)</span>' in checked.to_html()
 
 
 def test_another_language_is_refused() -> None:

@@ -55,6 +55,7 @@ def _without_hooks(module: nn.Module, own_hooks: Set[int]) -> nn.Module:
         for hooks in (part._forward_pre_hooks, part._forward_hooks):
             for identity in own_hooks & hooks.keys():
                 del hooks[identity]
+                part._forward_hooks_always_called.pop(identity, None)
                 part._forward_pre_hooks_with_kwargs.pop(identity, None)
                 part._forward_hooks_with_kwargs.pop(identity, None)
     return module

@@ -108,6 +108,7 @@ class TorchStep:
         self.step.forward.keeps_sizes = keeps_sizes
         self._before = self.step.parts.weights_before(own, is_first)
         self._running: list[_RunningCall] = []
+        self._has_left = False  # whether the call that ends now has returned, and not raised
         self._done = RepeatedCalls(reference, self._hook_gradient)
         self._pending: dict[tuple[int, str], torch.Tensor] = {}
         self._arrivals: Counter[str] = Counter()
@@ -117,6 +118,10 @@ class TorchStep:
         self._losses = 0
         self._not_tested: list[NotTested] = []
         self.has_changed_sizes: set[str] = set()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TorchStep:
+        """Itself: the hooks of a copied module would take a copy of the whole step along."""
+        return self
 
     # ---- what the caller does in the order of the step
 
@@ -208,6 +213,7 @@ class TorchStep:
         enter = partial(self._enter, described)
         yield module.register_forward_pre_hook(enter, with_kwargs=True)
         yield module.register_forward_hook(partial(self._leave, described), with_kwargs=True)
+        yield module.register_forward_hook(self._end, always_call=True)
 
     def _is_own_code(self) -> bool:
         return not in_backward() and not self.step.forward.innermost.module.is_library
@@ -241,6 +247,7 @@ class TorchStep:
         return given
 
     def _leave(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
+        self._has_left = True
         if in_backward():
             return self._done.leave(described.name, output)
         running = self._running.pop()
@@ -255,6 +262,13 @@ class TorchStep:
         table = self._returned(tensors, answer.values, done)
         self._write_back(running, table)
         return with_replaced(output, table)
+
+    def _end(self, module: nn.Module, args: Any, output: Any) -> None:
+        """Forget a call that has raised: the port may catch the error and go on."""
+        if not self._has_left and self._running and not in_backward():
+            self._running.pop()
+            self.step.forward.abort()
+        self._has_left = False
 
     def _returned(
         self, tensors: Sequence[tuple[str, torch.Tensor]], values: Sequence[Array | None], done: DoneCall
