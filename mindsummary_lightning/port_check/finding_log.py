@@ -26,6 +26,8 @@ class LoggedFinding:
         has_other_mode: whether the module is in another mode, training or evaluation, than the original's.
         is_called: for a weight or running statistic, whether its module was called in the step.
         is_buffer: for an update, whether it is of running statistics.
+        is_scaled: for the gradient of a layer's weight, whether it is the original's times a factor, though the
+            gradients of the layer's outputs were replaced: no other mistake explains that.
     """
 
     finding: PortFinding
@@ -37,6 +39,7 @@ class LoggedFinding:
     has_other_mode: bool = False
     is_called: bool = True
     is_buffer: bool = False
+    is_scaled: bool = False
 
     @property
     def is_forward(self) -> bool:
@@ -183,6 +186,8 @@ def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFindin
     of_module = [each for each in kept if each.finding.module == module and each.call is not None]
     if of_module:
         return of_module[0]
+    if logged.is_scaled:
+        return None
     in_code = _cause_of_gradient(logged, kept)
     if in_code is not None:
         return in_code

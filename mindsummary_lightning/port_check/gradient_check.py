@@ -23,6 +23,7 @@ from mindsummary_lightning.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredTensor
 
+_LEAST_DIRECTION = 8  # elements: a gradient of fewer is too easily another one times a factor
 _LEAST_OUTPUT_GRADIENT = 1e-6  # of the greatest gradient of an output: smaller ones are compared on this scale
 
 
@@ -50,6 +51,7 @@ class GradientCheck:
         self._weights = weights
         self._log = log
         self._received: set[tuple[int, str]] = set()
+        self._replaced: set[tuple[int, str]] = set()
         self._weights_received: set[str] = set()
         self._recorded_scale = reference.step.loss_scale
         self.agreed = 0
@@ -91,6 +93,7 @@ class GradientCheck:
         placed = self._placed(recorded, output, gradient)
         if placed is None:
             return None
+        self._replaced.add(key)
         factor = self.scale / self._recorded_scale
         expected = placed * factor if factor != 1.0 else placed
         distance = relative_distance(expected, gradient, self._output_floor * factor)
@@ -275,8 +278,25 @@ class GradientCheck:
             self.agreed += 1
             self.worst_weight = max(self.worst_weight, distance)
         elif not self._is_of_random_module(name):
-            self._report_weight(name, distance, "weight gradient", gradient.shape)
+            is_scaled = self._is_scaled(name, expected, gradient)
+            self._report_weight(name, distance, "weight gradient", gradient.shape, is_scaled)
         return expected
+
+    def _is_scaled(self, name: str, expected: Array, gradient: Array) -> bool:
+        """Whether the gradient of a framework's layer is the original's times a factor.
+
+        The layer must have got the original's gradients. In the code of other modules a mistake may be the factor.
+        """
+        module = name.rpartition(".")[0]
+        calls = [each for each in self._forward.paired if each.frame.module.name == module]
+        outputs = [(each.frame.entered, output.port) for each in calls for output in each.outputs]
+        square = float(np.square(expected, dtype=np.float64).sum())
+        is_judged = bool(outputs) and self._replaced.issuperset(outputs)
+        is_layer = all(each.frame.module.is_library for each in calls)
+        if not is_judged or not is_layer or expected.size < _LEAST_DIRECTION or square == 0.0:
+            return False
+        factor = float(np.multiply(expected, gradient, dtype=np.float64).sum()) / square
+        return relative_distance(expected * factor, gradient) <= self._tolerance
 
     def missing_weights(self, wanted: Iterable[str]) -> Iterator[tuple[str, Array]]:
         """Weights of the port that have received no gradient, though those of the original have; each is reported.
@@ -331,7 +351,9 @@ class GradientCheck:
         module = name.rpartition(".")[0]
         return any(each.frame.has_drawn_at_all and each.frame.module.name == module for each in self._forward.paired)
 
-    def _report_weight(self, name: str, distance: float, kind: str, shape: tuple[int, ...] | None) -> None:
+    def _report_weight(
+        self, name: str, distance: float, kind: str, shape: tuple[int, ...] | None, is_scaled: bool = False
+    ) -> None:
         module = name.rpartition(".")[0]
         if kind == "no gradient":
             sentence = Phrase("No gradient reaches the weight {}, in the original one does.", name)
@@ -348,7 +370,8 @@ class GradientCheck:
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
         regions = self._regions_of(module)
-        self._log.add(LoggedFinding(finding, None, regions=regions, is_called=self.is_called(module)))
+        is_called = self.is_called(module)
+        self._log.add(LoggedFinding(finding, None, regions=regions, is_called=is_called, is_scaled=is_scaled))
 
 
 def _paired_parent(frame: Frame) -> Frame | None:

@@ -28,7 +28,9 @@ def recorded_paths(reference: str | os.PathLike[str], steps: int | Sequence[int]
     path = checked_path("reference", reference)
     wanted = None if steps is None else _checked_steps(steps)
     if not os.path.exists(path):
-        raise FileNotFoundError(f"reference must be the directory of a run, got {path}, which does not exist")
+        raise FileNotFoundError(
+            f"reference must be the directory of a run, got {path}, which does not exist. Check the path"
+        )
     if os.path.isfile(path):
         return {WholeStepReader(path).step.step: path}
     found = whole_step_paths(path)

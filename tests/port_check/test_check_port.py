@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from mindsummary_lightning import StepRecorder, check_port
-from tests.port_check.one_step import check, places, record, with_weights_of
+from tests.port_check.one_step import check, mean_square, places, record, with_weights_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -207,6 +207,17 @@ def test_a_frozen_weight_has_no_gradient(tmp_path: Path) -> None:
     port.block1.conv2.weight.requires_grad_(False)
 
     assert places(check(tmp_path, port)) == [("block1.conv2", "no gradient")]
+
+
+def test_a_weight_gradient_that_is_scaled_is_named_beside_a_wrong_loss(tmp_path: Path) -> None:
+    original, batch = Net(), images()
+    record(tmp_path, original, batch)
+    port = with_weights_of(Net(), original)
+    port.head.weight.register_hook(lambda gradient: 2 * gradient)
+
+    report = check(tmp_path, port, lambda output, target: 3 * mean_square(output, target))
+
+    assert places(report) == [("", "loss"), ("head", "weight gradient")]
 
 
 def test_momentum_of_a_running_statistic_is_an_update(tmp_path: Path) -> None:
