@@ -254,6 +254,7 @@ class CurrentRun:
             self._go_on_with_outer()
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
         if self._begun.is_of(trainer, call):
+            self._take_over_launch(trainer)
             return
         held = contents(self.directory, self.has_recorded)
         is_nested = depth > self._begun.depth
@@ -271,6 +272,13 @@ class CurrentRun:
         if self._is_fitting and not is_nested:
             self._waiting.hand_to(self.recorder())
         self._explain(trainer, path)
+
+    def _take_over_launch(self, trainer: Any) -> None:
+        """In a launched process: make the fit one of this process's, so that its end is recorded here."""
+        if self._begun.is_trainer is _is_of_launched_copy:
+            self._begun = replace(self._begun, is_trainer=partial(_is_referent, weakref.ref(trainer)))
+            if self._is_fitting:
+                begin_fit(trainer, self.directory)
 
     def _leave(self, held: Holds) -> None:
         """Leave the call before, of whose directory it is known now what it holds."""
