@@ -5,6 +5,7 @@ It does what ``torch.compiler.disable`` does, which would import the compiler an
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -40,9 +41,12 @@ def leave_calls_alone() -> None:
     Whoever records calls this when it is made: told by the first call itself, the compiler would look at that one.
     """
     global _set_callback
-    if _set_callback is None and (compiler := sys.modules.get(_COMPILER)) is not None:
-        compiler.skip_code(_stand_in.__code__)
-        _set_callback = compiler.set_eval_frame
+    if _set_callback is not None or _COMPILER not in sys.modules:
+        return
+    torch: Any = sys.modules["torch"]
+    with contextlib.suppress(AttributeError):  # a later PyTorch: each call is then disabled by itself, which is slower
+        torch._dynamo.eval_frame.skip_code(_stand_in.__code__)
+        _set_callback = torch._C._dynamo.eval_frame.set_eval_frame
 
 
 @untraced
