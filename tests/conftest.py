@@ -6,6 +6,7 @@ What was reached is printed below the results, row by row, in the words of that 
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 from collections.abc import Callable, Iterator
 
@@ -50,6 +51,13 @@ def _nothing_is_left_open() -> Iterator[None]:
     for buffer in left:
         buffers.end_training(buffer)
     assert not left, f"the test leaves {len(left)} recordings open that take values of summary operators"
+
+
+@pytest.fixture(autouse=True)
+def _lightning_speaks() -> None:
+    """Let Lightning, and what we say through it, be heard: a test before may have silenced it."""
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        logging.getLogger(name).setLevel(logging.INFO)
 
 
 @pytest.fixture

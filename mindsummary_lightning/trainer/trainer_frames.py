@@ -30,13 +30,23 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
 
 
+def _self(frame: FrameType) -> Any | None:
+    """What a frame calls ``self``, if anything.
+
+    The variables of other frames are not read: before Python 3.13, a frame keeps what was read of it until it is over,
+    also what its function has deleted meanwhile, such as a Trainer.
+    """
+    code = frame.f_code
+    return frame.f_locals.get("self") if "self" in code.co_varnames + code.co_freevars else None
+
+
 def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | None:
     """The innermost frame of Lightning, if between it and ``frame`` there are only a logger's own methods."""
     while frame is not None:
         module = _module(frame)
         if module.startswith(_NAMESPACES):  # and not Fabric
             return frame
-        is_own = module.startswith(_WRAPPERS) or frame.f_locals.get("self") is logger
+        is_own = module.startswith(_WRAPPERS) or _self(frame) is logger
         frame = frame.f_back if is_own else None
     return None
 
