@@ -365,7 +365,9 @@ def mindinsight(session: nox.Session) -> None:
         why = f"{' and '.join(browser)} not on the PATH"
         session.error(f"{why}; REQUIRE_JUDGES is set") if IS_REQUIRED else session.warn(f"browser skipped: {why}")
     variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": server}
-    run_in_project(session, "pytest", "tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=variables)
+    # In the order of the files: the tests share a server and a browser, which remembers what a page was set to.
+    order = "--randomly-dont-reorganize"
+    run_in_project(session, "pytest", "tests/oracle", order, *SIDE_BY_SIDE, *session.posargs, env=variables)
     compare(session, "mindinsight_signatures", server, "write_signatures.py", "mindinsight")
 
 
