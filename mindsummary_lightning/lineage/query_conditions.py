@@ -57,7 +57,11 @@ class Condition:
         return self.field in _TIMES and _DATE.match(self.text) is not None
 
     def _matches_date(self, seconds: Number) -> bool:
-        shown = datetime.datetime.fromtimestamp(seconds, self.timezone).isoformat(" ", "seconds")[: len(self.text)]
+        try:
+            time = datetime.datetime.fromtimestamp(seconds, self.timezone)
+        except (OSError, OverflowError, ValueError):  # no time that a calendar has
+            return self.operator == "!="
+        shown = time.isoformat(" ", "seconds")[: len(self.text)]
         asked = self.text.replace("T", " ")
         if self.operator in _ORDERS:
             return _ORDERS[self.operator](shown, asked)
@@ -103,7 +107,10 @@ class Word:
     is_quoted: bool = False
 
     def is_in(self, searched: str) -> bool:
-        """Whether a text in lower case contains the word; see :func:`searched_text`."""
+        """Whether a text in lower case contains the word.
+
+        The text of a row is that of :func:`~mindsummary_lightning.lineage.cell_values.searched_text`.
+        """
         if "*" in self.text and not self.is_quoted:
             return any(fits(f"*{self.text}*", line) for line in searched.split("\n"))
         return self.text in searched
@@ -117,7 +124,7 @@ class Alternative:
     words: tuple[Word, ...] = ()
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
-        """Whether a row meets it; ``searched`` is its :func:`searched_text` if that is known."""
+        """Whether a row meets it; ``searched`` is its text as for :meth:`Conditions.matches`, if that is known."""
         # Conditions one by one: what a row has to read from files it reads only if those before it hold.
         if not all(condition.matches(row.get(condition.field)) for condition in self.conditions):
             return False
@@ -153,7 +160,9 @@ class Conditions:
 
         Args:
             row: value by name of the field. A name that it lacks, or ``None``, is no value, which meets ``!=`` only.
-            searched: the row's :func:`searched_text`, where many queries are asked about the same rows.
+            searched: the row's
+                :func:`~mindsummary_lightning.lineage.cell_values.searched_text`, where many queries
+                are asked about the same rows.
         """
         return any(one.matches(row, searched) for one in self.alternatives)
 
