@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mindsummary_lightning.lineage.cell_values import Number, Value, as_text, number_of, searched_text
+from mindsummary_lightning.lineage.cell_values import Number, Value, as_text, is_nan, number_of, searched_text
 
 BOOLEANS = {"true": 1, "false": 0}
 _TIMES = ("written", "started")  # fields that hold seconds since the epoch and are compared with dates, too
@@ -79,7 +78,7 @@ class Condition:
         found = number_of(actual)
         if number is None or found is None:
             return shown == asked
-        return found == number or (math.isnan(found) and math.isnan(number)) or shown == asked
+        return found == number or (is_nan(found) and is_nan(number)) or shown == asked
 
     def _is_in_order(self, actual: Value) -> bool:
         order = _ORDERS[self.operator]
