@@ -41,7 +41,7 @@ napoleon_use_ivar = True  # attributes of a dataclass are described once, in its
 
 # References that only another project's site could resolve; building must not need the network.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(torch|nn|numpy|np|pandas|PIL|argparse|collections|os|lightning)\..*"),
+    (r"py:.*", r"(torch|nn|numpy|np|pandas|PIL|argparse|collections|datetime|os|lightning)\..*"),
     (r"py:class", r"AttributeValue|CustomValue|SpecifiedData|Target|Axes|Figure|.*\._T"),  # aliases of plain types
 ]
 

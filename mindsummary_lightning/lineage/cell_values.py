@@ -39,6 +39,11 @@ def number_of(value: Value) -> Number | None:
     return None if number is None else sign * number
 
 
+def is_nan(number: Number) -> bool:
+    """Whether a number is NaN; an int may be too large for :func:`math.isnan`."""
+    return isinstance(number, float) and math.isnan(number)
+
+
 def as_text(value: Value) -> str:
     """A value as a search sees it: a list as JSON, ``NaN`` and ``Infinity`` as cells show them."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -70,7 +75,7 @@ def sort_key(value: Value) -> tuple[Any, ...]:
     ``run9`` comes before ``run10``.
     """
     number = number_of(value)
-    if number is not None and not math.isnan(number):
+    if number is not None and not is_nan(number):
         return (0, number)
     if number is not None:
         return (2,)

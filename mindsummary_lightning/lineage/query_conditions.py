@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mindsummary_lightning.lineage.cell_values import Number, Value, as_text, number_of, searched_text
+from mindsummary_lightning.lineage.cell_values import Number, Value, as_text, is_nan, number_of, searched_text
 
 BOOLEANS = {"true": 1, "false": 0}
 _TIMES = ("written", "started")  # fields that hold seconds since the epoch and are compared with dates, too
@@ -57,7 +56,11 @@ class Condition:
         return self.field in _TIMES and _DATE.match(self.text) is not None
 
     def _matches_date(self, seconds: Number) -> bool:
-        shown = datetime.datetime.fromtimestamp(seconds, self.timezone).isoformat(" ", "seconds")[: len(self.text)]
+        try:
+            time = datetime.datetime.fromtimestamp(seconds, self.timezone)
+        except (OSError, OverflowError, ValueError):  # no time that a calendar has
+            return self.operator == "!="
+        shown = time.isoformat(" ", "seconds")[: len(self.text)]
         asked = self.text.replace("T", " ")
         if self.operator in _ORDERS:
             return _ORDERS[self.operator](shown, asked)
@@ -75,7 +78,7 @@ class Condition:
         found = number_of(actual)
         if number is None or found is None:
             return shown == asked
-        return found == number or (math.isnan(found) and math.isnan(number)) or shown == asked
+        return found == number or (is_nan(found) and is_nan(number)) or shown == asked
 
     def _is_in_order(self, actual: Value) -> bool:
         order = _ORDERS[self.operator]
@@ -103,7 +106,10 @@ class Word:
     is_quoted: bool = False
 
     def is_in(self, searched: str) -> bool:
-        """Whether a text in lower case contains the word; see :func:`searched_text`."""
+        """Whether a text in lower case contains the word.
+
+        The text of a row is that of :func:`~mindsummary_lightning.lineage.cell_values.searched_text`.
+        """
         if "*" in self.text and not self.is_quoted:
             return any(fits(f"*{self.text}*", line) for line in searched.split("\n"))
         return self.text in searched
@@ -117,7 +123,7 @@ class Alternative:
     words: tuple[Word, ...] = ()
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
-        """Whether a row meets it; ``searched`` is its :func:`searched_text` if that is known."""
+        """Whether a row meets it; ``searched`` is its text as for :meth:`Conditions.matches`, if that is known."""
         # Conditions one by one: what a row has to read from files it reads only if those before it hold.
         if not all(condition.matches(row.get(condition.field)) for condition in self.conditions):
             return False
@@ -153,7 +159,9 @@ class Conditions:
 
         Args:
             row: value by name of the field. A name that it lacks, or ``None``, is no value, which meets ``!=`` only.
-            searched: the row's :func:`searched_text`, where many queries are asked about the same rows.
+            searched: the row's
+                :func:`~mindsummary_lightning.lineage.cell_values.searched_text`, where many queries
+                are asked about the same rows.
         """
         return any(one.matches(row, searched) for one in self.alternatives)
 

@@ -57,7 +57,7 @@ def parse_conditions(
             for fields even if they are not known.
     """
     texts = [query] if isinstance(query, str) else list(query)
-    parser = _Parser(known, aliases or {}, timezone, base_dir)
+    parser = _QueryParser(known, aliases or {}, timezone, base_dir)
     alternatives: Sequence[Alternative] = (Alternative(),)
     for text in texts:
         found = parser.parsed(text, is_rest_value).alternatives
@@ -71,7 +71,7 @@ def _joined(first: Alternative, second: Alternative) -> Alternative:
     return Alternative(tuple(conditions), (*first.words, *second.words))
 
 
-class _Parser:
+class _QueryParser:
     def __init__(
         self, known: Collection[str], aliases: Mapping[str, str], timezone: datetime.tzinfo | None, base_dir: str
     ) -> None:
@@ -83,7 +83,7 @@ class _Parser:
         self.longest = max(map(len, self.names), default=0)
 
     def parsed(self, text: str, is_rest_value: bool) -> Conditions:
-        alternatives: list[list[_Part]] = [[]]
+        alternatives: list[list[_QueryPart]] = [[]]
         for part in self._parts(text):
             if part.what == _OR:
                 alternatives.append([])
@@ -93,12 +93,12 @@ class _Parser:
             alternatives = [_with_the_rest(text, alternatives[0])]
         return Conditions(tuple(self._alternative(parts) for parts in alternatives))
 
-    def _alternative(self, parts: Sequence[_Part]) -> Alternative:
+    def _alternative(self, parts: Sequence[_QueryPart]) -> Alternative:
         conditions = [self._checked(part.what) for part in parts if isinstance(part.what, Condition)]
         words = [self._word(part.what) for part in parts if isinstance(part.what, Word)]
         return Alternative(tuple(conditions), tuple(words))
 
-    def _parts(self, text: str) -> Iterator[_Part]:
+    def _parts(self, text: str) -> Iterator[_QueryPart]:
         at = 0
         while at < len(text):
             if text[at].isspace():
@@ -108,7 +108,7 @@ class _Parser:
             yield part
             at = part.end
 
-    def _condition(self, text: str, at: int) -> _Part | None:
+    def _condition(self, text: str, at: int) -> _QueryPart | None:
         """The condition that begins at a place; ``None`` if a word does."""
         name = self._name(text, at)
         if name is None:
@@ -116,7 +116,7 @@ class _Parser:
         value = _skip_blanks(text, name.end + len(name.operator))
         shown, is_quoted, end = _value_at(text, value)
         compared = "=" if name.operator == "==" else name.operator
-        return _Part(Condition(name.field, compared, shown, is_quoted, self.timezone), value, end)
+        return _QueryPart(Condition(name.field, compared, shown, is_quoted, self.timezone), value, end)
 
     def _name(self, text: str, at: int) -> _Name | None:
         quoted = _QUOTED.match(text, at)
@@ -168,7 +168,7 @@ class _Name:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _QueryPart:
     what: Condition | Word
     begin: int  # of a condition: of its value
     end: int
@@ -208,12 +208,12 @@ def _value_at(text: str, at: int) -> tuple[str, bool, int]:
     return text[at:end], False, end
 
 
-def _word_at(text: str, at: int) -> _Part:
+def _word_at(text: str, at: int) -> _QueryPart:
     shown, is_quoted, end = _value_at(text, at)
-    return _Part(Word(shown, is_quoted=is_quoted), at, end)
+    return _QueryPart(Word(shown, is_quoted=is_quoted), at, end)
 
 
-def _with_the_rest(text: str, parts: list[_Part]) -> list[_Part]:
+def _with_the_rest(text: str, parts: list[_QueryPart]) -> list[_QueryPart]:
     """The parts, the words after the only condition being in its value."""
     conditions = [at for at, part in enumerate(parts) if isinstance(part.what, Condition)]
     if len(conditions) != 1 or conditions[0] == len(parts) - 1:
@@ -221,7 +221,7 @@ def _with_the_rest(text: str, parts: list[_Part]) -> list[_Part]:
     part = parts[conditions[0]]
     assert isinstance(part.what, Condition)
     value = replace(part.what, text=text[part.begin :].rstrip(), is_quoted=False)
-    return [*parts[: conditions[0]], _Part(value, part.begin, len(text))]
+    return [*parts[: conditions[0]], _QueryPart(value, part.begin, len(text))]
 
 
 def _is_blank_or_end(text: str, at: int) -> bool:

@@ -233,10 +233,13 @@ def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) 
 
 
 def time_of(seconds: Cell) -> datetime.datetime | None:
-    """A cell of a column of :data:`TIMES` as a time in UTC."""
+    """A cell of a column of :data:`TIMES` as a time in UTC; ``None`` if no calendar has it, as after the year 9999."""
     if not isinstance(seconds, (int, float)):
         return None
-    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    try:
+        return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    except (OSError, OverflowError, ValueError):
+        return None
 
 
 def _recorded(rows: Sequence[RunRow]) -> list[str]:

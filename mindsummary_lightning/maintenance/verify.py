@@ -25,6 +25,7 @@ from mindsummary_lightning.fileio.regular import open_regular, read_regular
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import (
+    EvaluationInfo,
     Histogram,
     LineageEvent,
     RunInfo,
@@ -38,6 +39,7 @@ from mindsummary_lightning.values import (
 from mindsummary_lightning.values.events import GRAPH_TAGS, Event, tags_of
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
+from mindsummary_lightning.values.validation import check_evaluation
 
 _Key: TypeAlias = tuple[str, str]  # kind and tag
 _Add: TypeAlias = "Callable[[_Key, NDArray[np.int64]], None]"
@@ -226,7 +228,10 @@ def checked_lineage(payload: bytes) -> LineageEvent:
     if isinstance(what, TrainInfo):  # a loss that is not finite is shown; it is no reason to drop all the rest
         what = replace(what, loss=_finite(what.loss), learning_rate=_finite(what.learning_rate))
     try:
-        check_recordable(what)
+        if isinstance(what, EvaluationInfo):  # a whole number beyond a float is no reason to drop the metrics
+            check_evaluation(what, largest=math.inf)
+        else:
+            check_recordable(what)
     except TypeError as error:
         raise ValueError(str(error)) from error
     return event

@@ -14,7 +14,7 @@ class RunPath(str):
     """Path of a run that was found below a directory: a text that also has the run's name.
 
     Attributes:
-        run: the run's name, see :func:`run_names`.
+        run: the run's name, as in every table.
     """
 
     __slots__ = ("run",)

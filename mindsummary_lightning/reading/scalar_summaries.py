@@ -188,11 +188,11 @@ def _read_together(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> Itera
     yield from ((file.run_dir, one) for file, one in zip(files, found, strict=True))
 
 
-_Columns: TypeAlias = "tuple[NDArray[Any], ...]"  # of samples, as the fields of _Samples after the first one
+_Columns: TypeAlias = "tuple[NDArray[Any], ...]"  # of samples, as the fields of _ScalarSamples after the first one
 _KINDS = (np.int64, np.int64, np.int64, np.int64, np.float64, np.float32)
 
 
-class _Samples(NamedTuple):
+class _ScalarSamples(NamedTuple):
     """Scalars of several runs; the arrays have one element a sample, shape ``(n,)``.
 
     Attributes:
@@ -214,7 +214,7 @@ class _Samples(NamedTuple):
     value: NDArray[np.float32]
 
 
-def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _Samples | None:
+def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamples | None:
     """All scalars of some files, or ``None`` if one is damaged or does not end with a complete record."""
     content = b"".join(file.content for file in files)
     try:
@@ -257,15 +257,15 @@ def _samples_of(columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict
     return run, np.repeat(numbers, columns.rows.size), row, step, wall_time, columns.values.ravel()
 
 
-def _joined(parts: Sequence[_Columns], tags: Mapping[str, int]) -> _Samples:
+def _joined(parts: Sequence[_Columns], tags: Mapping[str, int]) -> _ScalarSamples:
     columns: list[NDArray[Any]] = [np.empty(0, kind) for kind in _KINDS]
     if parts:
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     run, tag, row, step, wall_time, value = columns
-    return _Samples([*tags], run, tag, row, step, wall_time, value.astype(np.float32))
+    return _ScalarSamples([*tags], run, tag, row, step, wall_time, value.astype(np.float32))
 
 
-def _by_run(samples: _Samples, runs: int) -> list[RunScalars]:
+def _by_run(samples: _ScalarSamples, runs: int) -> list[RunScalars]:
     """The scalars of each run."""
     found: list[dict[str, TagSummary]] = [{} for _ in range(runs)]
     group = samples.run * max(1, len(samples.tags)) + samples.tag
@@ -288,7 +288,7 @@ class _RunFacts:
         return RunScalars(dict(sorted(tags.items())), self.last_step, self.started_s, self.duration_s)
 
 
-def _facts_by_run(samples: _Samples) -> dict[int, _RunFacts]:
+def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:
     """Last step and times of the runs with scalars, by their indices."""
     if not samples.run.size:
         return {}

@@ -85,22 +85,32 @@ def _check_train(value: TrainInfo) -> None:
         _text(f"{name} of TrainInfo", getattr(value, name))
 
 
-def _check_evaluation(value: EvaluationInfo) -> None:
+def check_evaluation(value: EvaluationInfo, largest: float = FLOAT64_MAX) -> None:
+    """Refuse an evaluation that would break a page of MindInsight.
+
+    Args:
+        value: the evaluation.
+        largest: greatest magnitude of a whole number in the metric; MindInsight shows one of any size.
+
+    Raises:
+        TypeError: a field has the wrong type.
+        ValueError: a number is not finite or does not fit, or the metric is not a JSON object.
+    """
     _text("valid_dataset_path of EvaluationInfo", value.valid_dataset_path)
     _integer("valid_dataset_size of EvaluationInfo", value.valid_dataset_size, 0, INT32_MAX)
     # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over all older runs.
     if not isinstance(value.metric, str):
         raise TypeError(f"metric of EvaluationInfo must be a str, not {value.metric!r}")
-    _check_metric(parsed_metric(value.metric, _refuse_constant))
+    _check_metric(parsed_metric(value.metric, _refuse_constant), largest)
 
 
-def _check_metric(metric: Any) -> None:
+def _check_metric(metric: Any, largest: float) -> None:
     elements = metric.values() if isinstance(metric, dict) else metric if isinstance(metric, list) else ()
     for element in elements:
         if isinstance(element, (int, float)) and not isinstance(element, bool):
-            _real("a number in the metric of EvaluationInfo", element, FLOAT64_MAX)
+            _real("a number in the metric of EvaluationInfo", element, largest)
         else:
-            _check_metric(element)
+            _check_metric(element, largest)
 
 
 def _refuse_constant(name: str) -> None:
@@ -156,8 +166,8 @@ def _check_landscape(value: LossLandscape) -> None:
 
 _CHECKS: dict[type, Any] = {
     TrainInfo: _check_train,
-    EvaluationInfo: _check_evaluation,
-    AddedEvaluation: _check_evaluation,
+    EvaluationInfo: check_evaluation,
+    AddedEvaluation: check_evaluation,
     UserDefinedInfo: lambda value: _check_entries(value.values),
     RunInfo: lambda value: _check_entries(value.values),
     DatasetGraph: _check_dataset,

@@ -57,14 +57,14 @@ class StoredCall:
         module: dotted name.
         kind: class of the module.
         number: calls of this module earlier in the step.
-        parent: index of the enclosing call in :attr:`WholeStep.calls`; -1 for none.
+        parent: index of the enclosing call in :class:`WholeStep`'s ``calls``; -1 for none.
         entered: order of entering among all enterings and leavings of the step.
         left: order of leaving.
         line: ``file.py:12`` of the user's code that called it; ``""`` if unknown.
         inputs: tensors as they were before the module ran.
         outputs: tensors as they were when the module returned.
-        output_gradients: of the loss, scaled by :attr:`WholeStep.loss_scale`; paths are those of ``outputs``. Outputs
-            that received no gradient have none.
+        output_gradients: of the loss, scaled by :class:`WholeStep`'s ``loss_scale``; paths are those of
+            ``outputs``. Outputs that received no gradient have none.
         draws_random: whether random numbers were drawn meanwhile; ``None`` if unknown.
     """
 
@@ -90,7 +90,7 @@ class StoredWeight:
         kind: ``parameter`` or ``buffer``.
         before: as the step began.
         after: after the update; ``None`` if it was not recorded.
-        gradient: before clipping, scaled by :attr:`WholeStep.loss_scale`; ``None`` if there is none.
+        gradient: before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None`` if there is none.
         stepped_gradient: what the optimizer stepped with, unscaled; ``None`` if there is none.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pandas
 import pytest
 
 from mindsummary_lightning import errors, find_runs, read_scalars, runs_to_pandas
+from mindsummary_lightning.lineage.run_rows import time_of
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.sixty_runs import Run, by_best, by_last, write_sixty_runs
 from tests.reading.runs import values_at, write_lineage, write_summary
@@ -161,3 +163,8 @@ def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     write_lineage(tmp_path / "by_hand", [TrainInfo(network="Net"), RunInfo({"note": "x"})])
 
     assert "status" not in runs_to_pandas(tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [253_402_300_800.0, -1e300, math.inf, math.nan])
+def test_a_time_that_no_calendar_has_is_missing(seconds: float) -> None:
+    assert time_of(seconds) is None

@@ -164,6 +164,20 @@ def test_a_star_stands_for_anything(pattern: str, text: str) -> None:
     assert fits(pattern, text) is expected
 
 
+def test_a_whole_number_beyond_every_float_is_found_and_sorted_as_a_number() -> None:
+    assert is_found("loss>1e308", {"loss": 10**400})
+    assert not is_found("loss=nan", {"loss": 10**400})
+    assert not is_found("loss=1", {"loss": 10**400})
+    assert in_order([10**400, 1.5, math.nan, -(10**400)], lambda value: value)[:3] == [-(10**400), 1.5, 10**400]
+
+
+@pytest.mark.parametrize("seconds", [253_402_387_200.0, 1e300, float("inf"), float("nan")])
+def test_a_time_that_no_calendar_has_differs_from_every_date(seconds: float) -> None:
+    assert is_found("written!=2026-01-31", {"written": seconds})
+    assert not is_found("written=2026-01-31", {"written": seconds})
+    assert not is_found("written>2026-01-31", {"written": seconds})
+
+
 def test_a_word_with_stars_is_looked_for_within_one_value_and_in_no_time() -> None:
     assert not is_found("adam*after")
     assert is_found("bat*after")

@@ -45,7 +45,17 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     package = ROOT / "mindsummary_lightning"
     files = [
         path
-        for pattern in ("*.py", "*.pyi", "py.typed", "templates/*", "static/*", "page.css", "page_zh.json")
+        for pattern in (
+            "*.py",
+            "*.pyi",
+            "py.typed",
+            "templates/*",
+            "static/*",
+            "page.css",
+            "page_zh.json",
+            "report.css",
+            "report_zh.json",
+        )
         for path in package.rglob(pattern)
     ]
     sources = {path.relative_to(ROOT).as_posix() for path in files}

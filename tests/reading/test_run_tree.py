@@ -235,7 +235,7 @@ def test_a_run_without_a_file_by_now_is_a_line_of_the_list(
 ) -> None:
     monkeypatch.setattr(runs, "find_run_directories", lambda directory: [directory])
 
-    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].split() == [".", "-", "0", "B", "-", "-"]
+    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].split() == [".", "-", "-", "0", "B", "-", "-"]
 
 
 def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_finds(tmp_path: Path) -> None:

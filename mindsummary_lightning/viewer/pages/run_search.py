@@ -39,7 +39,7 @@ _FIELDS = ("run", "summary_dir", "written", "status", *_OF_FILES)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedSearch:
     query: str
     sort_by: str
     is_descending: bool
@@ -81,7 +81,7 @@ def _answer(
     return {"train_ids": [*train_ids], "problem": problem, "nowhere": nowhere, "unread": unread}
 
 
-def _asked(request: ApiRequest) -> _Asked:
+def _asked(request: ApiRequest) -> _AskedSearch:
     body = request.json()
     is_right = isinstance(body, dict) and isinstance(body.get("query"), str)
     aliases = body.get("aliases", {}) if is_right else None
@@ -90,7 +90,7 @@ def _asked(request: ApiRequest) -> _Asked:
         raise ApiError(WRONG_VALUE, text)
     sort_by = body.get("sort", "")
     zone = _zone(body.get("timezone"))
-    return _Asked(
+    return _AskedSearch(
         body["query"], sort_by if isinstance(sort_by, str) else "", bool(body.get("descending")), aliases, zone
     )
 
