@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ def test_a_real_mindinsight_shows_it(runs: dict[str, Path], tmp_path: Path) -> N
     reader = SummaryReader(runs["npu:0"])
     expected = {tag: reader.scalars(tag) for tag in reader.tags()["scalar"]}
     histograms = {tag: [step for step, _, _ in reader.histograms(tag)] for tag in reader.tags()["histogram"]}
-    train_id = publish(runs["npu:0"], base)
+    copied = shutil.copytree(runs["npu:0"], tmp_path / "copy" / "version_0")  # other tests read the run
+    train_id = publish(copied, base)
     with running_mindinsight(base, tmp_path / "workspace") as server:
         server.wait_cached(train_id)
         assert server.train_jobs()[train_id]["is_integrity"]
