@@ -60,7 +60,7 @@ class WholeStepWriter:
 
     def __init__(self, directory: str, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         os.makedirs(directory, exist_ok=True)
-        self.size = 0
+        self.size: int = 0
         self._directory = directory
         self._max_bytes = max_bytes
         self._temporary = temporary_name(directory)
@@ -146,7 +146,7 @@ class WholeStepReader:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         try:
             with open_regular(self.path) as opened, zipfile.ZipFile(opened) as file:
                 content = file.read(INDEX_MEMBER)

@@ -29,7 +29,7 @@ class QueryError(LineageSearchConditionParamError):
         super().__init__(text)
         self.problem = problem
         self.field = field
-        self.names = tuple(sorted(names))
+        self.names: tuple[str, ...] = tuple(sorted(names))
 
 
 def field_of(name: str, known: Collection[str]) -> str:

@@ -62,7 +62,7 @@ class CellSubstitution:
         self._running: list[tuple[Any, ...] | None] = []  # arguments of the calls that run
         self._hooks = ExitStack()
         self._is_paused = False
-        self.optimizer_calls = 0
+        self.optimizer_calls: int = 0
         self.weights_with_gradients: set[str] = set()
 
     def watch(self) -> None:

@@ -71,8 +71,8 @@ class ForwardCheck:
         self._random: object = None
         self._outside = Frame(PortModule("", ""), 0, None, "", [], 0)  # code of the training step
         self._other_ends = OtherEnds(reference)
-        self.agreed = 0
-        self.worst = 0.0
+        self.agreed: int = 0
+        self.worst: float = 0.0
         self.paired: list[PairedCall] = []
         self.not_paired: list[NotPaired] = []
         self.not_tested: list[NotTested] = []

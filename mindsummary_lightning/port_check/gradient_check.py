@@ -54,10 +54,10 @@ class GradientCheck:
         self._replaced: set[tuple[int, str]] = set()
         self._weights_received: set[str] = set()
         self._recorded_scale = reference.step.loss_scale
-        self.agreed = 0
-        self.worst = 0.0
-        self.worst_weight = 0.0
-        self.scale = 1.0
+        self.agreed: int = 0
+        self.worst: float = 0.0
+        self.worst_weight: float = 0.0
+        self.scale: float = 1.0
         self.is_going_on = False
         self.needs_none: set[tuple[int, str]] = set()
         outputs = [reference.size(each) for call in reference.step.calls for each in call.output_gradients]

@@ -60,7 +60,7 @@ class StepParts:
         self._reference = reference
         self._weights = weights
         self._log = log
-        self.agreed = 0
+        self.agreed: int = 0
         self.not_tested: list[NotTested] = []
         self.is_called: Callable[[str], bool] = lambda module: True
 

@@ -114,7 +114,7 @@ class CurrentRun:
         self.values_recorder: RunRecorder | None = None
         self.last_step: int = -1
         self._earlier_directory = ""  # of the run before, its real path
-        self.has_explained_resume = False
+        self.has_explained_resume: bool = False
         self._begun = _NO_CALL
         self._outer: list[_Outer] = []  # of a call that a hook of another has made, outermost first
         self._has_met_trainer = False

@@ -60,7 +60,10 @@ PLACES: dict[TrainerCall, tuple[RecordPlace, ...]] = {
 }  # fmt: skip
 
 # The same where the user fixed the directory: a version of a logger, or a collector's summary_dir.
-PLACES_IN_FIXED = {**PLACES, TrainerCall.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE)}
+PLACES_IN_FIXED: dict[TrainerCall, tuple[RecordPlace, ...]] = {
+    **PLACES,
+    TrainerCall.NEW_FIT: (_HERE, _HERE, _INSTEAD, _HERE),
+}
 
 _TABLES = {False: PLACES, True: PLACES_IN_FIXED}
 
