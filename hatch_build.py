@@ -8,9 +8,11 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-_RELATIVE = r"\((?!\w+:)[^)\s]+\)"  # the target of a link that does not begin with a scheme such as https:
+# the target of a link that does not begin with a scheme such as https:
+_RELATIVE = r"\((?!\w+:)[^)\s]+\)"
 _PICTURE = re.compile(rf"^!\[[^\]]*\]{_RELATIVE}\n\n?", re.MULTILINE)
-_LINE_OF_ONE_LINK = re.compile(rf"^\[[^\]]*\]{_RELATIVE}\n\n?", re.MULTILINE)  # the way to the other language
+# the way to the other language
+_LINE_OF_ONE_LINK = re.compile(rf"^\[[^\]]*\]{_RELATIVE}\n\n?", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)\s#]+)[^)\s]*\)")
 _TITLE = re.compile(r"^# .*\n\n")
 _WHERE_THE_PAGES_ARE = "The pages named in brackets are in the source distribution.\n\n"

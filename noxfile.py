@@ -1,9 +1,10 @@
 """The project's tasks.
 
-``nox`` checks our own code, with any one supported Python and no other program. ``nox -s judges`` lets the programs of
-others judge it; where one is missing, its part is skipped with a line, or fails if ``REQUIRE_JUDGES`` is set. Each
-has an environment below ``.nox``, as they need different versions; the checks of our own code share one, "project".
-As the judges' have 25 GB together, each is removed as soon as its judge has ended if ``REQUIRE_JUDGES`` is set.
+``nox`` checks our own code, with any one supported Python and no other program. ``nox -s judges``
+lets the programs of others judge it; where one is missing, its part is skipped with a line, or
+fails if ``REQUIRE_JUDGES`` is set. Each has an environment below ``.nox``, as they need different
+versions; the checks of our own code share one, "project". As the judges' have 25 GB together, each
+is removed as soon as its judge has ended if ``REQUIRE_JUDGES`` is set.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ JUDGES = (  # longest first
     "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
-IS_LOCKED = bool(os.environ.get("LOCKED"))  # CI: an upstream release of today does not turn the gate red
+# CI: an upstream release of today does not turn the gate red
+IS_LOCKED = bool(os.environ.get("LOCKED"))
 SHARED = ("project", "mindinsight-server")  # environments that several sessions use
-# Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
+# Where it is set, every process would compile all of PyTorch that it imports, which takes four
+# times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The order of tests is drawn; it is the same for a week, so that a failure can be seen again.
 SEED = date.today().isocalendar().week % 10
-os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} --randomly-seed={SEED}".strip()
+os.environ["PYTEST_ADDOPTS"] = (
+    f"{os.environ.get('PYTEST_ADDOPTS', '')} --randomly-seed={SEED}".strip()
+)
 
 ROOT = Path(__file__).resolve().parent
 PYTHONS = [f"3.{minor}" for minor in range(14, 9, -1)]  # newest first
@@ -51,23 +56,37 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 group = partial(nox.project.dependency_groups, PYPROJECT)
 
 PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
-# A file's tests share fixtures. In the order of names: the file whose one test takes longest would be last, and alone.
+# A file's tests share fixtures. In the order of names: the file whose one test takes longest would
+# be last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of PyTorch, in each of the processes
-QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few", "--instafail")  # a failure is shown when it happens
-QUICK_FIRST = [f"tests/{room}" for room in ("collection", "docs", "fileformat", "graph", "trainer")]  # half of its time
+# a failure is shown when it happens
+QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few", "--instafail")
+# half of its time
+QUICK_FIRST = [f"tests/{room}" for room in ("collection", "docs", "fileformat", "graph", "trainer")]
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0"]  # and the newest, with which all tests run
-OF_TRAININGS = [f"tests/{room}" for room in ("trainer", "collection", "recording", "graph", "landscape")]
+# and the newest, with which all tests run
+PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0"]
+OF_TRAININGS = [
+    f"tests/{room}" for room in ("trainer", "collection", "recording", "graph", "landscape")
+]
 
 
 def lower_bounds() -> list[str]:
     """What the package and its extras depend on, each in the lowest version that pyproject.toml allows."""
     project = PYPROJECT["project"]
-    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
-    lines += [line for line in group("trainings") if line.startswith("pytorch-lightning")]  # Lightning's other name
-    bounds = [(needed.name, each) for needed in map(Requirement, lines) for each in needed.specifier]
-    return list(dict.fromkeys(f"{name}=={each.version}" for name, each in bounds if each.operator == ">="))
+    lines = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
+    # Lightning's other name
+    lines += [line for line in group("trainings") if line.startswith("pytorch-lightning")]
+    bounds = [
+        (needed.name, each) for needed in map(Requirement, lines) for each in needed.specifier
+    ]
+    return list(
+        dict.fromkeys(f"{name}=={each.version}" for name, each in bounds if each.operator == ">=")
+    )
 
 
 class Environment(NamedTuple):
@@ -75,7 +94,8 @@ class Environment(NamedTuple):
 
     requirements: Sequence[str]
     versions: Sequence[str] = (THIS_PYTHON,)  # Pythons that it can have, best first
-    is_pinned: bool = False  # takes no notice of the constraints that are set for pip, as its versions are its point
+    # takes no notice of the constraints that are set for pip, as its versions are its point
+    is_pinned: bool = False
 
 
 # Libraries that train with Lightning, and the tests of what is recorded of them.
@@ -86,18 +106,32 @@ LIBRARIES = {
         "transformers", "x-transformers",
     ],
 }  # fmt: skip
-OF_LIBRARIES = {"forecasting": "tests/graph/test_libraries.py", "scripts": "tests/trainer/test_foreign_scripts.py"}
+OF_LIBRARIES = {
+    "forecasting": "tests/graph/test_libraries.py",
+    "scripts": "tests/trainer/test_foreign_scripts.py",
+}
 PROJECT = [name for part in ("tests", "browser", "lint", "types") for name in group(part)]
 ENVIRONMENTS = {
-    "project": Environment(["ninja", "setuptools", *dict.fromkeys(PROJECT), "-e", ".[tensorboard]"]),
+    "project": Environment(
+        ["ninja", "setuptools", *dict.fromkeys(PROJECT), "-e", ".[tensorboard]"]
+    ),
     "mindinsight-server": Environment([*PINS, "setuptools<81"], ("3.11", "3.10", "3.9")),
-    "mindspore-writer": Environment(["mindspore==2.7.0", "protobuf<=3.20.3", "crc32c"], ("3.11", "3.10", "3.9")),
-    "mindspore-newest": Environment(["mindspore==2.10.0", "numpy<2", "crc32c"], ("3.11", "3.12", "3.10")),
+    "mindspore-writer": Environment(
+        ["mindspore==2.7.0", "protobuf<=3.20.3", "crc32c"], ("3.11", "3.10", "3.9")
+    ),
+    "mindspore-newest": Environment(
+        ["mindspore==2.10.0", "numpy<2", "crc32c"], ("3.11", "3.12", "3.10")
+    ),
     "builder": Environment(group("package")),
     "protoc": Environment(group("protos"), ("3.11", "3.12", "3.10")),  # no later ones have a wheel
-    "lowest": Environment([*lower_bounds(), *group("trainings")], ("3.10", "3.11", "3.12"), is_pinned=True),
+    "lowest": Environment(
+        [*lower_bounds(), *group("trainings")], ("3.10", "3.11", "3.12"), is_pinned=True
+    ),
     "newest": Environment([*group("tests"), "-e", ".[tensorboard]"], PYTHONS, is_pinned=True),
-    **{kind: Environment([*names, *group("trainings"), "-e", "."]) for kind, names in LIBRARIES.items()},
+    **{
+        kind: Environment([*names, *group("trainings"), "-e", "."])
+        for kind, names in LIBRARIES.items()
+    },
 }
 
 
@@ -129,17 +163,24 @@ def python_of(session: nox.Session, name: str) -> str:
     if not python.exists():
         creator = next(find_pythons(versions), None)
         if creator is None:
-            leave_out(session, f"no Python {', '.join(versions)} is on the PATH for the environment {name}")
-        # The pip that comes with Python 3.11 takes twice as long as the newest one to install what the project needs.
+            leave_out(
+                session,
+                f"no Python {', '.join(versions)} is on the PATH for the environment {name}",
+            )
+        # The pip that comes with Python 3.11 takes twice as long as the newest one to install what
+        # the project needs.
         subprocess.run([creator, "-m", "venv", "--upgrade-deps", str(path)], check=True)
     env = {**os.environ, "PIP_CONSTRAINT": ""} if is_pinned else None
-    # Compiling every file takes longer than the rest of an installation; Python compiles what is imported.
+    # Compiling every file takes longer than the rest of an installation; Python compiles what is
+    # imported.
     command = [str(python), *PIP, "--no-compile", *requirements]
     lock = lock_of(name, str(python))
     if IS_LOCKED and lock.exists():
         command += ["--constraint", str(lock)]
     for _ in range(2):  # an index may break a download off
-        done = subprocess.run(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         if not done.returncode:
             break
     else:
@@ -160,15 +201,21 @@ def lock_of(name: str, python: str) -> Path:
 def state_python(session: nox.Session, name: str) -> None:
     """Say which Python an environment has; warn where it is not the one that its name promises."""
     python, wanted = python_of(session, name), ENVIRONMENTS[name].versions[0]
-    told = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    told = subprocess.run(
+        [python, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     session.log(f"{name}: {told}")
     if not told.startswith(f"Python {wanted}."):
-        session.warn(f"{name}: Python {wanted} is not on the PATH, so these versions were run with {told}")
+        session.warn(
+            f"{name}: Python {wanted} is not on the PATH, so these versions were run with {told}"
+        )
 
 
 def installed_versions(python: str) -> list[str]:
     """What pip has installed from an index, a line ``name==version`` each, without a build's own ``+cpu``."""
-    listed = subprocess.run([python, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True)
+    listed = subprocess.run(
+        [python, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True
+    )
     return [line.partition("+")[0] for line in listed.stdout.splitlines() if "==" in line]
 
 
@@ -191,13 +238,19 @@ def active(python: str) -> dict[str, str]:
     return {"PATH": os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])}
 
 
-def run_in_project(session: nox.Session, program: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+def run_in_project(
+    session: nox.Session, program: str, *arguments: str, env: dict[str, str] | None = None
+) -> None:
     """Run a program of the environment "project", as if that were active."""
     python = python_of(session, "project")
-    session.run(str(Path(python).parent / program), *arguments, env={**(env or {}), **active(python)})
+    session.run(
+        str(Path(python).parent / program), *arguments, env={**(env or {}), **active(python)}
+    )
 
 
-def run_two_at_a_time(session: nox.Session, commands: dict[str, list[str]], env: dict[str, str]) -> str:
+def run_two_at_a_time(
+    session: nox.Session, commands: dict[str, list[str]], env: dict[str, str]
+) -> str:
     """Run commands; what each has printed is shown when it has ended, and returned."""
 
     def run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -227,7 +280,9 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Static types, strict, of the package and of what users write with it."""
     if sys.version_info < (3, 11):
-        session.skip("the newest NumPy for Python 3.10 states its types in another way; a newer Python checks them")
+        session.skip(
+            "the newest NumPy for Python 3.10 states its types in another way; a newer Python checks them"
+        )
     run_in_project(session, "mypy")
     run_in_project(session, "mypy", "tests/typing")
 
@@ -240,7 +295,9 @@ def tests(session: nox.Session) -> None:
         run_in_project(session, "pytest", *ignored, *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
     except nox.command.CommandFailed:
         if newer := newer_than_locked(session):
-            session.warn(f"newer than in CI, where the tests pass: {newer}. LOCKED=1 installs what CI has.")
+            session.warn(
+                f"newer than in CI, where the tests pass: {newer}. LOCKED=1 installs what CI has."
+            )
         raise
 
 
@@ -248,7 +305,9 @@ def tests(session: nox.Session) -> None:
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it where the checkout is not, train the demo with it, and look at that run."""
     folder = empty_folder(session)
-    run_in_project(session, "python", "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist"))
+    run_in_project(
+        session, "python", "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")
+    )
     (built,) = (folder / "dist").glob("*.whl")
     place = folder / "installed"
     run_in_project(session, "python", *PIP, "--no-deps", "--target", str(place), str(built))
@@ -258,8 +317,12 @@ def wheel(session: nox.Session) -> None:
     proof = f"import {PACKAGE} as p; assert p.__file__.startswith({str(place)!r}), p.__file__"
     run_in_project(session, "python", "-c", proof, env=variables)
     run_in_project(session, "python", "digits.py", "--epochs", "1", env=variables)
-    run_in_project(session, "python", str(place / "bin" / "mindsummary"), "show", "runs", env=variables)
-    session.log(f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges")
+    run_in_project(
+        session, "python", str(place / "bin" / "mindsummary"), "show", "runs", env=variables
+    )
+    session.log(
+        f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges"
+    )
 
 
 def changed_modules(session: nox.Session) -> list[str]:
@@ -272,18 +335,24 @@ def changed_modules(session: nox.Session) -> list[str]:
     if shutil.which("git") is None or not git("rev-parse", "HEAD"):
         session.log("types: there is no git checkout, so all modules are checked")
         return [PACKAGE]
-    main = git("rev-parse", "--verify", "--quiet", "origin/main") or git("rev-parse", "--verify", "--quiet", "main")
+    main = git("rev-parse", "--verify", "--quiet", "origin/main") or git(
+        "rev-parse", "--verify", "--quiet", "main"
+    )
     (base,) = git("merge-base", "HEAD", *main) if main else git("rev-parse", "HEAD")
     differing = git("diff", "--name-only", "--diff-filter=d", base, "--", f"{PACKAGE}/*.py")
     new = git("ls-files", "--others", "--exclude-standard", f"{PACKAGE}/*.py")
     return [name for name in (*differing, *new) if not name.startswith(PROTOS)]
 
 
-def run_halves(session: nox.Session, commands: Sequence[list[str]], is_ended_by_failure: bool) -> None:
+def run_halves(
+    session: nox.Session, commands: Sequence[list[str]], is_ended_by_failure: bool
+) -> None:
     """Run test processes side by side; each line is shown as it is printed, after the number of its process."""
     env = {**os.environ, **ONE_THREAD, **active(commands[0][0]), "PYTHONUNBUFFERED": "1"}
     running = [
-        subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        subprocess.Popen(
+            command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         for command in commands
     ]
 
@@ -309,7 +378,8 @@ def quick(session: nox.Session) -> None:
     run_in_project(session, "lint-imports")
     if changed := changed_modules(session):
         run_in_project(session, "mypy", *changed)
-    # Two processes, each with half of the time: pytest-xdist would take a third longer for thousands of short tests.
+    # Two processes, each with half of the time: pytest-xdist would take a third longer for
+    # thousands of short tests.
     command = [python_of(session, "project"), "-m", "pytest", *QUICK, *session.posargs]
     if any(Path(argument.partition("::")[0]).exists() for argument in session.posargs):
         session.run(*command, env={**ONE_THREAD, **active(command[0])})
@@ -321,7 +391,9 @@ def quick(session: nox.Session) -> None:
 @nox.session
 def mutants(session: nox.Session) -> None:
     """Plant faults one by one and list those that no test sees; ``-- MODULE TESTS ...``, some minutes for a module."""
-    module, *tested = session.posargs or session.error("name a module and its tests: -- PACKAGE/a/module.py tests/a")
+    module, *tested = session.posargs or session.error(
+        "name a module and its tests: -- PACKAGE/a/module.py tests/a"
+    )
     python = Path(python_of(session, "project"))
     session.install("mutmut>=3.8")
     folder = empty_folder(session) / "checkout"
@@ -335,7 +407,10 @@ def mutants(session: nox.Session) -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
     session.chdir(folder)
-    variables = {**ONE_THREAD, "PYTHONPATH": str(python.parents[1] / f"lib/python{THIS_PYTHON}/site-packages")}
+    variables = {
+        **ONE_THREAD,
+        "PYTHONPATH": str(python.parents[1] / f"lib/python{THIS_PYTHON}/site-packages"),
+    }
     session.run("python", "-m", "mutmut", "run", "--max-children", "2", env=variables, silent=True)
     session.run("python", "-m", "mutmut", "results", env=variables)
     session.log(f"to see one: cd {folder} && {session.bin}/python -m mutmut show NAME")
@@ -350,8 +425,12 @@ def judges(session: nox.Session) -> None:
     for name in SHARED:
         if any(find_pythons(ENVIRONMENTS[name].versions)):
             python_of(session, name)
-    session.log(f"{', '.join(JUDGES)}: two at a time, half an hour; each is shown when it has ended")
-    printed = run_two_at_a_time(session, {name: [sys.executable, "-m", "nox", "-s", name] for name in JUDGES}, {})
+    session.log(
+        f"{', '.join(JUDGES)}: two at a time, half an hour; each is shown when it has ended"
+    )
+    printed = run_two_at_a_time(
+        session, {name: [sys.executable, "-m", "nox", "-s", name] for name in JUDGES}, {}
+    )
     for line in printed.splitlines():
         if "skipped:" in line:
             session.warn(line.removeprefix("nox > "))
@@ -363,17 +442,25 @@ def mindinsight(session: nox.Session) -> None:
     server = python_of(session, "mindinsight-server")
     if browser := [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]:
         why = f"{' and '.join(browser)} not on the PATH"
-        session.error(f"{why}; REQUIRE_JUDGES is set") if IS_REQUIRED else session.warn(f"browser skipped: {why}")
+        session.error(f"{why}; REQUIRE_JUDGES is set") if IS_REQUIRED else session.warn(
+            f"browser skipped: {why}"
+        )
     variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": server}
-    # In the order of the files: the tests share a server and a browser, which remembers what a page was set to.
+    # In the order of the files: the tests share a server and a browser, which remembers what a page
+    # was set to.
     order = "--randomly-dont-reorganize"
-    run_in_project(session, "pytest", "tests/oracle", order, *SIDE_BY_SIDE, *session.posargs, env=variables)
+    run_in_project(
+        session, "pytest", "tests/oracle", order, *SIDE_BY_SIDE, *session.posargs, env=variables
+    )
     compare(session, "mindinsight_signatures", server, "write_signatures.py", "mindinsight")
 
 
 def compare(session: nox.Session, name: str, python: str, script: str, *words: str) -> None:
     """Let one of the originals write a file of tests/golden again; it differs in the version of its writer at most."""
-    fresh, committed = Path(session.create_tmp()) / f"{name}.json", ROOT / "tests" / "golden" / f"{name}.json"
+    fresh, committed = (
+        Path(session.create_tmp()) / f"{name}.json",
+        ROOT / "tests" / "golden" / f"{name}.json",
+    )
     session.run(python, f"tests/golden/{script}", *words, "--output", str(fresh))
     found, expected = (json.loads(path.read_text(encoding="utf-8")) for path in (fresh, committed))
     if {**found, "written_by": None} != {**expected, "written_by": None}:
@@ -390,7 +477,9 @@ def parity(session: nox.Session, environment: str) -> None:
     for subject in ("defaults", "errors", "rows"):
         compare(session, f"mindspore_{subject}", writer, f"write_{subject}.py")
     folder = "tests/golden/collector"
-    session.run(writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json")
+    session.run(
+        writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json"
+    )
     runs = empty_folder(session)
     train = "tests/comparison/ports/train_with_mindspore.py"
     session.run(writer, train, str(runs), silent=True)
@@ -398,17 +487,39 @@ def parity(session: nox.Session, environment: str) -> None:
     nets = () if "--full" in session.posargs else ("transformer", "resnet")
     ours = {"PYTHONPATH": str(ROOT)}
     session.run(writer, "tests/mindspore/record_with_mindspore.py", str(runs / "steps"), env=ours)
-    session.run(writer, "tests/comparison/chains/nets_mindspore.py", str(runs / "chains"), *nets, env=ours)
+    session.run(
+        writer, "tests/comparison/chains/nets_mindspore.py", str(runs / "chains"), *nets, env=ours
+    )
     originals, reports = str(runs / "originals"), runs / "reports"
-    run_in_project(session, "python", "-m", "tests.mindspore.record_torch_originals", originals, *nets, env=ours)
+    run_in_project(
+        session,
+        "python",
+        "-m",
+        "tests.mindspore.record_torch_originals",
+        originals,
+        *nets,
+        env=ours,
+    )
     how = ("full",) if "--full" in session.posargs else ()
-    session.run(writer, "tests/mindspore/wrong_ports.py", originals, str(reports), *how, env=ours, silent=True)
+    session.run(
+        writer,
+        "tests/mindspore/wrong_ports.py",
+        originals,
+        str(reports),
+        *how,
+        env=ours,
+        silent=True,
+    )
     folders = {
         "MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains",
         "MINDSPORE_REPORTS": reports,
     }  # fmt: skip
     variables = {**ONE_THREAD, **{name: str(path) for name, path in folders.items()}}
-    tested = ("tests/comparison/test_mindspore_ports.py", "tests/comparison/test_chains.py", "tests/mindspore")
+    tested = (
+        "tests/comparison/test_mindspore_ports.py",
+        "tests/comparison/test_chains.py",
+        "tests/mindspore",
+    )
     run_in_project(session, "pytest", *tested, *session.posargs, env=variables)
 
 
@@ -416,7 +527,9 @@ def parity(session: nox.Session, environment: str) -> None:
 def accelerator(session: nox.Session) -> None:
     """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
     if shutil.which(compiler := os.environ.get("CXX", "c++")) is None:
-        leave_out(session, f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension")
+        leave_out(
+            session, f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension"
+        )
     built = {"ACCELERATOR_BUILD": str(Path(session.cache_dir).resolve() / "accelerator")}
     run_in_project(session, "pytest", "tests/accelerator", *session.posargs, env=built)
 
@@ -425,13 +538,18 @@ def accelerator(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """The code of users under pyright, strict; of the package's types at least 99 % are known to it."""
     if missing := [name for name in ("node", "npm") if shutil.which(name) is None]:
-        leave_out(session, f"{' and '.join(missing)} not on the PATH: pyright is a program for node")
+        leave_out(
+            session, f"{' and '.join(missing)} not on the PATH: pyright is a program for node"
+        )
     session.install("pyright==1.1.414")
     python = python_of(session, "project")
     session.run("pyright", "--pythonpath", python, "-p", "tests/typing")
     verify = ("pyright", "--pythonpath", python, "--ignoreexternal", "--verifytypes", PACKAGE)
-    # Told of Python alone, --verifytypes does not look into its packages: their classes are unknown.
-    paths = os.pathsep.join(map(str, [ROOT, *Path(python).parents[1].glob("lib/python*/site-packages")]))
+    # Told of Python alone, --verifytypes does not look into its packages: their classes are
+    # unknown.
+    paths = os.pathsep.join(
+        map(str, [ROOT, *Path(python).parents[1].glob("lib/python*/site-packages")])
+    )
     told = str(session.run(*verify, env={"PYTHONPATH": paths}, success_codes=[0, 1], silent=True))
     score = float(told.rpartition("completeness score: ")[2].partition("%")[0])
     if score < 99:
@@ -464,7 +582,9 @@ def newest(session: nox.Session) -> None:
     versions = "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, lightning, numpy)))"
     session.run(python, "-c", versions)
     variables = {**ONE_THREAD, **active(python)}
-    session.run(python, "-m", "pytest", *QUICK, "--ignore=tests/oracle", *session.posargs, env=variables)
+    session.run(
+        python, "-m", "pytest", *QUICK, "--ignore=tests/oracle", *session.posargs, env=variables
+    )
 
 
 @nox.session(venv_backend="none")
@@ -479,7 +599,9 @@ def protobuf_matrix(session: nox.Session) -> None:
         variables = {**ONE_THREAD, "PYTHONPATH": str(folder)}
         proof = f"from google import protobuf; assert protobuf.__version__ == {version!r}, protobuf.__file__"
         session.run(python, "-c", proof, env=variables)
-        run_in_project(session, "pytest", "tests/fileformat", "-q", *drawn, *session.posargs, env=variables)
+        run_in_project(
+            session, "pytest", "tests/fileformat", "-q", *drawn, *session.posargs, env=variables
+        )
 
 
 @nox.session(venv_backend="none")
@@ -505,7 +627,9 @@ def libraries(session: nox.Session, kind: str) -> None:
 @nox.session
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
-    session.log("installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)")
+    session.log(
+        "installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)"
+    )
     session.install(".[demo]", silent=False)
     session.run("python", "examples/digits.py", *session.posargs)
 
@@ -514,7 +638,13 @@ def demo(session: nox.Session) -> None:
 def guides(session: nox.Session) -> None:
     """Every block of README and guides in order, outside the checkout, with the package installed; ``-- PAGE``: one."""
     extras = "demo,pandas,parquet,plot,report,tensorboard"
-    session.install(f".[{extras}]", "duckdb>=1", "hydra-core>=1.3", "jsonargparse[signatures]>=4.40", "optuna>=4")
+    session.install(
+        f".[{extras}]",
+        "duckdb>=1",
+        "hydra-core>=1.3",
+        "jsonargparse[signatures]>=4.40",
+        "optuna>=4",
+    )
     folder = empty_folder(session)
     for part in ("docs", "tests/docs"):
         shutil.copytree(ROOT / part, folder / "pages" / part)
@@ -522,7 +652,11 @@ def guides(session: nox.Session) -> None:
         shutil.copy(page, folder / "pages")
     (folder / "work").mkdir()
     session.chdir(folder / "work")
-    environment = {"PYTHONPATH": str(folder / "pages"), "PL_TRAINER_ENABLE_PROGRESS_BAR": "False", "MPLBACKEND": "Agg"}
+    environment = {
+        "PYTHONPATH": str(folder / "pages"),
+        "PL_TRAINER_ENABLE_PROGRESS_BAR": "False",
+        "MPLBACKEND": "Agg",
+    }
     session.run("python", "-m", "tests.docs.page_code", *session.posargs, env=environment)
 
 
@@ -534,7 +668,10 @@ def package(session: nox.Session) -> None:
     built = sorted(map(str, (folder / "dist").iterdir()))
     session.run(builder, "-m", "twine", "check", "--strict", *built)
     (wheel,) = (path for path in built if path.endswith(".whl"))
-    each_verb = (str(ROOT / "tests" / "package" / "each_verb.py"), str(ROOT / "tests" / "oracle" / "mindspore_runs"))
+    each_verb = (
+        str(ROOT / "tests" / "package" / "each_verb.py"),
+        str(ROOT / "tests" / "oracle" / "mindspore_runs"),
+    )
     cache = {"XDG_CACHE_HOME": str(folder / "cache")}
 
     def fresh(name: str, creator: str) -> str:
@@ -550,10 +687,22 @@ def package(session: nox.Session) -> None:
     session.run(python, "digits.py", "--epochs", "1")
     session.run(str(folder / "clean" / "bin" / "mindsummary"), "show", "runs")
 
-    # What docs/install.md tells those who only look to run after ``python``, with the wheel in the place of the name.
-    section = (ROOT / "docs" / "install.md").read_text(encoding="utf-8").partition("## Looking only")[2].splitlines()
-    named = [[word.strip('"') for word in line.split()[1:]] for line in section if line.startswith("    python -m pip")]
-    needs, report, own = [[wheel if word == PACKAGE.replace("_", "-") else word for word in words] for words in named]
+    # What docs/install.md tells those who only look to run after ``python``, with the wheel in the
+    # place of the name.
+    section = (
+        (ROOT / "docs" / "install.md")
+        .read_text(encoding="utf-8")
+        .partition("## Looking only")[2]
+        .splitlines()
+    )
+    named = [
+        [word.strip('"') for word in line.split()[1:]]
+        for line in section
+        if line.startswith("    python -m pip")
+    ]
+    needs, report, own = [
+        [wheel if word == PACKAGE.replace("_", "-") else word for word in words] for words in named
+    ]
     for creator in find_pythons(PYTHONS):
         python = fresh("looking", creator)
         session.run(python, *needs, "--quiet")
@@ -566,7 +715,9 @@ def package(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
     """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
-    run_in_project(session, "sphinx-build", "-E", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
+    run_in_project(
+        session, "sphinx-build", "-E", "-n", "-W", "--keep-going", "docs", "site", *session.posargs
+    )
 
 
 @nox.session(python="3.11")  # atheris has wheels for a few versions only
@@ -577,7 +728,12 @@ def fuzz(session: nox.Session) -> None:
     (folder / "corpus").mkdir(exist_ok=True)
     seconds = int(session.posargs[0]) if session.posargs else 60
     for begin in range(0, seconds, 180):  # in rounds: the memory of what atheris instruments grows
-        limits = (f"-max_total_time={min(seconds - begin, 180)}", "-rss_limit_mb=2048", "-timeout=20", "-max_len=16384")
+        limits = (
+            f"-max_total_time={min(seconds - begin, 180)}",
+            "-rss_limit_mb=2048",
+            "-timeout=20",
+            "-max_len=16384",
+        )
         command = ("-m", "tests.faults.fuzz_reader", str(folder / "finds"), str(folder / "corpus"))
         session.run("python", *command, *limits, f"-artifact_prefix={folder}/")
     if finds := sorted(path.name for path in (folder / "finds").iterdir()):
@@ -588,7 +744,9 @@ def fuzz(session: nox.Session) -> None:
 def lock(session: nox.Session) -> None:
     """Write the newest versions that each environment of the gate can have into ``.ci/locks``; ``-- NAME``: of one."""
     if IS_LOCKED:
-        session.error("LOCKED is set, so the environments would have the versions of the locks; unset it")
+        session.error(
+            "LOCKED is set, so the environments would have the versions of the locks; unset it"
+        )
     for name in session.posargs or [name for name in ENVIRONMENTS if name != "newest"]:
         shutil.rmtree((ROOT / session.cache_dir).parent / name, ignore_errors=True)
         python = python_of(session, name)
@@ -605,8 +763,11 @@ def bench(session: nox.Session) -> None:
         "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server"),
         "MINDSPORE_PYTHON": python_of(session, "mindspore-writer"),
     }
-    apart = ("paired.py", "object_store.py", "soak.py", "faults.py")  # parts of others, and what measures no speed
-    speeds = (path for path in sorted(Path("benchmarks").glob("[a-z]*.py")) if path.name not in apart)
+    # parts of others, and what measures no speed
+    apart = ("paired.py", "object_store.py", "soak.py", "faults.py")
+    speeds = (
+        path for path in sorted(Path("benchmarks").glob("[a-z]*.py")) if path.name not in apart
+    )
     for script in session.posargs or map(str, speeds):
         run_in_project(session, "python", script, env=variables)
 
@@ -614,5 +775,14 @@ def bench(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def protos(session: nox.Session, target: Path = ROOT) -> None:
     """Generate the protobuf classes."""
-    command = ("-m", "grpc_tools.protoc", "-I", "protos", f"--python_out={target}", f"--pyi_out={target}")
-    session.run(python_of(session, "protoc"), *command, *sorted(map(str, Path("protos").rglob("*.proto"))))
+    command = (
+        "-m",
+        "grpc_tools.protoc",
+        "-I",
+        "protos",
+        f"--python_out={target}",
+        f"--pyi_out={target}",
+    )
+    session.run(
+        python_of(session, "protoc"), *command, *sorted(map(str, Path("protos").rglob("*.proto")))
+    )

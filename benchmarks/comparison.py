@@ -1,7 +1,8 @@
 """What ``mindsummary compare`` costs for two runs of many histograms, beside a pass that only checks the same bytes.
 
-``python benchmarks/comparison.py [--tensors N] [--steps N] [--rounds N]``. Each way is a process of its own, started
-in turns: seconds by the clock with the start of Python, and the most memory it held.
+``python benchmarks/comparison.py [--tensors N] [--steps N] [--rounds N]``. Each way is a process of
+its own, started in turns: seconds by the clock with the start of Python, and the most memory it
+held.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ for run in sys.argv[1:]:
 def write_run(run: Path, tensors: int, steps: int) -> None:
     """A loss and as many histograms of 300 elements a step."""
     chance = np.random.default_rng(0)
-    histograms = [to_histogram(chance.standard_normal(300).astype(np.float32)) for _ in range(tensors)]
+    histograms = [
+        to_histogram(chance.standard_normal(300).astype(np.float32)) for _ in range(tensors)
+    ]
     run.mkdir()
     with (run / "events.out.events.summary.1700000000.host_MS").open("wb") as file:
         for step in range(1, steps + 1):
-            values = [(f"layer{index}.weight/auto", value) for index, value in enumerate(histograms)]
+            values = [
+                (f"layer{index}.weight/auto", value) for index, value in enumerate(histograms)
+            ]
             for payload in encode_step(1.7e9 + step, step, [("loss/auto", 1 / step), *values]):
                 file.writelines(frame(payload))
 
@@ -50,7 +55,9 @@ def write_run(run: Path, tensors: int, steps: int) -> None:
 def run_process(words: list[str], memory: list[float]) -> float:
     """Seconds of a process, whose peak of memory in MiB is added to ``memory``."""
     start = time.perf_counter()
-    process = os.posix_spawn(sys.executable, [sys.executable, *words], os.environ, file_actions=_TO_NOWHERE)
+    process = os.posix_spawn(
+        sys.executable, [sys.executable, *words], os.environ, file_actions=_TO_NOWHERE
+    )
     _, status, usage = os.wait4(process, 0)
     if status:
         raise SystemExit(f"{words} ended with {os.waitstatus_to_exitcode(status)}")
@@ -63,7 +70,9 @@ _TO_NOWHERE = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tensors", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -79,7 +88,8 @@ def main() -> None:
             "every byte checked": ["-c", _CHECK, *runs],
         }
         found = paired.rounds_of(
-            {name: (lambda name=name: run_process(words[name], memory[name])) for name in words}, arguments.rounds
+            {name: (lambda name=name: run_process(words[name], memory[name])) for name in words},
+            arguments.rounds,
         )
     work = f"{arguments.tensors} tensors, {arguments.steps} steps, two runs of {size / 1e6:.0f} MB"
     paired.report("comparison", "Two runs compared", "s", 1, {work: found}, "compare")

@@ -1,13 +1,15 @@
 """What statistics of every parameter cost a training: CPU seconds in the hooks that take them, as a share of the rest.
 
-``python benchmarks/every_parameter.py [--rounds N]``. A small GPT, whose parameters are few and large, and a chain of
-1,000 small layers, which has 2,000 parameters and does little else. Beside them two ways to learn less by hand:
-``lightning.pytorch.utilities.grad_norm`` logged as a dict, and a scalar of each gradient's norm, as ``wandb.watch``
-takes them. The seconds of the hooks are divided by those of all else in the same training, so a machine that others
-share does not matter and once is enough. Pictures, of which a run has six at most however long, are counted apart.
+``python benchmarks/every_parameter.py [--rounds N]``. A small GPT, whose parameters are few and
+large, and a chain of 1,000 small layers, which has 2,000 parameters and does little else. Beside
+them two ways to learn less by hand: ``lightning.pytorch.utilities.grad_norm`` logged as a dict, and
+a scalar of each gradient's norm, as ``wandb.watch`` takes them. The seconds of the hooks are
+divided by those of all else in the same training, so a machine that others share does not matter
+and once is enough. Pictures, of which a run has six at most however long, are counted apart.
 
-Then trainings of the GPT with statistics off and on take turns of ten steps, for three sizes of a batch, and with them
-one that reads each gradient and weight once in ten steps, for its norm alone: nothing that sees all elements is below.
+Then trainings of the GPT with statistics off and on take turns of ten steps, for three sizes of a
+batch, and with them one that reads each gradient and weight once in ten steps, for its norm alone:
+nothing that sees all elements is below.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Gpt(pl.LightningModule):
 
     def __init__(self) -> None:
         super().__init__()
-        layer = nn.TransformerEncoderLayer(192, 6, 768, 0.0, "gelu", batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            192, 6, 768, 0.0, "gelu", batch_first=True, norm_first=True
+        )
         self.blocks = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
         self.embedding, self.head = nn.Embedding(256, 192), nn.Linear(192, 256)
 
@@ -87,7 +91,11 @@ class _ByHand(pl.Callback):
 
 
 def _scalar_of_each(module: nn.Module) -> dict[str, Any]:
-    return {name: float(part.grad.norm()) for name, part in module.named_parameters() if part.grad is not None}
+    return {
+        name: float(part.grad.norm())
+        for name, part in module.named_parameters()
+        if part.grad is not None
+    }
 
 
 def _norms(module: nn.Module) -> dict[str, Any]:
@@ -99,7 +107,12 @@ class _Meter:
 
     def __init__(self, callback: pl.Callback) -> None:
         self.seconds = self.pictures = 0.0
-        for hook in ("on_train_batch_start", "on_before_optimizer_step", "on_train_batch_end", "on_train_end"):
+        for hook in (
+            "on_train_batch_start",
+            "on_before_optimizer_step",
+            "on_train_batch_end",
+            "on_train_end",
+        ):
             setattr(callback, hook, self._timed(getattr(callback, hook), "seconds"))
 
     def draw(self, *arguments: Any) -> Any:
@@ -135,13 +148,17 @@ def _ways(every: int) -> dict[str, Callable[[], pl.Callback]]:
         "the loss alone": collector(),
         _GRADIENTS: collector(collect_parameter_statistics=True),
         "statistics": collector(collect_parameter_statistics=True),
-        "statistics and updates": collector(collect_parameter_statistics=True, collect_parameter_updates=True),
+        "statistics and updates": collector(
+            collect_parameter_statistics=True, collect_parameter_updates=True
+        ),
         "grad_norm by hand": lambda: _ByHand(_norms, every),
         "a scalar each by hand": lambda: _ByHand(_scalar_of_each, every),
     }
 
 
-def _shares(net: type[pl.LightningModule], data: torch.Tensor, batch: int, way: str, every: int) -> tuple[float, float]:
+def _shares(
+    net: type[pl.LightningModule], data: torch.Tensor, batch: int, way: str, every: int
+) -> tuple[float, float]:
     """Share of the callback's hooks in a training, pictures not counted, and the seconds of all pictures."""
     callback = _ways(every)[way]()
     meter = _Meter(callback)
@@ -185,7 +202,9 @@ def _in_turns(batch: int, steps: int) -> dict[str, float]:
         {
             "off": setup(SummaryCollector(None, 10, specified, False, **off)),
             "on": setup(SummaryCollector(None, 10, specified, False, **on)),
-            "floor": setup(SummaryCollector(None, 10, specified, False, **off), _ByHand(_norms_in_one_pass, 10)),
+            "floor": setup(
+                SummaryCollector(None, 10, specified, False, **off), _ByHand(_norms_in_one_pass, 10)
+            ),
         },
         lambda **options: overhead.trainer(max_epochs=1, **options).fit(Gpt(), text),
         10,
@@ -200,21 +219,31 @@ def _show_turns(rounds: int) -> dict[str, dict[str, list[float]]]:
     rows = {}
     for batch, steps in ((2, 200), (8, 100), (32, 40)):
         found = [_in_turns(batch, steps) for _ in range(rounds)]
-        rows[f"{128 * batch} tokens"] = row = {way: [each[way] for each in found] for way in ("on", "floor")}
+        rows[f"{128 * batch} tokens"] = row = {
+            way: [each[way] for each in found] for way in ("on", "floor")
+        }
         medians = (statistics.median(ratios) - 1 for ratios in row.values())
-        print(f"| {128 * batch} |", " | ".join(f"{share:+.2%}" for share in medians), "|", flush=True)
+        print(
+            f"| {128 * batch} |", " | ".join(f"{share:+.2%}" for share in medians), "|", flush=True
+        )
     return rows
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3, help="of trainings in turns")
     parser.add_argument("--turns", action="store_true", help="on and off in turns alone")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name in ("lightning.pytorch", "lightning.pytorch.utilities.rank_zero", "mindsummary_lightning"):
+    for name in (
+        "lightning.pytorch",
+        "lightning.pytorch.utilities.rank_zero",
+        "mindsummary_lightning",
+    ):
         logging.getLogger(name).setLevel(logging.ERROR)
     logging.disable(logging.INFO)
     paired.save("statistics_in_turns", "Statistics on to off", _show_turns(arguments.rounds))
@@ -229,7 +258,9 @@ def main() -> None:
         _shares(net, data[:8], batch, "statistics and updates", 1)  # imports and caches
         for way in _ways(1):
             tenth, each = (_shares(net, data, batch, way, every) for every in (10, 1))
-            print(f"| {name} | {way} | {tenth[0]:.2%} | {each[0]:.2%} | {each[1]:.2f} |", flush=True)
+            print(
+                f"| {name} | {way} | {tenth[0]:.2%} | {each[0]:.2%} | {each[1]:.2f} |", flush=True
+            )
             rows[f"{name}, {way}"] = {"collect_freq=10": [tenth[0]], "collect_freq=1": [each[0]]}
     print(paired.machine())
     paired.save("every_parameter", "Share of a training in the hooks that take statistics", rows)

@@ -1,10 +1,12 @@
 """The same faults, injected into this package and into the writers people use today; prints a Markdown table.
 
-    python benchmarks/faults.py                                # ours, torch, tensorboardX, CSVLogger
-    MINDSPORE_PYTHON=/path/to/python python benchmarks/faults.py   # and MindSpore, in its own environment
+    python benchmarks/faults.py                                # ours, torch, tensorboardX,
+    CSVLogger MINDSPORE_PYTHON=/path/to/python python benchmarks/faults.py   # and MindSpore, in its
+    own environment
 
-Needs the packages named above. Each cell is the worst of ``--trials`` trials. A lost value is one whose call had
-returned; a hang is a process that did not end in ``LIMIT_S`` seconds. Needs Linux (``/proc``, ``RLIMIT_FSIZE``).
+Needs the packages named above. Each cell is the worst of ``--trials`` trials. A lost value is one
+whose call had returned; a hang is a process that did not end in ``LIMIT_S`` seconds. Needs Linux
+(``/proc``, ``RLIMIT_FSIZE``).
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def open_writer(name: str, directory: str) -> tuple[Log, object]:
 
         def log(tag: str, value: float, step: int) -> None:
             logger.log_metrics({tag: value}, step)
-            logger.save() if (step + 1) % 100 == 0 else None  # as the Trainer does, every log_every_n_steps x 2
+            # as the Trainer does, every log_every_n_steps x 2
+            logger.save() if (step + 1) % 100 == 0 else None
 
         return log, logger
     from mindspore import Tensor
@@ -191,7 +194,10 @@ def processor_time() -> float:
 
 def family() -> list[int]:
     """This process and all below it."""
-    parents = {int(name): int((stat(int(name)) or [0, 0])[1]) for name in filter(str.isdigit, os.listdir("/proc"))}
+    parents = {
+        int(name): int((stat(int(name)) or [0, 0])[1])
+        for name in filter(str.isdigit, os.listdir("/proc"))
+    }
     found = [os.getpid()]
     for process in found:
         found += [child for child, parent in parents.items() if parent == process]
@@ -201,7 +207,12 @@ def family() -> list[int]:
 def stat(process: int) -> list[str]:
     """Fields of ``/proc/<pid>/stat`` behind the name; none if the process is gone."""
     with contextlib.suppress(OSError):
-        return Path("/proc", str(process), "stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        return (
+            Path("/proc", str(process), "stat")
+            .read_text(encoding="utf-8")
+            .rsplit(")", 1)[1]
+            .split()
+        )
     return []
 
 
@@ -275,7 +286,16 @@ def trial(writer: str, fault: str, python: str) -> str:
     with tempfile.TemporaryDirectory() as base:
         directory = Path(base, "a", "b", "run")
         directory.mkdir(parents=True)
-        command = [python, __file__, "--victim", writer, "--fault", fault, "--directory", str(directory)]
+        command = [
+            python,
+            __file__,
+            "--victim",
+            writer,
+            "--fault",
+            fault,
+            "--directory",
+            str(directory),
+        ]
         victim = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )  # no file for stderr: a limit on the size of files would hold for it too
@@ -291,7 +311,11 @@ def trial(writer: str, fault: str, python: str) -> str:
             listener.join()
             victim.stdout.close()  # type: ignore[union-attr]
             victim.stderr.close()  # type: ignore[union-attr]
-        outside = [str(path) for path in Path(base).rglob("*") if path.is_file() and directory not in path.parents]
+        outside = [
+            str(path)
+            for path in Path(base).rglob("*")
+            if path.is_file() and directory not in path.parents
+        ]
         text = words[0].decode(errors="replace")
         return verdict(writer, fault, directory, said, has_hung, victim.returncode, text, outside)
 
@@ -352,7 +376,11 @@ def verdict(
         return f"{died} ends training" + (f", {lost} earlier values lost" if lost else "")
     if fault == "directory deleted":
         missed = min(steps, default=0) - 100
-        return f"{missed} of {said[-1] - 99} lost, then a new file, said" if steps else "all lost, unsaid"
+        return (
+            f"{missed} of {said[-1] - 99} lost, then a new file, said"
+            if steps
+            else "all lost, unsaid"
+        )
     lost = len(set(range(said[-1] + 1)) - steps)
     tail = f", torn tail of {torn} bytes" if torn else ""
     told = ", said" if lost and "could not be" in words else ""

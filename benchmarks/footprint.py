@@ -1,6 +1,7 @@
 """What recording costs beside time: memory after a million scalars, and what importing costs.
 
-``python benchmarks/footprint.py [--scalars N] [--histograms N]``. Memory is what the system holds for the process.
+``python benchmarks/footprint.py [--scalars N] [--histograms N]``. Memory is what the system holds
+for the process.
 """
 
 from __future__ import annotations
@@ -64,13 +65,17 @@ def seconds(code: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scalars", type=int, default=1_000_000)
     parser.add_argument("--histograms", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     command = [sys.executable, "-c", MEMORY, str(arguments.scalars), str(arguments.histograms)]
-    before, after = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    before, after = map(
+        int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    )
     print(
         f"memory after {arguments.scalars} scalars and {arguments.histograms} histograms: {after / 2**20:.1f} MiB, "
         f"{after / before:.3f} of {before / 2**20:.1f} MiB before\n"

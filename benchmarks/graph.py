@@ -1,8 +1,8 @@
 """What it costs to observe one training step (forward, backward, optimizer), as a multiple of an ordinary one.
 
-``python benchmarks/graph.py [--rounds N]``. Ordinary and observed steps take turns. A third way is what a graph cost
-before it was observed: ``torch.export`` of the model on the same batch. Then two extreme models, with a limit of two
-seconds: one of 2,000 modules and one of 20,000 operations.
+``python benchmarks/graph.py [--rounds N]``. Ordinary and observed steps take turns. A third way is
+what a graph cost before it was observed: ``torch.export`` of the model on the same batch. Then two
+extreme models, with a limit of two seconds: one of 2,000 modules and one of 20,000 operations.
 """
 
 from __future__ import annotations
@@ -30,12 +30,20 @@ class Residual(nn.Module):
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False), nn.BatchNorm2d(outside)
-        self.conv2, self.bn2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False), nn.BatchNorm2d(outside)
+        self.conv1, self.bn1 = (
+            nn.Conv2d(inside, outside, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(outside),
+        )
+        self.conv2, self.bn2 = (
+            nn.Conv2d(outside, outside, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(outside),
+        )
         self.relu = nn.ReLU(inplace=True)
         self.downsample: nn.Module = nn.Identity()
         if stride != 1 or inside != outside:
-            self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """Two convolutions and a shortcut."""
@@ -52,7 +60,9 @@ def resnet18() -> nn.Module:
     ]
     inside = 64
     for outside, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        layers.append(nn.Sequential(Residual(inside, outside, stride), Residual(outside, outside, 1)))
+        layers.append(
+            nn.Sequential(Residual(inside, outside, stride), Residual(outside, outside, 1))
+        )
         inside = outside
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
@@ -115,11 +125,16 @@ def exported(model: Trained, batch: Tensor) -> Callable[[], float]:
     return export
 
 
-def rows_of(models: dict[str, tuple[nn.Module, Tensor]], rounds: int, with_export: bool) -> dict[str, dict[str, Any]]:
+def rows_of(
+    models: dict[str, tuple[nn.Module, Tensor]], rounds: int, with_export: bool
+) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for name, (network, batch) in models.items():
         model = Trained(network)
-        ways = {"ordinary step": step_of(model, batch, False), "observed step": step_of(model, batch, True)}
+        ways = {
+            "ordinary step": step_of(model, batch, False),
+            "observed step": step_of(model, batch, True),
+        }
         if with_export:
             ways["torch.export, once more"] = exported(model, batch)
         for way in ways.values():
@@ -147,13 +162,22 @@ class ManyActivations(nn.Module):
 def peak_memory(is_observed: bool) -> int:
     """Peak resident bytes of a process that does one step."""
     command = [sys.executable, __file__, "--peak", "observed" if is_observed else "ordinary"]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]) * 1024
+    return (
+        int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+        * 1024
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--peak", choices=("ordinary", "observed"), help="one step, then print its peak memory in KiB")
+    parser.add_argument(
+        "--peak",
+        choices=("ordinary", "observed"),
+        help="one step, then print its peak memory in KiB",
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.peak:
@@ -164,16 +188,38 @@ def main() -> None:
         "ResNet-18, 8 images of 64 x 64": (resnet18(), torch.randn(8, 3, 64, 64)),
         "ResNet-18, 2 images of 32 x 32": (resnet18(), torch.randn(2, 3, 32, 32)),
         "transformer, 12 layers, 4 x 64 tokens": (transformer(), torch.randn(4, 64, 256)),
-        "transformer, 12 layers of width 32, 1 x 4 tokens": (transformer(32), torch.randn(1, 4, 32)),
+        "transformer, 12 layers of width 32, 1 x 4 tokens": (
+            transformer(32),
+            torch.randn(1, 4, 32),
+        ),
     }
     extreme = {
-        "2,000 modules": (nn.Sequential(*(nn.Linear(4, 4) for _ in range(2000))), torch.randn(2, 4)),
+        "2,000 modules": (
+            nn.Sequential(*(nn.Linear(4, 4) for _ in range(2000))),
+            torch.randn(2, 4),
+        ),
         "20,000 operations": (ManyOperations(), torch.randn(2, 4)),
     }
-    paired.report("graph", "One step, with its graph", "ms", 1e3, rows_of(ordinary, arguments.rounds, True), "ordinary")
-    paired.report("graph extremes", "Extreme models", "ms", 1e3, rows_of(extreme, arguments.rounds, False), "ordinary")
+    paired.report(
+        "graph",
+        "One step, with its graph",
+        "ms",
+        1e3,
+        rows_of(ordinary, arguments.rounds, True),
+        "ordinary",
+    )
+    paired.report(
+        "graph extremes",
+        "Extreme models",
+        "ms",
+        1e3,
+        rows_of(extreme, arguments.rounds, False),
+        "ordinary",
+    )
     before, after = peak_memory(False), peak_memory(True)
-    print(f"peak memory: {before / 2**20:.0f} MiB ordinary, {after / 2**20:.0f} MiB observed, x {after / before:.3f}")
+    print(
+        f"peak memory: {before / 2**20:.0f} MiB ordinary, {after / 2**20:.0f} MiB observed, x {after / before:.3f}"
+    )
 
 
 if __name__ == "__main__":

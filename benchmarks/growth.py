@@ -2,9 +2,9 @@
 
     python benchmarks/growth.py [--scale 0.1] [--cases scalars,checkpoints]
 
-The exponent of CPU time is the slope of its logarithm over that of the size, the cost of an empty run taken off: 1 is
-linear. Bytes are those that the process handed to the system; memory, descriptors and threads are what the largest size
-left beyond the smallest.
+The exponent of CPU time is the slope of its logarithm over that of the size, the cost of an empty
+run taken off: 1 is linear. Bytes are those that the process handed to the system; memory,
+descriptors and threads are what the largest size left beyond the smallest.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def evaluations(run: Path, times: int) -> None:
     for number in range(times):
         clock[0] += 20
         metrics = {f"accuracy/{part}": number / times for part in range(10)}
-        stand_in = SimpleNamespace(callback_metrics=metrics, testing=False, num_val_batches=[1], val_dataloaders=None)
+        stand_in = SimpleNamespace(
+            callback_metrics=metrics, testing=False, num_val_batches=[1], val_dataloaders=None
+        )
         lineage.evaluation_ends(stand_in)
     recorder.close()
 
@@ -142,7 +144,15 @@ def steps(run: Path, count: int) -> None:
 def checkpoints(run: Path, saves: int) -> None:
     from lightning.pytorch.callbacks import ModelCheckpoint
 
-    _fit(run, saves, [ModelCheckpoint(run / "saved", "{step}", every_n_train_steps=1, save_top_k=-1, save_last=False)])
+    _fit(
+        run,
+        saves,
+        [
+            ModelCheckpoint(
+                run / "saved", "{step}", every_n_train_steps=1, save_top_k=-1, save_last=False
+            )
+        ],
+    )
 
 
 def fits(run: Path, count: int) -> None:
@@ -234,9 +244,15 @@ def compared_names(run: Path, weights: int) -> None:
     from mindsummary_lightning.comparison.name_blocks import TensorName
     from mindsummary_lightning.comparison.names import match_names
 
-    numbers = np.random.default_rng(0).normal((-4.0, 4.0, 0.0), (0.3, 0.3, 0.01), (weights, 3)).tolist()
-    ours = [TensorName(f"experts.{index}.weight", 4096, tuple(row)) for index, row in enumerate(numbers)]
-    theirs = [TensorName(f"moe.e{index}.kernel", 4096, tuple(row)) for index, row in enumerate(numbers)]
+    numbers = (
+        np.random.default_rng(0).normal((-4.0, 4.0, 0.0), (0.3, 0.3, 0.01), (weights, 3)).tolist()
+    )
+    ours = [
+        TensorName(f"experts.{index}.weight", 4096, tuple(row)) for index, row in enumerate(numbers)
+    ]
+    theirs = [
+        TensorName(f"moe.e{index}.kernel", 4096, tuple(row)) for index, row in enumerate(numbers)
+    ]
     assert len(match_names(ours, theirs).pairs) == weights
 
 
@@ -295,12 +311,16 @@ def _state() -> dict[str, float]:
 
 def exponent(sizes: list[int], costs: list[float]) -> float:
     """Slope of a straight line through the logarithms."""
-    slope, _ = np.polyfit([math.log(size) for size in sizes], [math.log(max(cost, 1e-9)) for cost in costs], 1)
+    slope, _ = np.polyfit(
+        [math.log(size) for size in sizes], [math.log(max(cost, 1e-9)) for cost in costs], 1
+    )
     return float(slope)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=1, help="the fastest of so many is taken")
     parser.add_argument("--cases", default=",".join(CASES))
@@ -309,7 +329,9 @@ def main() -> None:
     if options.measure:
         print(json.dumps(_measure(options.measure[0], int(options.measure[1]))))
         return
-    print("| case | sizes | CPU s | exponent | MB written | exponent | MB resident more | descriptors | threads |")
+    print(
+        "| case | sizes | CPU s | exponent | MB written | exponent | MB resident more | descriptors | threads |"
+    )
     print("|---|---|---|---:|---|---:|---:|---:|---:|")
     for case in options.cases.split(","):
         sizes = [max(1, int(size * options.scale)) for size in CASES[case][1]]
@@ -317,12 +339,19 @@ def main() -> None:
         for size in sizes:
             command = [sys.executable, __file__, "--measure", case, str(size)]
             runs = [
-                json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+                json.loads(
+                    subprocess.run(
+                        command, check=True, capture_output=True, text=True
+                    ).stdout.splitlines()[-1]
+                )
                 for _ in range(options.rounds)
             ]
             found.append(min(runs, key=lambda run: run["cpu"]))
         cpu, written = [each["cpu"] for each in found], [each["bytes"] for each in found]
-        more = {name: found[-1][name] - found[0][name] for name in ("resident", "descriptors", "threads")}
+        more = {
+            name: found[-1][name] - found[0][name]
+            for name in ("resident", "descriptors", "threads")
+        }
         print(
             f"| {case} | {' '.join(f'{size:,}' for size in sizes)} | {' '.join(f'{each:.2f}' for each in cpu)} "
             f"| {exponent(sizes, cpu):.2f} | {' '.join(f'{each / 1e6:.1f}' for each in written)} "

@@ -1,10 +1,10 @@
 """What it would cost and save to hand records to a thread, instead of writing them in the training's own.
 
-``python benchmarks/hand_off.py [--bound N] [--pause SECONDS]``. Three ways record one scalar a step: SummaryRecord as
-it is, the same bytes written by the caller, and the same bytes handed to a thread through a queue of at most
-``--bound`` records. The thread writes all records that wait with one call. On the "slow disk" ``os.write`` takes
-``--pause`` seconds more. "Lost" values are those whose call had returned when the process was killed (SIGKILL); the
-table has the most of all trials.
+``python benchmarks/hand_off.py [--bound N] [--pause SECONDS]``. Three ways record one scalar a
+step: SummaryRecord as it is, the same bytes written by the caller, and the same bytes handed to a
+thread through a queue of at most ``--bound`` records. The thread writes all records that wait with
+one call. On the "slow disk" ``os.write`` takes ``--pause`` seconds more. "Lost" values are those
+whose call had returned when the process was killed (SIGKILL); the table has the most of all trials.
 """
 
 from __future__ import annotations
@@ -161,7 +161,16 @@ def lost_by_a_kill(way: str, bound: int, pause: float) -> int:
     """Values whose call had returned and that are in no file after a kill."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command = [sys.executable, __file__, "--victim", way, "--folder", name, "--bound", str(bound)]
+        command = [
+            sys.executable,
+            __file__,
+            "--victim",
+            way,
+            "--folder",
+            name,
+            "--bound",
+            str(bound),
+        ]
         with subprocess.Popen([*command, "--pause", str(pause)]) as victim:
             while not (folder / "returned").exists() or not (folder / "returned").stat().st_size:
                 time.sleep(0.01)
@@ -170,13 +179,18 @@ def lost_by_a_kill(way: str, bound: int, pause: float) -> int:
         returned = int((folder / "returned").read_text(encoding="utf-8"))
         (file,) = (path for path in folder.iterdir() if path.name != "returned" and path.is_file())
         written = sum(1 for _ in RecordScanner(str(file)))
-        return max(0, returned - (written - (way == "SummaryRecord")))  # its first record is the version
+        # its first record is the version
+        return max(0, returned - (written - (way == "SummaryRecord")))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bound", type=int, default=1000, help="records that may wait")
-    parser.add_argument("--pause", type=float, default=0.2, help="seconds of a write on the slow disk")
+    parser.add_argument(
+        "--pause", type=float, default=0.2, help="seconds of a write on the slow disk"
+    )
     parser.add_argument("--victim", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -185,7 +199,9 @@ def main() -> None:
         return
     print(paired.machine())
     print(f"bound {given.bound} records, slow write {given.pause} s, step {STEP_S} s\n")
-    print("| way | us a call | us of CPU | steps on a slow disk, s | lost by a kill | lost, slow disk |")
+    print(
+        "| way | us a call | us of CPU | steps on a slow disk, s | lost by a kill | lost, slow disk |"
+    )
     print("|---|---|---|---|---|---|")
     for way in WAYS:
         call = min(microseconds_of_a_call(way, given.bound) for _ in range(5))

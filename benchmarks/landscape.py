@@ -1,8 +1,9 @@
 """Loss landscapes against a plain loop, against MindSpore's and against more processes, in one paired run.
 
-Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look; ``--models`` for the time and the memory of
-six models with batches of 32 alone, ``--threads`` for another number than one). With ``MINDSPORE_PYTHON`` set to the
-Python of an environment that has MindSpore 2.7.0, its SummaryLandscape is timed on the same network and samples.
+Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look; ``--models`` for the
+time and the memory of six models with batches of 32 alone, ``--threads`` for another number than
+one). With ``MINDSPORE_PYTHON`` set to the Python of an environment that has MindSpore 2.7.0, its
+SummaryLandscape is timed on the same network and samples.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def transformer() -> nn.Module:
 
 def fourteen_layers() -> nn.Module:
     return nn.Sequential(
-        nn.Linear(784, 1024), *(part for _ in range(13) for part in (nn.ReLU(), nn.Linear(1024, 1024)))
+        nn.Linear(784, 1024),
+        *(part for _ in range(13) for part in (nn.ReLU(), nn.Linear(1024, 1024))),
     )
 
 
@@ -155,7 +157,10 @@ def small_batches(shape: tuple[int, ...], count: int) -> list[Batch]:
     torch.manual_seed(0)
     x = torch.randint(0, 1000, (count, *shape)) if shape == TOKENS else torch.randn(count, *shape)
     y = torch.randint(0, 10, (count,))
-    return [Batch(part, len(part[0])) for part in zip(x.split(SMALL_BATCH), y.split(SMALL_BATCH), strict=True)]
+    return [
+        Batch(part, len(part[0]))
+        for part in zip(x.split(SMALL_BATCH), y.split(SMALL_BATCH), strict=True)
+    ]
 
 
 def time_models(rows: int) -> None:
@@ -167,15 +172,29 @@ def time_models(rows: int) -> None:
         start = time.process_time()
         package = ours(net, job, batches)
         once = (time.process_time() - start) / SIZE**2
-        ways = {f"{name}, batches of 32: plain loop": naive(net, job, batches), "  this package": package}
+        ways = {
+            f"{name}, batches of 32: plain loop": naive(net, job, batches),
+            "  this package": package,
+        }
         timed(ways, job, rows, points, {"  this package": once})
         OPEN.close()
 
 
 def memory(name: str, checkpoints: int, run: str) -> float:
     """MiB that a call needs beside the network that it is given, in a process of its own."""
-    command = [sys.executable, __file__, "--memory", name, "--checkpoints", str(checkpoints), "--run", run]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    command = [
+        sys.executable,
+        __file__,
+        "--memory",
+        name,
+        "--checkpoints",
+        str(checkpoints),
+        "--run",
+        run,
+    ]
+    return float(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+    )
 
 
 def show_memory_of_models() -> None:
@@ -203,13 +222,22 @@ def print_memory(name: str, checkpoints: int, run: str) -> None:
     """What :func:`memory` runs: peak of resident memory, mapped files included, less what there was before the call."""
     make, shape, _, _ = MODELS[name]
     net, batches = make(), [batch.data for batch in small_batches(shape, 64)]
-    with tempfile.TemporaryDirectory() as output, open("/proc/self/clear_refs", "w", encoding="utf-8") as peak:
+    with (
+        tempfile.TemporaryDirectory() as output,
+        open("/proc/self/clear_refs", "w", encoding="utf-8") as peak,
+    ):
         peak.write("5")  # the peak is what there is now
         peak.flush()
         before = _status("VmRSS")
         intervals = {"intervals": [list(range(20 - checkpoints, 20))]}
         SummaryLandscape(run).generate(
-            net, batches, LOSS, accelerator="cpu", devices=1, output=output, collect_landscape=intervals
+            net,
+            batches,
+            LOSS,
+            accelerator="cpu",
+            devices=1,
+            output=output,
+            collect_landscape=intervals,
         )
         print(_status("VmHWM") - before)
 
@@ -221,7 +249,9 @@ def _status(key: str) -> float:
 
 def job_of(net: nn.Module) -> LandscapeGrid:
     state = {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
-    plane = Plane(state, *(scaled(one, state) for one in random_directions(state, moving_names(net), 0)))
+    plane = Plane(
+        state, *(scaled(one, state) for one in random_directions(state, moving_names(net), 0))
+    )
     return LandscapeGrid((1,), lambda: plane, *final_axes(SIZE))
 
 
@@ -238,7 +268,9 @@ def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
             for x, y in points.tolist():
                 for name, first in plane.first.items():
                     parameters[name].copy_(plane.anchor[name] + x * first + y * plane.second[name])
-                found.append(weights @ [LOSS(net(batch.data[0]), batch.data[1]).item() for batch in batches])
+                found.append(
+                    weights @ [LOSS(net(batch.data[0]), batch.data[1]).item() for batch in batches]
+                )
         return np.array(found)
 
     return losses
@@ -253,7 +285,9 @@ def ours(net: nn.Module, job: LandscapeGrid, batches: list[Batch], **options: An
 
 def without_structure(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
     plane = FlatPlane(job.plane(), CPU)
-    return prepared(PlaneLoss(MeanLoss(copy.deepcopy(net), LOSS), plane, batches, EvaluationOptions()))
+    return prepared(
+        PlaneLoss(MeanLoss(copy.deepcopy(net), LOSS), plane, batches, EvaluationOptions())
+    )
 
 
 def prepared(plane_loss: PlaneLoss) -> Way:
@@ -264,12 +298,16 @@ def prepared(plane_loss: PlaneLoss) -> Way:
 
 
 def timed(
-    ways: dict[str, Way], job: LandscapeGrid, rows: int, points: int = SIZE, once: Mapping[str, float] = EMPTY
+    ways: dict[str, Way],
+    job: LandscapeGrid,
+    rows: int,
+    points: int = SIZE,
+    once: Mapping[str, float] = EMPTY,
 ) -> None:
     """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in time.
 
-    CPU seconds of one thread, so that other work on the machine counts less, or seconds by the clock of several; and
-    each way's ``once`` for a point.
+    CPU seconds of one thread, so that other work on the machine counts less, or seconds by the
+    clock of several; and each way's ``once`` for a point.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     base = next(iter(ways))
@@ -290,7 +328,10 @@ def timed(
 
 def show(name: str, per_point: float, ratio: float) -> None:
     FOUND[name] = per_point
-    print(f"{name:<58} {SIZE * SIZE * per_point:>9.2f} {1e3 * per_point:>9.3f} {ratio:>9.3f}", flush=True)
+    print(
+        f"{name:<58} {SIZE * SIZE * per_point:>9.2f} {1e3 * per_point:>9.3f} {ratio:>9.3f}",
+        flush=True,
+    )
 
 
 def samples(net: nn.Module, batch: int) -> list[Batch]:
@@ -305,7 +346,9 @@ def mindspore(batch: int) -> float | None:
     python = os.environ.get("MINDSPORE_PYTHON")
     if not python:
         return None
-    answer = subprocess.run([python, "-c", MINDSPORE, str(batch)], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [python, "-c", MINDSPORE, str(batch)], capture_output=True, text=True, check=True
+    )
     # The smaller of wall and CPU time: its threads may wait, or share the machine with others.
     return float(answer.stdout.split("seconds")[1])
 
@@ -324,7 +367,12 @@ def processes(rows: int) -> tuple[float, float, float]:
             data = TensorDataset(*(torch.cat(column) for column in zip(*batches, strict=True)))
             start = time.perf_counter()
             SummaryLandscape(run).generate(
-                Cnn(), DataLoader(data, 256), LOSS, accelerator="cpu", devices=devices, collect_landscape=None
+                Cnn(),
+                DataLoader(data, 256),
+                LOSS,
+                accelerator="cpu",
+                devices=devices,
+                collect_landscape=None,
             )
             seconds.append(time.perf_counter() - start)
     return seconds[0], seconds[1], seconds[2]
@@ -332,8 +380,15 @@ def processes(rows: int) -> tuple[float, float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=8, help="rows of the 40x40 grid to time, scaled to the whole grid")
-    parser.add_argument("--models", action="store_true", help="only the six models with batches of 32")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=8,
+        help="rows of the 40x40 grid to time, scaled to the whole grid",
+    )
+    parser.add_argument(
+        "--models", action="store_true", help="only the six models with batches of 32"
+    )
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--checkpoints", type=int, help=argparse.SUPPRESS)
@@ -373,7 +428,11 @@ def main() -> None:
         plain(job.rows()[0])
         base = (time.process_time() - start) / SIZE
         if (theirs := mindspore(size)) is not None:
-            show(f"  MindSpore SummaryLandscape, batches of {size} (20 points)", theirs, theirs / base)
+            show(
+                f"  MindSpore SummaryLandscape, batches of {size} (20 points)",
+                theirs,
+                theirs / base,
+            )
 
     net = Cnn()
     batch = samples(net, 256)
@@ -388,13 +447,18 @@ def main() -> None:
     batch = samples(net, 256)
     job = job_of(net)
     ways = {"MLP 20-32-2, 256 samples: plain loop": naive(net, job, batch)}
-    ways |= {f"  this package, points_at_once={k}": ours(net, job, batch, points_at_once=k) for k in (1, 8, 40)}
+    ways |= {
+        f"  this package, points_at_once={k}": ours(net, job, batch, points_at_once=k)
+        for k in (1, 8, 40)
+    }
     timed(ways, job, SIZE)
 
     OPEN.close()
     size = max(3, 5 * rows // 2)
     one, two, start = processes(size)
-    print(f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x")
+    print(
+        f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x"
+    )
     print(f"  a call of 2 processes with a 3x3 grid takes {start:.1f} s, most of it starting them")
     FOUND.update({f"{size}x{size}, 1 process": one, f"{size}x{size}, 2 processes": two})
     paired.save("landscape", "Loss landscapes", {"seconds a point; of whole calls": FOUND})

@@ -1,8 +1,9 @@
 """What recording costs large models: random weights, real sizes, each measurement in a process of its own.
 
-``python benchmarks/large.py [--full] [--only WORD]``. Each model trains 12 steps with and without the pair, which take
-turns of one step; then once more each way alone, for the peak of resident memory of each step; then some make a
-landscape of three checkpoints. ``--full`` adds GPT-2 medium, which needs 20 GB.
+``python benchmarks/large.py [--full] [--only WORD]``. Each model trains 12 steps with and without
+the pair, which take turns of one step; then once more each way alone, for the peak of resident
+memory of each step; then some make a landscape of three checkpoints. ``--full`` adds GPT-2 medium,
+which needs 20 GB.
 """
 
 # ruff: noqa: D101, D102 - of the networks, whose names say what they are
@@ -36,14 +37,22 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLandscape, SummaryReader
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryLandscape,
+    SummaryReader,
+)
 from mindsummary_lightning.landscape.checkpoint_names import moving_names
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.directions import random_directions, scaled
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 STEPS, EVERY, GRID = 12, 10, 5
-_KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
+_KEEP_FREED_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+}
 
 
 class Attention(nn.Module):
@@ -56,7 +65,9 @@ class Attention(nn.Module):
         parts = (self.query(x), self.key(memory), self.value(memory))
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
         return self.out(
-            F.scaled_dot_product_attention(query, key, value, is_causal=is_causal).transpose(1, 2).flatten(2)
+            F.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
+            .transpose(1, 2)
+            .flatten(2)
         )
 
 
@@ -70,7 +81,10 @@ class Experts(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.router, self.experts = nn.Linear(width, 8), nn.ModuleList(Dense(width) for _ in range(8))
+        self.router, self.experts = (
+            nn.Linear(width, 8),
+            nn.ModuleList(Dense(width) for _ in range(8)),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         shares, chosen = self.router(x).softmax(-1).topk(2)
@@ -88,7 +102,10 @@ class LowRank(nn.Module):
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.layer = layer.requires_grad_(False)
-        self.down, self.up = nn.Linear(layer.in_features, 8, bias=False), nn.Linear(8, layer.out_features, bias=False)
+        self.down, self.up = (
+            nn.Linear(layer.in_features, 8, bias=False),
+            nn.Linear(8, layer.out_features, bias=False),
+        )
         nn.init.zeros_(self.up.weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -96,7 +113,13 @@ class LowRank(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width: int, heads: int, feed: Callable[[int], nn.Module] = Dense, crosses: bool = False) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        feed: Callable[[int], nn.Module] = Dense,
+        crosses: bool = False,
+    ) -> None:
         super().__init__()
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 + crosses))
         self.attention, self.feed = Attention(width, heads), feed(width)
@@ -117,7 +140,9 @@ class Model(pl.LightningModule):
         return F.cross_entropy(self(batch[0]).flatten(0, -2), batch[1].flatten())
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW([each for each in self.parameters() if each.requires_grad], lr=1e-4)
+        return torch.optim.AdamW(
+            [each for each in self.parameters() if each.requires_grad], lr=1e-4
+        )
 
 
 class Gpt(Model):
@@ -143,7 +168,11 @@ class Gpt(Model):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.tokens(x) + self.places.weight[: x.shape[1]]
         for block in self.blocks:
-            x = checkpoint(block, x, True, use_reentrant=False) if self.is_checkpointed else block(x, True)
+            x = (
+                checkpoint(block, x, True, use_reentrant=False)
+                if self.is_checkpointed
+                else block(x, True)
+            )
         return self.head(self.norm(x))
 
 
@@ -153,7 +182,10 @@ class T5(Model):
     def __init__(self) -> None:
         super().__init__()
         self.shared = nn.Embedding(32128, 512)
-        self.encoder, self.decoder = nn.ModuleDict({"embed": self.shared}), nn.ModuleDict({"embed": self.shared})
+        self.encoder, self.decoder = (
+            nn.ModuleDict({"embed": self.shared}),
+            nn.ModuleDict({"embed": self.shared}),
+        )
         self.encoder["blocks"] = nn.ModuleList(Block(512, 8) for _ in range(6))
         self.decoder["blocks"] = nn.ModuleList(Block(512, 8, crosses=True) for _ in range(6))
         self.head = nn.Linear(512, 32128, bias=False)
@@ -173,8 +205,14 @@ class ViT(Model):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patches, self.place = nn.Conv2d(3, 768, 16, 16), nn.Parameter(torch.randn(196, 768) * 0.02)
-        self.blocks, self.head = nn.ModuleList(Block(768, 12) for _ in range(12)), nn.Linear(768, 1000)
+        self.patches, self.place = (
+            nn.Conv2d(3, 768, 16, 16),
+            nn.Parameter(torch.randn(196, 768) * 0.02),
+        )
+        self.blocks, self.head = (
+            nn.ModuleList(Block(768, 12) for _ in range(12)),
+            nn.Linear(768, 1000),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.patches(x).flatten(2).transpose(1, 2) + self.place
@@ -190,10 +228,18 @@ class Bottleneck(nn.Module):
         parts = [
             part
             for i, o, size, step in shapes
-            for part in (nn.Conv2d(i, o, size, step, size // 2, bias=False), nn.BatchNorm2d(o), nn.ReLU())
+            for part in (
+                nn.Conv2d(i, o, size, step, size // 2, bias=False),
+                nn.BatchNorm2d(o),
+                nn.ReLU(),
+            )
         ]
         self.body = nn.Sequential(*parts[:-1])
-        self.skip = nn.Conv2d(inputs, 4 * width, 1, stride) if stride > 1 or inputs != 4 * width else nn.Identity()
+        self.skip = (
+            nn.Conv2d(inputs, 4 * width, 1, stride)
+            if stride > 1 or inputs != 4 * width
+            else nn.Identity()
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.relu(self.body(x) + self.skip(x))
@@ -202,13 +248,20 @@ class Bottleneck(nn.Module):
 class ResNet152(Model):
     def __init__(self) -> None:
         super().__init__()
-        parts: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        parts: list[nn.Module] = [
+            nn.Conv2d(3, 64, 7, 2, 3),
+            nn.BatchNorm2d(64),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+        ]
         inputs = 64
         for width, depth in ((64, 3), (128, 8), (256, 36), (512, 3)):
             for number in range(depth):
                 parts.append(Bottleneck(inputs, width, 2 if number == 0 and width > 64 else 1))
                 inputs = 4 * width
-        self.body = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+        self.body = nn.Sequential(
+            *parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.body(x)
@@ -217,7 +270,10 @@ class ResNet152(Model):
 def low_rank() -> Gpt:
     net = Gpt().requires_grad_(False)
     for block in net.blocks:
-        block.attention.query, block.attention.value = LowRank(block.attention.query), LowRank(block.attention.value)
+        block.attention.query, block.attention.value = (
+            LowRank(block.attention.query),
+            LowRank(block.attention.value),
+        )
     return net
 
 
@@ -248,9 +304,15 @@ CASES = {
     "ViT-B/16": Case(ViT, lambda: pictures(224), has_landscape=True),
     "mixture of 8 experts, 4 layers of 512": Case(lambda: Gpt(4, 512, Experts), lambda: text(64)),
     "GPT-2 small, low rank beside frozen layers": Case(low_rank, lambda: text(64)),
-    "GPT-2 small, gradient checkpointing": Case(lambda: Gpt(is_checkpointed=True), lambda: text(64)),
-    "GPT of 4 layers, bfloat16": Case(lambda: Gpt(4), lambda: text(64), 1, {"precision": "bf16-true"}),
-    "GPT of 4 layers, 4 batches accumulated": Case(lambda: Gpt(4), lambda: text(64), 1, {"accumulate_grad_batches": 4}),
+    "GPT-2 small, gradient checkpointing": Case(
+        lambda: Gpt(is_checkpointed=True), lambda: text(64)
+    ),
+    "GPT of 4 layers, bfloat16": Case(
+        lambda: Gpt(4), lambda: text(64), 1, {"precision": "bf16-true"}
+    ),
+    "GPT of 4 layers, 4 batches accumulated": Case(
+        lambda: Gpt(4), lambda: text(64), 1, {"accumulate_grad_batches": 4}
+    ),
     "GPT of 4 layers, two processes": Case(
         lambda: Gpt(4), lambda: text(64), 1, {"devices": 2, "strategy": "ddp_spawn"}
     ),
@@ -260,7 +322,9 @@ CASES = {
 class _Steps(pl.Callback):
     """What each step took: CPU seconds, or the peak of memory over what there was; and the weights at the end."""
 
-    def __init__(self, start: Callable[[], float], end: Callable[[float], float], target: Path) -> None:
+    def __init__(
+        self, start: Callable[[], float], end: Callable[[float], float], target: Path
+    ) -> None:
         self.start, self.end, self.target = start, end, target
         self.taken: list[float] = []
         self.first = pl.Callback()
@@ -323,7 +387,9 @@ def in_turns(case: Case, folder: Path) -> None:
     threads = []
     for turn, way in ((plain, "plain"), (pair, "pair")):
         meter = _Steps(time.process_time, turn.end, folder / f"{way}.json")
-        threads.append(threading.Thread(target=turn.run, args=(case, folder / "run", meter, way == "pair")))
+        threads.append(
+            threading.Thread(target=turn.run, args=(case, folder / "run", meter, way == "pair"))
+        )
         threads[-1].start()
     plain.own.release()
     for thread in threads:
@@ -365,8 +431,12 @@ def landscape(case: Case, folder: Path) -> dict[str, float]:
     state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     axes = [scaled(one, state) for one in random_directions(state, moving_names(net))]
     line = [2 * number / (GRID - 1) - 1 for number in range(GRID)]
-    # As many points of each kind: of a network whose weights are near zero, or twice what they were, all is slower.
-    points = [*((x, y) for x in line for y in line), *((0.001 * number, 0.0) for number in range(GRID**2 + 3))]
+    # As many points of each kind: of a network whose weights are near zero, or twice what they
+    # were, all is slower.
+    points = [
+        *((x, y) for x in line for y in line),
+        *((0.001 * number, 0.0) for number in range(GRID**2 + 3)),
+    ]
     moved = copy.deepcopy(net)
     with torch.no_grad():
         for x, y in points:
@@ -377,14 +447,23 @@ def landscape(case: Case, folder: Path) -> dict[str, float]:
                 float(moved.training_step(batch, index))
     loop = time.process_time() - began
     loop_most = peak(0) - before
-    return {"loops": seconds / loop, "seconds": seconds, "models": most / size, "loop_models": loop_most / size}
+    return {
+        "loops": seconds / loop,
+        "seconds": seconds,
+        "models": most / size,
+        "loop_models": loop_most / size,
+    }
 
 
 def one(name: str, what: str, folder: Path) -> None:
     """What a process of its own does."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for logger in ("lightning.pytorch", "lightning.pytorch.utilities.rank_zero", "mindsummary_lightning"):
+    for logger in (
+        "lightning.pytorch",
+        "lightning.pytorch.utilities.rank_zero",
+        "mindsummary_lightning",
+    ):
         logging.getLogger(logger).setLevel(logging.ERROR)
     case = CASES[name]
     if what == "landscape":
@@ -402,7 +481,8 @@ def measured(name: str, case: Case) -> dict[str, Any]:
         folder = Path(directory)
 
         def run(what: str) -> None:
-            # Steps in turns keep the memory that they free: whose pages the system takes back would be a throw of dice.
+            # Steps in turns keep the memory that they free: whose pages the system takes back would
+            # be a throw of dice.
             kept = _KEEP_FREED_MEMORY if what == "turns" else {}
             command = [sys.executable, __file__, "--one", name, what, directory]
             subprocess.run(command, check=True, stdout=sys.stderr, env=os.environ | kept)
@@ -429,11 +509,17 @@ def measured(name: str, case: Case) -> dict[str, Any]:
                 found[f"{kind}, plain steps more"] = (
                     statistics.median(pair_s[s - 1] - plain_s[s - 1] for s in of) / base
                 )
-            found["weights"] = found["weights"] if read("plain")["weights"] == read("pair")["weights"] else "DIFFER"
+            found["weights"] = (
+                found["weights"]
+                if read("plain")["weights"] == read("pair")["weights"]
+                else "DIFFER"
+            )
         for kind, of in kinds.items():
             found[f"{kind}, MiB"] = [max(way["taken"][s - 1] for s in of) for way in (plain, pair)]
         recorded = folder / "memory pair"
-        found["file, kB"] = sum(path.stat().st_size for path in recorded.rglob("*") if path.is_file()) / 1e3
+        found["file, kB"] = (
+            sum(path.stat().st_size for path in recorded.rglob("*") if path.is_file()) / 1e3
+        )
         graph = SummaryReader(recorded).graph()
         found["nodes"] = 0 if graph is None else len(graph.nodes)
         if case.has_landscape:
@@ -444,7 +530,9 @@ def measured(name: str, case: Case) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="GPT-2 medium too")
     parser.add_argument("--only", default="", help="models with this in their name")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
@@ -456,7 +544,12 @@ def main() -> None:
     for name, case in CASES.items():
         if arguments.only in name and (arguments.full or "medium" not in name):
             rows[name] = found = measured(name, case)
-            print(name, *(f"\n  {key}: {_shown(value)}" for key, value in found.items()), sep="", flush=True)
+            print(
+                name,
+                *(f"\n  {key}: {_shown(value)}" for key, value in found.items()),
+                sep="",
+                flush=True,
+            )
     print(paired.machine())
     paired.save("large", "Large models", rows)
 

@@ -1,8 +1,8 @@
 """Time a filtered, sorted lineage query over 999 runs: ours, cold and warm, and MindInsight's own on the same tree.
 
-``python benchmarks/lineage_query.py [RUNS]``. MindInsight is measured if ``MINDINSIGHT_PYTHON`` names a Python that
-holds MindInsight 2.3.1. Cold is the first query of a fresh process, after its imports; the files are in the page cache
-for both.
+``python benchmarks/lineage_query.py [RUNS]``. MindInsight is measured if ``MINDINSIGHT_PYTHON``
+names a Python that holds MindInsight 2.3.1. Cold is the first query of a fresh process, after its
+imports; the files are in the page cache for both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ import paired
 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    LineageEvent,
+    TrainInfo,
+    UserDefinedInfo,
+)
 
 RUNS = 999  # as many as MindInsight lists
 REPEATS = 15
@@ -60,7 +66,9 @@ def write_runs(base: Path, count: int) -> None:
     chance = random.Random(1)
     for number in range(count):
         source = DatasetGraph({"op_type": "GeneratorDataset", "num_samples": 60_000})
-        graph = DatasetGraph({"op_type": "BatchDataset", "batch_size": 2 ** (number % 6)}, children=(source,))
+        graph = DatasetGraph(
+            {"op_type": "BatchDataset", "batch_size": 2 ** (number % 6)}, children=(source,)
+        )
         values = (
             TrainInfo(
                 optimizer=chance.choice(("Adam", "SGD", "Momentum")),
@@ -77,7 +85,12 @@ def write_runs(base: Path, count: int) -> None:
             ),
             graph,
             UserDefinedInfo(
-                {"seed": number, "dropout": chance.random(), "note": f"run {number}", "optim": {"beta": 0.9}}
+                {
+                    "seed": number,
+                    "dropout": chance.random(),
+                    "note": f"run {number}",
+                    "optim": {"beta": 0.9},
+                }
             ),
             EvaluationInfo(json.dumps({"accuracy": chance.random(), "val_loss": chance.random()})),
         )
@@ -85,14 +98,18 @@ def write_runs(base: Path, count: int) -> None:
         run.mkdir()
         payloads = (encode_lineage_event(LineageEvent(float(number), value)) for value in values)
         records = b"".join(bytes(piece) for payload in payloads for piece in frame([payload]))
-        (run / f"events.out.events.summary.{1_700_000_000 + number}.0.host_lineage").write_bytes(records)
+        (run / f"events.out.events.summary.{1_700_000_000 + number}.0.host_lineage").write_bytes(
+            records
+        )
         (run / f"events.out.events.summary.{1_700_000_000 + number}.0.host_MS").touch()
 
 
 def measured(python: str, program: str, base: Path, repeats: int) -> tuple[list[float], Any]:
     """Seconds of each of ``repeats`` queries of one process, and the answer."""
     command = [python, "-c", program + _MEASURE, str(base), json.dumps(CONDITION), str(repeats)]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    answer = subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.splitlines()[-1]
     times, result = json.loads(answer)
     return times, result
 

@@ -1,8 +1,9 @@
 """What the chain of a step costs: a step that is not recorded, one that is, and its bytes.
 
-``python benchmarks/modules.py [--rounds N]``. A GPT and a ResNet, on the CPU with one thread. Steps without us, with a
-``StepRecorder`` that records none of them, and with one that records each, take turns; so do trainings in Lightning
-with the pair alone, and with ``collect_output_statistics`` of a step that never comes.
+``python benchmarks/modules.py [--rounds N]``. A GPT and a ResNet, on the CPU with one thread. Steps
+without us, with a ``StepRecorder`` that records none of them, and with one that records each, take
+turns; so do trainings in Lightning with the pair alone, and with ``collect_output_statistics`` of a
+step that never comes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,13 @@ def resnet() -> tuple[nn.Module, Loss]:
     """Eight blocks on 8 images of 32 x 32."""
     widths = [32, 32, 64, 64, 128, 128, 256, 256]
     blocks = [Block(a, b, 1 if a == b else 2) for a, b in zip([32, *widths], widths, strict=False)]
-    net = nn.Sequential(nn.Conv2d(3, 32, 3, 1, 1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))
+    net = nn.Sequential(
+        nn.Conv2d(3, 32, 3, 1, 1),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
     images, labels = torch.randn(8, 3, 32, 32), torch.arange(8)
     return net, lambda net: cross_entropy(net(images), labels)
 
@@ -59,7 +66,9 @@ def gpt() -> tuple[nn.Module, Loss]:
     return Gpt(), lambda net: net.training_step([text], 0)
 
 
-def seconds_of(recorder: StepRecorder | None, net: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Loss) -> float:
+def seconds_of(
+    recorder: StepRecorder | None, net: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Loss
+) -> float:
     """CPU seconds of one step."""
     begin = time.process_time()
     if recorder is None:
@@ -75,7 +84,9 @@ def seconds_of(recorder: StepRecorder | None, net: nn.Module, optimizer: torch.o
     return time.process_time() - begin
 
 
-def peak_of(recorder: StepRecorder | None, net: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Loss) -> float:
+def peak_of(
+    recorder: StepRecorder | None, net: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Loss
+) -> float:
     """Greatest memory of tensors in one step beyond what they had before it, in MiB."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         seconds_of(recorder, net, optimizer, loss_of)
@@ -127,18 +138,24 @@ def main() -> None:
                 seconds[name].append(seconds_of(recorders[name], net, optimizer, loss_of))
         ways = ("plain", "recorded")
         plain = statistics.median(seconds["plain"])
-        free = statistics.median(b / a for a, b in zip(seconds["plain"], seconds["not recorded"], strict=True))
+        free = statistics.median(
+            b / a for a, b in zip(seconds["plain"], seconds["not recorded"], strict=True)
+        )
         recorded = statistics.median(seconds["recorded"])
         peaks = [peak_of(recorders[name], net, optimizer, loss_of) for name in ways]
         table = SummaryReader(directory).module_statistics()
         assert table is not None
-        size = sum(entry.stat().st_size for entry in os.scandir(directory) if "summary" in entry.name)
+        size = sum(
+            entry.stat().st_size for entry in os.scandir(directory) if "summary" in entry.name
+        )
         print(
             f"{make.__name__}: plain step {plain * 1e3:.1f} ms; not recorded {free:.3f} of it; recorded "
             f"{recorded / plain:.2f} of it; {len(table.rows)} rows, {size / table.steps.size / 1e3:.1f} kB a step; "
             f"peak of tensors {peaks[0]:.2f} MiB, recorded {peaks[1]:.2f}"
         )
-    print(f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of one without the option")
+    print(
+        f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of one without the option"
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,9 @@ def cut(pieces: Pieces, begin: int, end: int) -> Pieces:
 
 
 def tag(pieces: Pieces) -> str:
-    return f'"{hashlib.md5(str([(id(piece), len(piece)) for piece in pieces]).encode()).hexdigest()}"'
+    return (
+        f'"{hashlib.md5(str([(id(piece), len(piece)) for piece in pieces]).encode()).hexdigest()}"'
+    )
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -58,7 +60,9 @@ class Handler(BaseHTTPRequestHandler):
         RECEIVED[0] += len(body)
         COUNTER.write_text(str(RECEIVED[0]), encoding="utf-8")
         url = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+        query = {
+            name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()
+        }
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
         if not key:
             self._list_objects(bucket, query.get("prefix", ""))
@@ -71,8 +75,13 @@ class Handler(BaseHTTPRequestHandler):
         elif self.command == "POST":
             parts = UPLOADS[query["uploadId"]]
             TIMES[f"{bucket}/{key}"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            OBJECTS[f"{bucket}/{key}"] = [piece for number in sorted(parts) for piece in parts[number]]
-            self._answer(200, b"<CompleteMultipartUploadResult><ETag>done</ETag></CompleteMultipartUploadResult>")
+            OBJECTS[f"{bucket}/{key}"] = [
+                piece for number in sorted(parts) for piece in parts[number]
+            ]
+            self._answer(
+                200,
+                b"<CompleteMultipartUploadResult><ETag>done</ETag></CompleteMultipartUploadResult>",
+            )
         elif self.command == "PUT":
             pieces = [body] if body else []
             if "uploadId" in query:
@@ -89,7 +98,12 @@ class Handler(BaseHTTPRequestHandler):
     def _send_object(self, pieces: Pieces) -> None:
         size = size_of(pieces)
         if self.command == "HEAD":
-            self._answer(200, Content_Length=str(size), ETag=tag(pieces), Last_Modified="Mon, 01 Jan 2024 00:00:00 GMT")
+            self._answer(
+                200,
+                Content_Length=str(size),
+                ETag=tag(pieces),
+                Last_Modified="Mon, 01 Jan 2024 00:00:00 GMT",
+            )
             return
         begin, _, end = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
         stop = min(size, int(end) + 1) if end else size
@@ -107,7 +121,10 @@ class Handler(BaseHTTPRequestHandler):
             for name, pieces in sorted(OBJECTS.items())
             if name.startswith(f"{bucket}/{prefix}")
         )
-        self._answer(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>".encode())
+        self._answer(
+            200,
+            f"<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>".encode(),
+        )
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

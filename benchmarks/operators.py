@@ -1,6 +1,7 @@
 """A summary operator on a step that is not collected, beside a module that does nothing.
 
-``python benchmarks/operators.py [--calls N] [--rounds N]``. The difference is what each operator in a model costs.
+``python benchmarks/operators.py [--calls N] [--rounds N]``. The difference is what each operator in
+a model costs.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def per_call(call: Callable[[str, Any], object], calls: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
@@ -53,7 +56,11 @@ def main() -> None:
     }
     rows = {
         kind: paired.rounds_of(
-            {name: (lambda call=call: per_call(call, arguments.calls)) for name, call in ways.items()}, arguments.rounds
+            {
+                name: (lambda call=call: per_call(call, arguments.calls))
+                for name, call in ways.items()
+            },
+            arguments.rounds,
         )
         for kind, ways in kinds.items()
     }

@@ -1,9 +1,10 @@
 """What a training pays for being recorded: CPU seconds with each logger, as a ratio to ``logger=False``.
 
-``python benchmarks/overhead.py [--steps N] [--rounds N]``. An MLP logs one value each step, once at a common
-size and once so small that a step is little but Lightning's own work; the demo's CNN logs as the demo does. All ways
-train at once and take turns every few steps, in another order each time, so that a machine which changes its speed
-changes it for all of them. The null logger does nothing: what it costs is Lightning's own.
+``python benchmarks/overhead.py [--steps N] [--rounds N]``. An MLP logs one value each step, once at
+a common size and once so small that a step is little but Lightning's own work; the demo's CNN logs
+as the demo does. All ways train at once and take turns every few steps, in another order each time,
+so that a machine which changes its speed changes it for all of them. The null logger does nothing:
+what it costs is Lightning's own.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Mlp(pl.LightningModule):
 class _Turns(pl.Callback):
     """A training in a thread of its own, which runs only during its turns of so many steps."""
 
-    def __init__(self, setup: Setup, fit: Callable[..., object], directory: str, steps: int) -> None:
+    def __init__(
+        self, setup: Setup, fit: Callable[..., object], directory: str, steps: int
+    ) -> None:
         self.seconds = 0.0
         self.is_over = False
         self._steps = steps
@@ -85,7 +88,9 @@ class _Turns(pl.Callback):
         if self.is_over:
             self._thread.join()
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Wait for the next turn, if this one is over."""
         if trainer.global_step % self._steps == 0:
             self._back.release()
@@ -103,10 +108,15 @@ class _Turns(pl.Callback):
             self._back.release()
 
 
-def trained_in_turns(ways: Mapping[str, Setup], fit: Callable[..., object], steps: int) -> dict[str, float]:
+def trained_in_turns(
+    ways: Mapping[str, Setup], fit: Callable[..., object], steps: int
+) -> dict[str, float]:
     """CPU seconds of one training each, files and all, in turns of so many steps."""
     with tempfile.TemporaryDirectory() as directory:
-        trainings = {name: _Turns(setup, fit, os.path.join(directory, name), steps) for name, setup in ways.items()}
+        trainings = {
+            name: _Turns(setup, fit, os.path.join(directory, name), steps)
+            for name, setup in ways.items()
+        }
         left = list(trainings.values())
         while left:
             random.shuffle(left)
@@ -117,23 +127,34 @@ def trained_in_turns(ways: Mapping[str, Setup], fit: Callable[..., object], step
 
 
 def trainer(**options: Any) -> pl.Trainer:
-    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    quiet = {
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "enable_checkpointing": False,
+    }
     return pl.Trainer(accelerator="cpu", devices=1, **quiet, **options)
 
 
 def mlp(steps: int, inputs: int, hidden: int, batch: int) -> Callable[..., object]:
-    data = DataLoader(TensorDataset(torch.randn(steps * batch, inputs), torch.randint(10, (steps * batch,))), batch)
-    return lambda **options: trainer(max_epochs=1, log_every_n_steps=1, **options).fit(Mlp(inputs, hidden), data)
-
-
-def demo_cnn(steps: int) -> Callable[..., object]:
-    return lambda **options: trainer(max_steps=steps, max_epochs=-1, log_every_n_steps=5, **options).fit(
-        digits.DigitsNet(), digits.DigitsData()
+    data = DataLoader(
+        TensorDataset(torch.randn(steps * batch, inputs), torch.randint(10, (steps * batch,))),
+        batch,
+    )
+    return lambda **options: trainer(max_epochs=1, log_every_n_steps=1, **options).fit(
+        Mlp(inputs, hidden), data
     )
 
 
+def demo_cnn(steps: int) -> Callable[..., object]:
+    return lambda **options: trainer(
+        max_steps=steps, max_epochs=-1, log_every_n_steps=5, **options
+    ).fit(digits.DigitsNet(), digits.DigitsData())
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
@@ -152,19 +173,38 @@ def main() -> None:
     count = arguments.steps
     alone = ("logger=False", "null logger", "MindInsightLogger")
     pair = ("logger=False", "null logger", "the pair")
-    # SerializedCalls of less than a tenth of a second: a machine that others share changes its speed in longer ones.
+    # SerializedCalls of less than a tenth of a second: a machine that others share changes its
+    # speed in longer ones.
     for work, fit, steps, names in (
-        (f"MLP 784-128-10, batches of 32, {count} steps, self.log each", mlp(count, 784, 128, 32), 40, tuple(_WAYS)),
-        (f"MLP 32-64-10, batches of 16, {count} steps, self.log each", mlp(count, 32, 64, 16), 50, alone),
+        (
+            f"MLP 784-128-10, batches of 32, {count} steps, self.log each",
+            mlp(count, 784, 128, 32),
+            40,
+            tuple(_WAYS),
+        ),
+        (
+            f"MLP 32-64-10, batches of 16, {count} steps, self.log each",
+            mlp(count, 32, 64, 16),
+            50,
+            alone,
+        ),
         (f"demo CNN, {count} steps", demo_cnn(count), 20, pair),
     ):
         ways = {name: _WAYS[name] for name in names}
         trained_in_turns({"the pair": _WAYS["the pair"]}, fit, steps)  # imports and caches
         gc.collect()
-        gc.freeze()  # else a collection of what the imports left, a third of a second, is one way's bad luck
+        # else a collection of what the imports left, a third of a second, is one way's bad luck
+        gc.freeze()
         found = [trained_in_turns(ways, fit, steps) for _ in range(arguments.rounds)]
         rows[work] = {name: [seconds[name] for seconds in found] for name in ways}
-    paired.report("overhead", "What a training pays for its logger (CPU)", "s", 1.0, rows, first="logger=False")
+    paired.report(
+        "overhead",
+        "What a training pays for its logger (CPU)",
+        "s",
+        1.0,
+        rows,
+        first="logger=False",
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,10 @@ def machine() -> str:
         if Path("/proc/cpuinfo").exists()
         else Path(os.devnull).open(encoding="utf-8") as lines
     ):
-        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+        model = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+            model,
+        )
     return f"{model}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
 
 
@@ -39,8 +42,8 @@ def free_port() -> int:
 def rounds_of(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """What each way says that it took in each round.
 
-    All take turns in a round, in another order each time: whoever follows a peer that leaves the caches cold, or the
-    machine asleep, pays for it.
+    All take turns in a round, in another order each time: whoever follows a peer that leaves the
+    caches cold, or the machine asleep, pays for it.
     """
     taken: dict[str, list[T]] = {name: [] for name in ways}
     order = list(ways)
@@ -55,10 +58,13 @@ def rounds_of(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, lis
 def ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """How many times the first way's seconds each way takes: the median over the rounds.
 
-    Seconds of one round are compared, because a machine that others share too runs at another speed in the next one.
+    Seconds of one round are compared, because a machine that others share too runs at another speed
+    in the next one.
     """
     first = next(iter(rounds.values()))
-    return {name: statistics.median(map(truediv, seconds, first)) for name, seconds in rounds.items()}
+    return {
+        name: statistics.median(map(truediv, seconds, first)) for name, seconds in rounds.items()
+    }
 
 
 def table(title: str, unit: str, scale: float, rows: Rows, first: str = "ours") -> str:

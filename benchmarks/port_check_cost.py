@@ -1,6 +1,7 @@
 """What recording and checking a whole step cost: ``python benchmarks/port_check_cost.py [resnet50] [gpt2]``.
 
-Prints seconds of a plain step, of a recorded one and of the check, the size of the file and the peak of memory.
+Prints seconds of a plain step, of a recorded one and of the check, the size of the file and the
+peak of memory.
 """
 
 from __future__ import annotations
@@ -28,12 +29,17 @@ class Bottleneck(nn.Module):
         super().__init__()
         outer = 4 * width
         self.conv1, self.bn1 = nn.Conv2d(inner, width, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = (
+            nn.Conv2d(width, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+        )
         self.conv3, self.bn3 = nn.Conv2d(width, outer, 1, bias=False), nn.BatchNorm2d(outer)
         self.relu = nn.ReLU(inplace=True)
         self.down = nn.Sequential()
         if stride != 1 or inner != outer:
-            self.down = nn.Sequential(nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer))
+            self.down = nn.Sequential(
+                nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """The output of the module."""
@@ -46,7 +52,11 @@ class ResNet50(nn.Sequential):
     """ResNet-50 for images of 224 x 224."""
 
     def __init__(self) -> None:
-        layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+        layers: list[nn.Module] = [
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+        ]
         layers.append(nn.MaxPool2d(3, 2, 1))
         inner = 64
         for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
@@ -63,12 +73,23 @@ class GptBlock(nn.Module):
         super().__init__()
         self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.fc, self.act, self.proj = nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
+        self.fc, self.act, self.proj = (
+            nn.Linear(width, 4 * width),
+            nn.GELU("tanh"),
+            nn.Linear(4 * width, width),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """The output of the module."""
-        q, k, v = (part.unflatten(-1, (12, -1)).transpose(1, 2) for part in self.c_attn(self.ln_1(x)).chunk(3, -1))
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        q, k, v = (
+            part.unflatten(-1, (12, -1)).transpose(1, 2)
+            for part in self.c_attn(self.ln_1(x)).chunk(3, -1)
+        )
+        mixed = (
+            functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            .transpose(1, 2)
+            .flatten(2)
+        )
         x = x + self.c_proj(mixed)
         return x + self.proj(self.act(self.fc(self.ln_2(x))))
 
@@ -94,7 +115,9 @@ def gpt2_loss(output: Tensor, target: Tensor) -> Tensor:
     return functional.cross_entropy(output.flatten(0, 1), target.flatten())
 
 
-CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tensor]], Callable[..., Tensor]]] = {
+CASES: dict[
+    str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tensor]], Callable[..., Tensor]]
+] = {
     "resnet50": (
         ResNet50,
         lambda: (torch.randn(4, 3, 224, 224), torch.randint(0, 1000, (4,))),

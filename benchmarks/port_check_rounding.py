@@ -1,7 +1,8 @@
 """How far correct ports are from their originals, module by module: what the tolerances of the port check are set by.
 
-``python benchmarks/port_check_rounding.py``. The port is the original with other kernels, or in another precision. Each
-line gives the greatest and the 99th percentile of the relative distances of outputs and of gradients.
+``python benchmarks/port_check_rounding.py``. The port is the original with other kernels, or in
+another precision. Each line gives the greatest and the 99th percentile of the relative distances of
+outputs and of gradients.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inputs = nn.Linear(24, 64)
-        self.layers = nn.ModuleList([nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True) for _ in range(3)])
+        self.layers = nn.ModuleList(
+            [nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True) for _ in range(3)]
+        )
         self.head = nn.Linear(64, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -116,7 +119,9 @@ def noted(module: ModuleType, name: str, distances: list[float]) -> Iterator[Non
         setattr(module, name, function)
 
 
-def measure(network: nn.Module, shape: tuple[int, ...], dtype: torch.dtype, context) -> dict[str, list[float]]:
+def measure(
+    network: nn.Module, shape: tuple[int, ...], dtype: torch.dtype, context
+) -> dict[str, list[float]]:
     torch.manual_seed(1)
     x, y = torch.randn(shape, dtype=dtype), torch.randint(0, 10, shape[:1])
     original = network.to(dtype)

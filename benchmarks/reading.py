@@ -1,8 +1,9 @@
 """Reading many scalars back, beside MindInsight's own loader and TensorBoard's.
 
-``python benchmarks/reading.py [--count 1000000]``. Every reader gets the same points in its own format, one event a
-step, five tags in turn, and gives them back as steps and values. With ``MINDINSIGHT_PYTHON`` set, MindInsight's loader
-takes part (on a tenth of the points, because it takes minutes; the figure is a point's).
+``python benchmarks/reading.py [--count 1000000]``. Every reader gets the same points in its own
+format, one event a step, five tags in turn, and gives them back as steps and values. With
+``MINDINSIGHT_PYTHON`` set, MindInsight's loader takes part (on a tenth of the points, because it
+takes minutes; the figure is a point's).
 """
 
 from __future__ import annotations
@@ -77,18 +78,24 @@ def read_mindinsight(directory: str) -> float:
             file.write(MINDINSIGHT)
         environment = {**os.environ, "MINDINSIGHT_WORKSPACE": scratch}
         command = [os.environ["MINDINSIGHT_PYTHON"], script, directory]
-        output = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+        output = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment
+        ).stdout
     return float(next(line for line in output.splitlines() if line.startswith("taken")).split()[1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     count, few = arguments.count, arguments.count // 10
     with tempfile.TemporaryDirectory() as base:
-        ours, fewer, theirs = (os.path.join(base, name) for name in ("ours", "fewer", "tensorboard"))
+        ours, fewer, theirs = (
+            os.path.join(base, name) for name in ("ours", "fewer", "tensorboard")
+        )
         write_ours(ours, count)
         write_ours(fewer, few)
         write_tensorboard(theirs, few)

@@ -1,7 +1,8 @@
 """Scalars from the caller to the file, beside every writer that people use instead.
 
-``python benchmarks/scalars.py [--count N] [--rounds N]``. "Caller" is what the training loop waits for; "end to end"
-includes closing, when everything is in the file. With ``MINDSPORE_PYTHON`` set, MindSpore's SummaryRecord takes part.
+``python benchmarks/scalars.py [--count N] [--rounds N]``. "Caller" is what the training loop waits
+for; "end to end" includes closing, when everything is in the file. With ``MINDSPORE_PYTHON`` set,
+MindSpore's SummaryRecord takes part.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ import paired
 Loop = Callable[[str, int, int], tuple[float, float]]
 
 
-def timed(write: Callable[[int, dict[str, float]], object], close: Callable[[], object], count: int, per_step: int):
+def timed(
+    write: Callable[[int, dict[str, float]], object],
+    close: Callable[[], object],
+    count: int,
+    per_step: int,
+):
     values = {f"tag{index}": 0.5 + index for index in range(per_step)}
     start = time.perf_counter()
     for step in range(count // per_step):
@@ -125,9 +131,17 @@ def mindspore(directory: str, count: int, per_step: int):
     script = os.path.join(directory, "loop.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(MINDSPORE)
-    command = [os.environ["MINDSPORE_PYTHON"], script, os.path.join(directory, "run"), str(count), str(per_step)]
+    command = [
+        os.environ["MINDSPORE_PYTHON"],
+        script,
+        os.path.join(directory, "run"),
+        str(count),
+        str(per_step),
+    ]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    caller, whole = next(line for line in output.splitlines() if line.startswith("taken")).split()[1:]
+    caller, whole = next(line for line in output.splitlines() if line.startswith("taken")).split()[
+        1:
+    ]
     return float(caller), float(whole)
 
 
@@ -138,8 +152,12 @@ def seconds_a_scalar(loop: Loop, count: int, per_step: int) -> tuple[float, floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=25_000, help="scalars of each fast way (slow ones write fewer)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--count", type=int, default=25_000, help="scalars of each fast way (slow ones write fewer)"
+    )
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
     loops: dict[str, tuple[Loop, int]] = {

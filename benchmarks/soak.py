@@ -2,8 +2,8 @@
 
     python benchmarks/soak.py --records 5000000
 
-At one record a second this is 58 days; at the ten a second of a fast training loop, nearly six. The run is read back at
-the end: every record must be there, once.
+At one record a second this is 58 days; at the ten a second of a fast training loop, nearly six. The
+run is read back at the end: every record must be there, once.
 """
 
 from __future__ import annotations
@@ -66,13 +66,17 @@ def check(run: str, records: int) -> None:
             event = decode_event(payload)
             for tag, _ in event.what if isinstance(event.what, tuple) else ():
                 if tag == "loss":
-                    assert event.step == expected, f"step {event.step} of {path} should be {expected}"
+                    assert event.step == expected, (
+                        f"step {event.step} of {path} should be {expected}"
+                    )
                     expected += 1
                 else:
                     histograms += 1
         assert scanner.offset == path.stat().st_size, f"{path} has a torn tail"
     assert expected == records + 1
-    print(f"read back: {expected - 1:,} scalars and {histograms:,} histograms in order, each once; no torn tail")
+    print(
+        f"read back: {expected - 1:,} scalars and {histograms:,} histograms in order, each once; no torn tail"
+    )
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """What ``mindsummary sync --follow`` costs: seconds behind, bytes sent per byte recorded, and a training's step time.
 
-``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N] [--file-size BYTES]``. A program records 10 MB/s in
-tensors, or some scalars a second. The stores are a directory, and ``object_store.py`` in a process of its own, which
-adds up the bodies of all requests. For the step time a training and the command run side by side, and the command is
-stopped (SIGSTOP) in every other stretch of steps.
+``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N] [--file-size BYTES]``. A program
+records 10 MB/s in tensors, or some scalars a second. The stores are a directory, and
+``object_store.py`` in a process of its own, which adds up the bodies of all requests. For the step
+time a training and the command run side by side, and the command is stopped (SIGSTOP) in every
+other stretch of steps.
 """
 
 from __future__ import annotations
@@ -74,7 +75,14 @@ def far_bytes(store: fsspec.AbstractFileSystem, address: str) -> int:
 
 
 def behind(
-    folder: Path, counter: Path, address: str, name: str, elements: int, seconds: float, every: float, file_size: int
+    folder: Path,
+    counter: Path,
+    address: str,
+    name: str,
+    elements: int,
+    seconds: float,
+    every: float,
+    file_size: int,
 ) -> None:
     """Record for some seconds; print how far the copy was behind at worst, and the bytes that were sent for it."""
     run, address = folder / f"{name}{len(address)}", f"{address}/{name}"
@@ -92,7 +100,9 @@ def behind(
         begin, step, there, looked = time.monotonic(), 0, 0, 0.0
         while time.monotonic() - begin < seconds:
             step += 1
-            record.add_value(*(("tensor", "data", array) if elements else ("scalar", "loss", 1.0 / step)))
+            record.add_value(
+                *(("tensor", "data", array) if elements else ("scalar", "loss", 1.0 / step))
+            )
             record.record(step)
             size = sum(path.stat().st_size for path in run.iterdir())
             written.append((time.monotonic(), size))
@@ -123,10 +133,13 @@ def behind(
 def step_time(folder: Path, rounds: int) -> None:
     """Train in stretches of 0.4 s, with the command beside it and without it, in turns: a step by CPU and by clock."""
     torch.set_num_threads(1)
-    model = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     data = torch.randn(64, 512)
-    follower = follow(folder / "training", str(folder / "copy"), 1.0)  # a server beside it would take its core
+    # a server beside it would take its core
+    follower = follow(folder / "training", str(folder / "copy"), 1.0)
     with SummaryRecord(folder / "training") as record:
         step = 0
 
@@ -157,7 +170,9 @@ def step_time(folder: Path, rounds: int) -> None:
         taken = paired.rounds_of({"without": without, "with sync": with_it}, rounds)
         follower.send_signal(signal.SIGCONT)
     used = Path(f"/proc/{follower.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    print(f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of sync, its start included")
+    print(
+        f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of sync, its start included"
+    )
     follower.kill()
     follower.wait()
     rows = {

@@ -1,9 +1,10 @@
 """How long an array takes to become a summary value in bytes, beside every peer that makes one.
 
-``python benchmarks/values.py [--rounds N]``. The ways of a row take turns within each round, on one thread; the table
-shows medians and the ratio to ours. The last row goes on to the file, beside a write of the bare elements and their
-CRC32C, which is the least that it can take. With ``MINDSPORE_PYTHON`` set to an interpreter that has
-MindSpore, its own fill functions take part from a process of their own, on the same arrays and in the same turns.
+``python benchmarks/values.py [--rounds N]``. The ways of a row take turns within each round, on one
+thread; the table shows medians and the ratio to ours. The last row goes on to the file, beside a
+write of the bare elements and their CRC32C, which is the least that it can take. With
+``MINDSPORE_PYTHON`` set to an interpreter that has MindSpore, its own fill functions take part from
+a process of their own, on the same arrays and in the same turns.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def noisy_batch() -> np.ndarray:
 def smooth_batch() -> np.ndarray:
     """Like photographs: waves with a little grain."""
     y, x = np.mgrid[0:224, 0:224]
-    waves = [[0.5 + 0.3 * np.sin(x / (20 + n) + c) * np.cos(y / (30 + n)) for c in range(3)] for n in range(16)]
+    waves = [
+        [0.5 + 0.3 * np.sin(x / (20 + n) + c) * np.cos(y / (30 + n)) for c in range(3)]
+        for n in range(16)
+    ]
     grain = np.random.default_rng(0).normal(0, 0.015, (16, 3, 224, 224))
     return (np.array(waves) + grain).clip(0, 1).astype(np.float32)
 
@@ -92,17 +96,25 @@ def ways() -> dict[str, dict[str, Callable[[np.ndarray], Any]]]:
         "histogram": {
             OURS: ours(to_histogram),
             "np.histogram, same edges": np_histogram,
-            "torch SummaryWriter": lambda array: tb.histogram("tag", array, bins).SerializeToString(),
+            "torch SummaryWriter": lambda array: tb.histogram(
+                "tag", array, bins
+            ).SerializeToString(),
             "tensorboardX": lambda array: tbx.histogram("tag", array, bins).SerializeToString(),
         },
         "tensor": {
             OURS: ours(to_tensor),
-            "torch SummaryWriter": lambda array: tb.tensor_proto("tag", torch.from_numpy(array)).SerializeToString(),
+            "torch SummaryWriter": lambda array: tb.tensor_proto(
+                "tag", torch.from_numpy(array)
+            ).SerializeToString(),
         },
         "image": {
             OURS: ours(batch_to_image),
-            "torch SummaryWriter": lambda array: tb.image("tag", array, dataformats="NCHW").SerializeToString(),
-            "tensorboardX": lambda array: tbx.image("tag", array, dataformats="NCHW").SerializeToString(),
+            "torch SummaryWriter": lambda array: tb.image(
+                "tag", array, dataformats="NCHW"
+            ).SerializeToString(),
+            "tensorboardX": lambda array: tbx.image(
+                "tag", array, dataformats="NCHW"
+            ).SerializeToString(),
         },
     }
 
@@ -117,7 +129,9 @@ class MindSpore:
 
     def __init__(self, python: str) -> None:
         command = [python, __file__, "--serve-mindspore"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def seconds(self, row: str) -> float:
         """How long one turn of a row takes there."""
@@ -127,7 +141,9 @@ class MindSpore:
         for line in self._process.stdout:
             if line.startswith("seconds "):
                 return float(line.split()[1])
-        raise RuntimeError(f"MindSpore's process ended with {self._process.wait()} while it made {row!r}")
+        raise RuntimeError(
+            f"MindSpore's process ended with {self._process.wait()} while it made {row!r}"
+        )
 
     def close(self) -> None:
         """End the process."""
@@ -140,7 +156,9 @@ def serve_mindspore() -> None:
     from mindspore.train.summary_pb2 import Event
 
     fill = {
-        "histogram": lambda array, value: adapter._fill_histogram_summary("tag", array, value.histogram),
+        "histogram": lambda array, value: adapter._fill_histogram_summary(
+            "tag", array, value.histogram
+        ),
         "tensor": lambda array, value: adapter._fill_tensor_summary("tag", array, value.tensor),
         "image": lambda array, value: adapter._fill_image_summary("tag", array, value.image),
     }
@@ -170,7 +188,10 @@ def measured(rounds: int, only: str) -> dict[str, dict[str, list[float]]]:
     for name, row in ROWS.items():
         if only in name:
             array = row.make()
-            turns = {peer: partial(seconds_a_call, way, array, row.calls) for peer, way in local[row.kind].items()}
+            turns = {
+                peer: partial(seconds_a_call, way, array, row.calls)
+                for peer, way in local[row.kind].items()
+            }
             if mindspore:
                 turns["MindSpore"] = partial(mindspore.seconds, name)
             rows[name] = paired.rounds_of(turns, rounds)
@@ -195,7 +216,9 @@ def on_disk(rounds: int) -> dict[str, list[float]]:
             os.write(descriptor, array)
 
         turns = {
-            OURS: lambda: seconds_a_call(lambda array: record.add_tensor("tag", array, next(steps)), array, 1),
+            OURS: lambda: seconds_a_call(
+                lambda array: record.add_tensor("tag", array, next(steps)), array, 1
+            ),
             "write of the elements and their CRC32C": lambda: seconds_a_call(bare, array, 1),
         }
         found = paired.rounds_of(turns, rounds)
@@ -205,7 +228,9 @@ def on_disk(rounds: int) -> dict[str, list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each way; the median is shown")
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="turns of each way; the median is shown"
+    )
     parser.add_argument("--only", default="", help="measure the rows whose name contains this")
     parser.add_argument("--serve-mindspore", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

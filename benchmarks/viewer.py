@@ -1,8 +1,9 @@
 """Time the page server beside the original: start, lists, curves, lineage, memory, rest, clients; tables and reports.
 
-``python benchmarks/viewer.py [SCALARS]``, 1,000,000 by default. The original MindInsight takes part if
-``MINDINSIGHT_PYTHON`` names a Python that holds MindInsight 2.3.1; it needs minutes to read a long run, so what it is
-asked for is bounded by ``PEER_LIMIT_S``. Both servers run as commands of their own and are asked over HTTP.
+``python benchmarks/viewer.py [SCALARS]``, 1,000,000 by default. The original MindInsight takes part
+if ``MINDINSIGHT_PYTHON`` names a Python that holds MindInsight 2.3.1; it needs minutes to read a
+long run, so what it is asked for is bounded by ``PEER_LIMIT_S``. Both servers run as commands of
+their own and are asked over HTTP.
 """
 
 from __future__ import annotations
@@ -45,7 +46,12 @@ MANY_RUNS = 10_000
 FEW_RUNS = 10
 STARTS = 5
 LINEAGE_RUNS = 999  # as many as the original lists
-REPORTS = {"16 histograms": (1, 16), "88 histograms": (1, 88), "374 histograms": (1, 374), "19 runs": (19, 16)}
+REPORTS = {
+    "16 histograms": (1, 16),
+    "88 histograms": (1, 88),
+    "374 histograms": (1, 374),
+    "19 runs": (19, 16),
+}
 HISTOGRAM_STEPS, CURVES, CURVE_STEPS = 12, 12, 6_000  # of each run of a report
 REST_S = 10.0
 LOOK_AFTER_S = 5.0  # what a person needs to open a page
@@ -72,7 +78,9 @@ class Server:
 
     def received(self, path: str, body: Any = None) -> bytes:
         """The answer as a browser receives it, which takes gzip."""
-        return _answer(f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}", body, {"Accept-Encoding": "gzip"})
+        return _answer(
+            f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}", body, {"Accept-Encoding": "gzip"}
+        )
 
     def timed(self, path: str, body: Any = None) -> float:
         """Seconds from a browser's request to the last byte of its answer."""
@@ -86,7 +94,9 @@ class Server:
         self.ask(f"datavisual/plugins?train_id={run}&manual_update=true")
         while time.perf_counter() - start < PEER_LIMIT_S:
             with contextlib.suppress(urllib.error.HTTPError):
-                points = self.ask(f"datavisual/scalar/metadata?train_id={run}&tag={tag}")["metadatas"]
+                points = self.ask(f"datavisual/scalar/metadata?train_id={run}&tag={tag}")[
+                    "metadatas"
+                ]
                 if points and points[-1]["step"] == last_step:
                     return time.perf_counter() - start
             time.sleep(0.05)
@@ -112,20 +122,35 @@ class Server:
 
 def _answer(address: str, body: Any, headers: Mapping[str, str] | None = None) -> bytes:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address, data, {"Content-Type": "application/json", **(headers or {})})
+    request = urllib.request.Request(
+        address, data, {"Content-Type": "application/json", **(headers or {})}
+    )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=PEER_LIMIT_S) as answer:
         content: bytes = answer.read()
         return content
 
 
-def _commands(base: Path, port: int, workspace: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
+def _commands(
+    base: Path, port: int, workspace: Path
+) -> dict[str, tuple[list[str], dict[str, str]]]:
     view = ["view", str(base), "--no-browser", "--no-token", "--port", str(port)]
     commands = {"ours": ([sys.executable, "-c", _OURS, *view], dict(os.environ))}
     python = os.environ.get("MINDINSIGHT_PYTHON")
     if python:
-        server = ["-m", "gunicorn", "-b", f"127.0.0.1:{port}", "-c", "python:mindinsight.backend.config.gunicorn_conf"]
-        logger = ["--logger-class", "mindinsight.backend.run.GunicornLogger", "mindinsight.backend.application:APP"]
+        server = [
+            "-m",
+            "gunicorn",
+            "-b",
+            f"127.0.0.1:{port}",
+            "-c",
+            "python:mindinsight.backend.config.gunicorn_conf",
+        ]
+        logger = [
+            "--logger-class",
+            "mindinsight.backend.run.GunicornLogger",
+            "mindinsight.backend.application:APP",
+        ]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         settings = {"PORT": str(port), "SUMMARY_BASE_DIR": str(base), "WORKSPACE": str(workspace)}
         variables = kept | {f"MINDINSIGHT_{name}": value for name, value in settings.items()}
@@ -141,7 +166,9 @@ def serving(name: str, base: Path) -> Iterator[Server]:
         command, variables = _commands(base, port, Path(workspace))[name]
         start = time.perf_counter()
         quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, env=variables, cwd=workspace, stdout=quiet, stderr=quiet)
+        process = subprocess.Popen(
+            command, env=variables, cwd=workspace, stdout=quiet, stderr=quiet
+        )
         server = Server(name, psutil.Process(process.pid), port, 0.0)
         try:
             while True:
@@ -217,7 +244,9 @@ def measure_curves(base: Path, name: str, scalars: int) -> dict[str, float]:
     with serving(name, base) as server:
         found = {
             "first curve": server.curve(f"./{runs[0]}", "metric_0/scalar", last),
-            "curve again": server.timed(f"datavisual/scalar/metadata?train_id=./{runs[0]}&tag=metric_0/scalar"),
+            "curve again": server.timed(
+                f"datavisual/scalar/metadata?train_id=./{runs[0]}&tag=metric_0/scalar"
+            ),
         }
         if name == "ours":
             for run, tag in itertools.product(runs, range(TAGS)):
@@ -240,7 +269,10 @@ def measure_lineage(base: Path, name: str) -> dict[str, float]:
             "model lineage, asked at once": server.timed("lineagemgr/lineages", body),
             "model lineage again": server.timed("lineagemgr/lineages", body),
             "importance": server.timed("optimizer/targets/search", body),
-            "model lineage as sent to a browser, MB": len(server.received("lineagemgr/lineages", body)) / 1e6,
+            "model lineage as sent to a browser, MB": len(
+                server.received("lineagemgr/lineages", body)
+            )
+            / 1e6,
         }
 
 
@@ -262,7 +294,9 @@ def measure_table(base: Path, name: str) -> dict[str, float]:
         found["table of runs again"] = server.timed("run-table")
         found["memory with the table, MB"] = server.memory_mb()
         found["table of runs as sent to a browser, MB"] = len(server.received("run-table")) / 1e6
-        found["steps and curves of 50 rows"] = server.timed("run-table/curves", {"train_ids": answer["train_ids"][:50]})
+        found["steps and curves of 50 rows"] = server.timed(
+            "run-table/curves", {"train_ids": answer["train_ids"][:50]}
+        )
     with contextlib.suppress(pytest.skip.Exception):  # without selenium or Chromium
         found |= measure_page(base, name)
     return found
@@ -281,12 +315,17 @@ def measure_page(base: Path, name: str) -> dict[str, float]:
         with running_browser(address, Path(profile)) as browser:
             begin = time.perf_counter()
             browser.driver.get(f"{address}/runs")
-            while not browser.driver.execute_script("return document.querySelector('td.name') !== null"):
+            while not browser.driver.execute_script(
+                "return document.querySelector('td.name') !== null"
+            ):
                 time.sleep(0.01)
             opened = time.perf_counter() - begin
             while "being read" in browser.text():
                 time.sleep(0.1)
-            return {"its page opened": opened, "a search in it": browser.driver.execute_script(search) / 1e3}
+            return {
+                "its page opened": opened,
+                "a search in it": browser.driver.execute_script(search) / 1e3,
+            }
 
 
 def write_report_runs(base: Path, runs: int, histograms: int) -> None:
@@ -308,7 +347,11 @@ def measure_report(base: Path) -> dict[str, float]:
     """``mindsummary report`` as a command of its own, and the size of its page."""
     out = base.with_suffix(".html")
     begin = time.perf_counter()
-    subprocess.run([sys.executable, "-c", _OURS, "report", str(base), "-o", str(out)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", _OURS, "report", str(base), "-o", str(out)],
+        check=True,
+        capture_output=True,
+    )
     return {"report": time.perf_counter() - begin, "its page, MB": out.stat().st_size / 1e6}
 
 
@@ -321,7 +364,11 @@ def write_load_runs(base: Path) -> None:
                 for tag in range(LOAD_TAGS):
                     record.add_value("scalar", f"metric_{tag}", 1 / (step + tag))
                     if step % (LOAD_STEPS // 50) == 0:
-                        record.add_value("histogram", f"layer_{tag}", chance.normal(size=1_000).astype(np.float32))
+                        record.add_value(
+                            "histogram",
+                            f"layer_{tag}",
+                            chance.normal(size=1_000).astype(np.float32),
+                        )
                 record.record(step)
 
 
@@ -378,7 +425,10 @@ def measure_load(base: Path, names: list[str]) -> dict[str, dict[str, float]]:
                 measures[f"{kind}, ms, clients: {clients}"].append(statistics.median(of_kind) * 1e3)
         for server in servers:
             found[server.name]["memory, MB"].append(server.memory_mb())
-    return {name: {key: statistics.median(all_) for key, all_ in of.items()} for name, of in found.items()}
+    return {
+        name: {key: statistics.median(all_) for key, all_ in of.items()}
+        for name, of in found.items()
+    }
 
 
 def measure_overlay(base: Path, name: str) -> dict[str, float]:
@@ -389,14 +439,24 @@ def measure_overlay(base: Path, name: str) -> dict[str, float]:
     query = "&".join(f"train_id=./{path.name}" for path in base.iterdir())
     with serving(name, base) as server:
         path = f"datavisual/scalars?{query}&tag=metric_0/scalar"
-        return {f"overlay of {OVERLAID} runs": server.timed(path), "overlay again": server.timed(path)}
+        return {
+            f"overlay of {OVERLAID} runs": server.timed(path),
+            "overlay again": server.timed(path),
+        }
 
 
 def print_table(title: str, found: dict[str, dict[str, float]]) -> None:
     """A Markdown table: a row per measure, a column per server; seconds unless the row says otherwise."""
-    lines = [f"### {title}", "", f"| seconds | {' | '.join(found)} |", "|---|" + "---:|" * len(found)]
+    lines = [
+        f"### {title}",
+        "",
+        f"| seconds | {' | '.join(found)} |",
+        "|---|" + "---:|" * len(found),
+    ]
     for measure in found["ours"]:
-        figures = [f"{figures[measure]:.3g}" if measure in figures else "-" for figures in found.values()]
+        figures = [
+            f"{figures[measure]:.3g}" if measure in figures else "-" for figures in found.values()
+        ]
         lines.append(f"| {measure} | {' | '.join(figures)} |")
     print("\n".join([*lines, "", paired.machine(), ""]), flush=True)
 
@@ -423,17 +483,23 @@ def main() -> None:
         for number in range(1, LONG_RUNS):
             shutil.copytree(base / "long" / "run_0", base / "long" / f"run_{number}")
         tables = {
-            f"Start, median of {STARTS}": lambda name: measure_starts(base / "few", base / "many", name),
+            f"Start, median of {STARTS}": lambda name: measure_starts(
+                base / "few", base / "many", name
+            ),
             f"{MANY_RUNS} runs": lambda name: measure_lists(base / "many", name),
             f"Runs of {scalars} scalars": lambda name: measure_curves(base / "long", name, scalars),
             f"Lineage of {LINEAGE_RUNS} runs": lambda name: measure_lineage(base / "lineage", name),
         }
         ours_alone = {
             f"Lineage of {MANY_RUNS} runs": lambda name: measure_lineage(base / "sweep", name),
-            f"Overlay of {OVERLAID} runs of {scalars} scalars": lambda name: measure_overlay(base / "long", name),
+            f"Overlay of {OVERLAID} runs of {scalars} scalars": lambda name: measure_overlay(
+                base / "long", name
+            ),
             f"Table of {MANY_RUNS} runs": lambda name: measure_table(base / "sweep", name),
             **{
-                f"Report of {title}": lambda _, title=title: measure_report(base / "reports" / title)
+                f"Report of {title}": lambda _, title=title: measure_report(
+                    base / "reports" / title
+                )
                 for title in REPORTS
             },
         }

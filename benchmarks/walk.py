@@ -2,8 +2,8 @@
 
     python benchmarks/walk.py [--list "a collected step"]
 
-A stay is a row of calls within one file; a move is a call into another room (folder) than that of the call before it.
-A generator that goes on is the same call still.
+A stay is a row of calls within one file; a move is a call into another room (folder) than that of
+the call before it. A generator that goes on is the same call still.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def histogram(run: Path) -> list[tuple[str, str]]:
     with SummaryRecord(run) as record:
         for step in range(3):
             record.add_histogram("weights", np.arange(1000, dtype=np.float32) + step, step)
-        return walk_of(lambda: record.add_histogram("weights", np.arange(1000, dtype=np.float32), 3))
+        return walk_of(
+            lambda: record.add_histogram("weights", np.arange(1000, dtype=np.float32), 3)
+        )
 
 
 def steps(run: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -91,7 +93,8 @@ def steps(run: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     class Walk(Callback):
         def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
             sys.setprofile(None)
-            walks[trainer.global_step] = list(_calls)  # from the step's first hook to that of the next one
+            # from the step's first hook to that of the next one
+            walks[trainer.global_step] = list(_calls)
             _calls.clear()
             sys.setprofile(_see)
 
@@ -147,7 +150,9 @@ def curve(run: Path) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--list", help="print the calls of this row", metavar="ROW")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
@@ -167,7 +172,9 @@ def main() -> None:
         stays = [file for file, _ in itertools.groupby(files)]
         rooms = [room for room, _ in itertools.groupby(file.rpartition("/")[0] for file in files)]
         print(f"| {name} | {len(walk)} | {len(stays)} | {len(set(files))} | {len(rooms) - 1} |")
-    for file, calls in itertools.groupby(walks.get(options.list or "", ()), key=lambda call: call[0]):
+    for file, calls in itertools.groupby(
+        walks.get(options.list or "", ()), key=lambda call: call[0]
+    ):
         print(f"{file}: {' '.join(function for _, function in calls)}")
 
 

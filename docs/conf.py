@@ -15,7 +15,8 @@ from sphinx.search.en import SearchEnglish
 import mindsummary_lightning
 
 for _needed in ("torch", "lightning"):
-    if importlib.util.find_spec(_needed) is None:  # autodoc's stand-ins would leave out what their decorators wrap
+    # autodoc's stand-ins would leave out what their decorators wrap
+    if importlib.util.find_spec(_needed) is None:
         raise ConfigError(
             f"the reference describes classes that need {_needed}, which is not installed here: run `python -m pip "
             "install -e .`, on a machine without a GPU after PyTorch's CPU build (docs/install.md), or `python -m nox "
@@ -42,7 +43,8 @@ napoleon_use_ivar = True  # attributes of a dataclass are described once, in its
 # References that only another project's site could resolve; building must not need the network.
 nitpick_ignore_regex = [
     (r"py:.*", r"(torch|nn|numpy|np|pandas|PIL|argparse|collections|datetime|os|lightning)\..*"),
-    (r"py:class", r"AttributeValue|CustomValue|SpecifiedData|Target|Axes|Figure|.*\._T"),  # aliases of plain types
+    # aliases of plain types
+    (r"py:class", r"AttributeValue|CustomValue|SpecifiedData|Target|Axes|Figure|.*\._T"),
 ]
 
 html_theme = "furo"
@@ -61,7 +63,8 @@ copybutton_prompt_is_regexp = True
 class SearchTwoLanguages(SearchEnglish):
     """English words, and each pair of neighbouring Han characters; a query is split in the same way.
 
-    Sphinx's own Chinese search asks jieba for words but looks a query up as one word, so that it finds no phrase.
+    Sphinx's own Chinese search asks jieba for words but looks a query up as one word, so that it
+    finds no phrase.
     """
 
     lang = "zh"
@@ -73,7 +76,10 @@ var splitQuery = (query) =>
 
     def split(self, input: str) -> list[str]:  # noqa: A002  # Sphinx's name
         """The words of a text, in its order."""
-        return [pair or word for pair, word in re.findall(r"(?=([\u4e00-\u9fff]{2}))|([^\W\u4e00-\u9fff]+)", input)]
+        return [
+            pair or word
+            for pair, word in re.findall(r"(?=([\u4e00-\u9fff]{2}))|([^\W\u4e00-\u9fff]+)", input)
+        ]
 
 
 search.languages["zh"] = SearchTwoLanguages
@@ -106,8 +112,13 @@ def gather_changes(app: Sphinx, docname: str, source: list[str]) -> None:
     sections = ""
     fragments = sorted((Path(app.srcdir) / "changes").glob("[0-9]*.md"), reverse=True)
     for kind in ("added", "changed", "fixed", "removed"):
-        texts = [path.read_text(encoding="utf-8").strip() for path in fragments if path.suffixes[0] == f".{kind}"]
-        texts = [text.replace("](../", "](") for text in texts]  # links of a fragment start in its own folder
+        texts = [
+            path.read_text(encoding="utf-8").strip()
+            for path in fragments
+            if path.suffixes[0] == f".{kind}"
+        ]
+        # links of a fragment start in its own folder
+        texts = [text.replace("](../", "](") for text in texts]
         if texts:
             lines = "\n".join("- " + re.sub(r"\s*\n", "\n  ", text) for text in texts)
             sections += f"### {kind.capitalize()}\n\n{lines}\n\n"

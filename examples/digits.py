@@ -18,7 +18,12 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLandscape, tensor_summary
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryLandscape,
+    tensor_summary,
+)
 
 
 class DigitsData(L.LightningDataModule):
@@ -32,7 +37,9 @@ class DigitsData(L.LightningDataModule):
         digits = load_digits()
         images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
         dataset = TensorDataset(images, torch.tensor(digits.target))
-        self.train, self.val, self.test = random_split(dataset, [1297, 200, 300], torch.Generator().manual_seed(0))
+        self.train, self.val, self.test = random_split(
+            dataset, [1297, 200, 300], torch.Generator().manual_seed(0)
+        )
 
     def train_dataloader(self) -> DataLoader:
         return DataLoader(self.train, self.hparams.batch_size, shuffle=True)
@@ -47,7 +54,9 @@ class DigitsData(L.LightningDataModule):
 class DigitsNet(L.LightningModule):
     """Two convolutions and two linear layers."""
 
-    def __init__(self, channels: int = 8, dropout: float = 0.1, learning_rate: float = 0.05) -> None:
+    def __init__(
+        self, channels: int = 8, dropout: float = 0.1, learning_rate: float = 0.05
+    ) -> None:
         super().__init__()
         self.save_hyperparameters()
         self.features = nn.Sequential(
@@ -59,7 +68,9 @@ class DigitsNet(L.LightningModule):
             nn.ReLU(),
             nn.MaxPool2d(2),
         )
-        self.classifier = nn.Sequential(nn.Flatten(), nn.Dropout(dropout), nn.Linear(8 * channels, 10))
+        self.classifier = nn.Sequential(
+            nn.Flatten(), nn.Dropout(dropout), nn.Linear(8 * channels, 10)
+        )
         self.loss_function = nn.CrossEntropyLoss()
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -81,7 +92,9 @@ class DigitsNet(L.LightningModule):
     def configure_optimizers(self) -> dict:
         optimizer = torch.optim.SGD(self.parameters(), self.hparams.learning_rate, momentum=0.9)
         steps = int(self.trainer.estimated_stepping_batches)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2 * self.hparams.learning_rate, steps, div_factor=2)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, 2 * self.hparams.learning_rate, steps, div_factor=2
+        )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _evaluate(self, batch: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -92,7 +105,9 @@ class DigitsNet(L.LightningModule):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--save-dir", default="runs")
     parser.add_argument("--learning-rate", type=float, default=0.05)
@@ -111,7 +126,12 @@ def main() -> None:
         accelerator="cpu",
         logger=logger,
         callbacks=[
-            SummaryCollector(collect_specified_data={"histogram_regular": ".*weight", "collect_landscape": landscape}),
+            SummaryCollector(
+                collect_specified_data={
+                    "histogram_regular": ".*weight",
+                    "collect_landscape": landscape,
+                }
+            ),
             LearningRateMonitor("step"),
             ModelCheckpoint(monitor="val/accuracy", mode="max"),
         ],

@@ -121,7 +121,9 @@ if not TYPE_CHECKING:  # a checker would take every name for known
         if name in _PUBLIC_MODULES:
             return importlib.import_module(f"{__name__}.{name}")
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{closest(name, __all__)}")
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}{closest(name, __all__)}"
+            )
         try:
             value = getattr(importlib.import_module(_HOME[name]), name)
         except ModuleNotFoundError as error:

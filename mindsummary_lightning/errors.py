@@ -1,6 +1,7 @@
 """The errors this package raises on purpose: one family, with the facts as attributes.
 
-Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds what a caller may want to catch by name.
+Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds what a caller may
+want to catch by name.
 """
 
 from __future__ import annotations
@@ -112,15 +113,24 @@ def imported(package: str, what: str) -> Any:
 
 def named_error(name: str, error: BaseException) -> BaseException:
     """An error as it is raised, its text after the name of the value; of other classes than our own checks' itself."""
-    return type(error)(f"{name}: {error}") if type(error) in (TypeError, ValueError, RecordTooLargeError) else error
+    return (
+        type(error)(f"{name}: {error}")
+        if type(error) in (TypeError, ValueError, RecordTooLargeError)
+        else error
+    )
 
 
 def error_text(error: BaseException) -> str:
     """The message of an error in one line, or its type's name if it has none or fails to give it."""
     try:
         text = str(error)
-        if isinstance(error, OSError) and error.strerror:  # not "[Errno 2] No such file or directory: 'a'"
-            where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename)) or repr('')}: "
+        # not "[Errno 2] No such file or directory: 'a'"
+        if isinstance(error, OSError) and error.strerror:
+            where = (
+                ""
+                if error.filename is None
+                else f"{printable(os.fsdecode(error.filename)) or repr('')}: "
+            )
             text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
         return printable(" ".join(text.split())) or type(error).__name__
     except KeyboardInterrupt:
@@ -132,8 +142,9 @@ def error_text(error: BaseException) -> str:
 def printable(text: str) -> str:
     r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``.
 
-    For whatever was recorded, or named, by someone else and is about to reach a terminal or a log: control characters
-    could rewrite the screen, and bidirectional marks reorder what is read. In a JSON text the result means the same.
+    For whatever was recorded, or named, by someone else and is about to reach a terminal or a log:
+    control characters could rewrite the screen, and bidirectional marks reorder what is read. In a
+    JSON text the result means the same.
     """
     if text.isprintable():
         return text

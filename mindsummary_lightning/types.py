@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mindsummary_lightning.comparison.chain_parts import DifferenceKind
-from mindsummary_lightning.comparison.result import Comparison, FirstDifference, Mode, TensorDistance, Verdict
+from mindsummary_lightning.comparison.result import (
+    Comparison,
+    FirstDifference,
+    Mode,
+    TensorDistance,
+    Verdict,
+)
 from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
@@ -24,7 +30,11 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
-from mindsummary_lightning.values.specified_data import CollectLandscape, CreateLandscape, SpecifiedData
+from mindsummary_lightning.values.specified_data import (
+    CollectLandscape,
+    CreateLandscape,
+    SpecifiedData,
+)
 
 __all__ = [
     "CollectLandscape",

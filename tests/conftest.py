@@ -14,9 +14,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine draws slowly; that says nothing about the code.
-# The examples are those of the test's source, so that a gate does not fail by chance; ``nox -s random`` draws others.
+# The examples are those of the test's source, so that a gate does not fail by chance;
+# ``nox -s random`` draws others.
 settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
+    "any machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+    print_blob=True,
 )
 settings.register_profile("drawn", settings.get_profile("any machine"), derandomize=False)
 settings.register_profile("few", settings.get_profile("any machine"), max_examples=20)
@@ -26,7 +31,9 @@ _FIGURE = "figure of the fault suite"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", default=False, help="the long form of the fault suite")
+    parser.addoption(
+        "--full", action="store_true", default=False, help="the long form of the fault suite"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -50,7 +57,9 @@ def _nothing_is_left_open() -> Iterator[None]:
     left = buffers.open_buffers()
     for buffer in left:
         buffers.end_training(buffer)
-    assert not left, f"the test leaves {len(left)} recordings open that take values of summary operators"
+    assert not left, (
+        f"the test leaves {len(left)} recordings open that take values of summary operators"
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +89,9 @@ def figure(record_property: Callable[[str, object], None]) -> Callable[[int, str
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     calls = [report for report in reports if getattr(report, "when", None) == "call"]
-    figures = [value for report in calls for name, value in report.user_properties if name == _FIGURE]
+    figures = [
+        value for report in calls for name, value in report.user_properties if name == _FIGURE
+    ]
     if figures:
         terminalreporter.section("figures of the fault suite")
         for row, text in sorted(figures):

@@ -34,33 +34,54 @@ class Clock:
 
 def summary_paths(directory: str | Path) -> list[Path]:
     """The summary files of a directory, in the reader's order."""
-    return [Path(directory, name) for name in read_order(filter(is_summary_name, os.listdir(directory)))]
+    return [
+        Path(directory, name) for name in read_order(filter(is_summary_name, os.listdir(directory)))
+    ]
 
 
 def lineage_paths(directory: str | Path) -> list[Path]:
     """The lineage files of a directory, in the reader's order."""
-    return [Path(directory, name) for name in read_order(filter(is_lineage_name, os.listdir(directory)))]
+    return [
+        Path(directory, name) for name in read_order(filter(is_lineage_name, os.listdir(directory)))
+    ]
 
 
 def read_events(directory: str | Path) -> list[Event]:
     """Every event of a directory's summary files; fails on a CRC that is wrong and on a torn tail."""
-    return [decode_event(payload) for path in summary_paths(directory) for payload in whole_payloads(path)]
+    return [
+        decode_event(payload)
+        for path in summary_paths(directory)
+        for payload in whole_payloads(path)
+    ]
 
 
 def read_lineage(directory: str | Path) -> list[LineageEvent]:
     """Every event of a directory's lineage files; fails on a CRC that is wrong and on a torn tail."""
-    return [decode_lineage_event(payload) for path in lineage_paths(directory) for payload in whole_payloads(path)]
+    return [
+        decode_lineage_event(payload)
+        for path in lineage_paths(directory)
+        for payload in whole_payloads(path)
+    ]
 
 
 def read_scalars(directory: str | Path, tag: str) -> list[tuple[int, float]]:
     """Steps and values of one scalar tag, in file order."""
-    return [(step, value) for step, name, value in read_values(directory) if name == tag and isinstance(value, float)]
+    return [
+        (step, value)
+        for step, name, value in read_values(directory)
+        if name == tag and isinstance(value, float)
+    ]
 
 
 def read_values(directory: str | Path) -> list[tuple[int, str, SummaryValue]]:
     """Step, tag and value of everything recorded, in file order."""
     events = read_events(directory)
-    return [(event.step, *pair) for event in events if isinstance(event.what, tuple) for pair in event.what]
+    return [
+        (event.step, *pair)
+        for event in events
+        if isinstance(event.what, tuple)
+        for pair in event.what
+    ]
 
 
 def whole_payloads(path: Path) -> list[bytes]:
@@ -84,7 +105,8 @@ def counted_calls() -> Iterator[Counter[str]]:
     def count(frame: FrameType, event: str, argument: Any) -> None:
         caller = frame.f_back
         if event == "call" and (
-            _OURS in frame.f_code.co_filename or (caller is not None and _OURS in caller.f_code.co_filename)
+            _OURS in frame.f_code.co_filename
+            or (caller is not None and _OURS in caller.f_code.co_filename)
         ):
             counted["calls"] += 1
         elif event == "c_call" and _OURS in frame.f_code.co_filename:

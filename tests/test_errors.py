@@ -16,7 +16,10 @@ from tests.reading.runs import write_summary
 
 
 def test_missing_packages_are_named_as_pip_does() -> None:
-    assert str(missing_packages("the viewer", "aiohttp")) == "the viewer needs aiohttp: pip install aiohttp"
+    assert (
+        str(missing_packages("the viewer", "aiohttp"))
+        == "the viewer needs aiohttp: pip install aiohttp"
+    )
     assert str(missing_packages("it", "a", "b", "c")) == "it needs a, b and c: pip install a b c"
 
 
@@ -44,4 +47,8 @@ def test_what_needs_a_package_names_it(
 def test_no_message_asks_for_this_project_with_an_extra() -> None:
     sources = Path(mindsummary_lightning.__file__).parent.rglob("*.py")
 
-    assert [path.name for path in sources if "mindsummary-lightning[" in path.read_text(encoding="utf-8")] == []
+    assert [
+        path.name
+        for path in sources
+        if "mindsummary-lightning[" in path.read_text(encoding="utf-8")
+    ] == []

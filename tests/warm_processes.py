@@ -1,7 +1,7 @@
 """Processes that have PyTorch and Lightning imported when they begin: forked from one that has done nothing else.
 
-Importing both takes four seconds of a core, a test's training less than one. Tests of how a process starts or ends,
-or of what it imports, start a new Python instead.
+Importing both takes four seconds of a core, a test's training less than one. Tests of how a process
+starts or ends, or of what it imports, start a new Python instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from tempfile import TemporaryFile
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-_IMPORTED = ["pytest", "lightning.pytorch", "pytorch_lightning", "torch.distributed.fsdp", "tests.trainer.support"]
+_IMPORTED = [
+    "pytest",
+    "lightning.pytorch",
+    "pytorch_lightning",
+    "torch.distributed.fsdp",
+    "tests.trainer.support",
+]
 _LIMIT_S = 200
 
 
@@ -63,7 +69,9 @@ def start_warm(
     """
     outputs = [DupFd(stdout), DupFd(stderr)]
     everything = {**environment(), **(variables or {})}
-    process = warm_processes().Process(target=_call, args=(function, arguments, everything, os.getcwd(), outputs))
+    process = warm_processes().Process(
+        target=_call, args=(function, arguments, everything, os.getcwd(), outputs)
+    )
     process.start()
     return process
 
@@ -106,20 +114,28 @@ def as_script(path: Path, *arguments: object) -> None:
 def _run(
     function: Callable[..., object], arguments: Sequence[object], each: Sequence[Mapping[str, str]]
 ) -> CompletedProcess[str]:
-    with TemporaryFile("w+", encoding="utf-8") as stdout, TemporaryFile("w+", encoding="utf-8") as stderr:
+    with (
+        TemporaryFile("w+", encoding="utf-8") as stdout,
+        TemporaryFile("w+", encoding="utf-8") as stderr,
+    ):
         outputs: Any = {"stdout": stdout.fileno(), "stderr": stderr.fileno()}
-        processes = [start_warm(function, *arguments, variables=variables, **outputs) for variables in each]
+        processes = [
+            start_warm(function, *arguments, variables=variables, **outputs) for variables in each
+        ]
         try:
             for process in processes:
                 process.join(_LIMIT_S)
         finally:
             for process in processes:
-                process.kill()  # one that waits for another that has failed; pytest itself would wait for it
+                # one that waits for another that has failed; pytest itself would wait for it
+                process.kill()
                 process.join()
         for output in (stdout, stderr):
             output.seek(0)
         status = next((process.exitcode for process in processes if process.exitcode), 0)
-        return CompletedProcess([str(argument) for argument in arguments], status, stdout.read(), stderr.read())
+        return CompletedProcess(
+            [str(argument) for argument in arguments], status, stdout.read(), stderr.read()
+        )
 
 
 def _call(

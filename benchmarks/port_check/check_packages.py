@@ -1,6 +1,7 @@
 """Check nets of torchvision and timm against mindcv's steps: ``python check_packages.py RUNS [NET ...]``.
 
-``record_mindcv.py`` makes the runs. It needs torchvision and timm. What must be named is in ``truth.py``.
+``record_mindcv.py`` makes the runs. It needs torchvision and timm. What must be named is in
+``truth.py``.
 """
 
 from __future__ import annotations
@@ -69,12 +70,19 @@ def check(name: str, reference: str) -> None:
     seconds = time.perf_counter() - began
     truth = TRUTHS[name]
     modules = {finding.module for finding in report.findings if finding.kind != "weights"}
-    missed = [each for each in truth.expected if not any(re.fullmatch(each, module) for module in modules)]
+    missed = [
+        each for each in truth.expected if not any(re.fullmatch(each, module) for module in modules)
+    ]
     known = [*truth.expected, *truth.possible]
-    extra = sorted(module for module in modules if not any(re.fullmatch(each, module) for each in known))
+    extra = sorted(
+        module for module in modules if not any(re.fullmatch(each, module) for each in known)
+    )
     found = report.to_dict()
     print(f"{name}: {seconds:.1f} s, {found['paired_calls']} calls, named {sorted(modules)}")
-    print(f"  missed {missed}, extra {extra}, greatest distances {found['greatest_distances']}", flush=True)
+    print(
+        f"  missed {missed}, extra {extra}, greatest distances {found['greatest_distances']}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What differs between two packages' implementations of one net; written before any pair was run.
 
-Three were wrong and are corrected after reading the packages' code: EfficientNet's, whose BatchNorms agree while its
-convolutions of stride 2 are padded otherwise; PoolFormer's, whose head is code of the network itself; ShuffleNet's,
-whose first block of stage 2 has other widths, and whose last layer has a bias in the port only.
+Three were wrong and are corrected after reading the packages' code: EfficientNet's, whose
+BatchNorms agree while its convolutions of stride 2 are padded otherwise; PoolFormer's, whose head
+is code of the network itself; ShuffleNet's, whose first block of stage 2 has other widths, and
+whose last layer has a bias in the port only.
 
 Names are those of the port, torchvision's or timm's, as regular expressions that match in full.
 """
@@ -18,8 +19,9 @@ _BATCH_NORM = r"(.*\.)?(bn\d*|norm\d*|0\.1|block\.\d+\.1|layers\.\d+(\.\d+)*)"
 class Truth:
     """What a run of the port must name, and what it may name too.
 
-    ``expected`` are patterns that at least one finding has to match each. ``possible`` are differences that are there
-    but may be below the tolerance. A finding that matches neither is an extra finding.
+    ``expected`` are patterns that at least one finding has to match each. ``possible`` are
+    differences that are there but may be below the tolerance. A finding that matches neither is an
+    extra finding.
     """
 
     package: str

@@ -21,13 +21,19 @@ from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.module_calls import ModuleCalls, Watcher
-from mindsummary_lightning.graph.module_names import ModuleNames, Place, module_class_name, unwrapped
+from mindsummary_lightning.graph.module_names import (
+    ModuleNames,
+    Place,
+    module_class_name,
+    unwrapped,
+)
 from mindsummary_lightning.graph.observation import named_tensors
 from mindsummary_lightning.values import SummaryValue, Tensor
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, Link
 
 # Any, in this module: batches, and arguments and results of the user's modules.
-_HOW = frozenset({"foreach", "fused", "capturable", "differentiable"})  # settings that change no number
+# settings that change no number
+_HOW = frozenset({"foreach", "fused", "capturable", "differentiable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +48,20 @@ class _Call:
 class ChainCollector(Watcher):
     """Takes the chain of one step after the other, and makes tables of them.
 
-    Nothing that it is given is kept, and nothing waits for a device; what fails is noted, not raised. Of modules those
-    whose names an expression matches from their start are taken, ``None``: all.
+    Nothing that it is given is kept, and nothing waits for a device; what fails is noted, not
+    raised. Of modules those whose names an expression matches from their start are taken, ``None``:
+    all.
 
     Attributes:
-        rows: what the rows of the tables are of. Those of an earlier fit into the run come first; none is removed.
+        rows: what the rows of the tables are of. Those of an earlier fit into the run come first;
+            none is removed.
     """
 
     def __init__(
-        self, rows: Sequence[ChainRow] = (), modules: str | None = None, whole: WholeStepRecorder | None = None
+        self,
+        rows: Sequence[ChainRow] = (),
+        modules: str | None = None,
+        whole: WholeStepRecorder | None = None,
     ) -> None:
         self.rows: list[ChainRow] = [*rows]
         self._whole = whole
@@ -67,7 +78,10 @@ class ChainCollector(Watcher):
     def begin(self, network: nn.Module, step: int = 0) -> None:
         """A step of a network begins: take its weights and running statistics, if it has not begun yet."""
         if self._step is None:
-            self._step, self._running = OpenStep(ModuleNames(network, lambda *_: ""), self._number_of), []
+            self._step, self._running = (
+                OpenStep(ModuleNames(network, lambda *_: ""), self._number_of),
+                [],
+            )
             self._add_weights(self._step, "weights")
             if self._whole is not None:
                 with self._step.taking("whole tensors"):
@@ -79,7 +93,13 @@ class ChainCollector(Watcher):
         if self._whole is not None:
             self._whole.clear()
 
-    def call(self, batch: Any, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call(
+        self,
+        batch: Any,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
         """Call the function that computes the loss of a batch; take the batch, the modules' calls and the loss."""
         step = self._step
         if step is None:
@@ -117,7 +137,9 @@ class ChainCollector(Watcher):
         if self._whole is not None:
             self._whole.loss_scale = scale
 
-    def add_gradients(self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None) -> None:
+    def add_gradients(
+        self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None
+    ) -> None:
         """Take what an optimizer is about to step with: gradients that ``scale`` multiplies, and its settings.
 
         Its groups are numbered from ``first_group`` on.
@@ -143,21 +165,31 @@ class ChainCollector(Watcher):
                 with step.taking("whole tensors"):
                     self._whole.add_optimizer(optimizer, scale)
 
-    def _add_gradients(self, step: OpenStep, link: Link, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
+    def _add_gradients(
+        self, step: OpenStep, link: Link, optimizer: Optimizer, scale: torch.Tensor | None
+    ) -> None:
         with step.taking("gradients"):
-            held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            held = {
+                id(parameter) for group in optimizer.param_groups for parameter in group["params"]
+            }
             for name, kind, parameter in step.names.tensors():
                 gradient = parameter.grad if id(parameter) in held else None
                 if gradient is not None:
-                    gradient = gradient if gradient.layout is torch.strided else gradient.to_dense()  # of an embedding
-                    unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
-                    step.add(ChainRow(link, name, kind, step.count(link, name), "gradient"), unscaled)
+                    # of an embedding
+                    gradient = gradient if gradient.layout is torch.strided else gradient.to_dense()
+                    unscaled = (
+                        gradient if scale is None else gradient.float() / scale.to(gradient.device)
+                    )
+                    step.add(
+                        ChainRow(link, name, kind, step.count(link, name), "gradient"), unscaled
+                    )
 
     def move_into(self, values: StepValues) -> None:
         """Add what was taken of a step, and the weights after it, to its values; it has begun no more."""
         if (step := self._step) is not None:
             self._add_weights(step, "update")
-            with step.taking("gradients"):  # of what no optimizer holds, which so is told from what is frozen
+            # of what no optimizer holds, which so is told from what is frozen
+            with step.taking("gradients"):
                 for name, kind, parameter in step.names.tensors():
                     if parameter.grad is not None and not step.counted("gradients", name):
                         step.add(ChainRow("gradients", name, kind, 0, "gradient"), parameter.grad)
@@ -210,15 +242,22 @@ class ChainCollector(Watcher):
                 self._enter_whole(self._whole, running[-1], arguments)
 
     def _entered(self, step: OpenStep, module: nn.Module, is_whole: bool, arguments: Any) -> _Call:
-        caller = next((call.place for call in reversed(self._running) if call is not None), step.names.root)
+        caller = next(
+            (call.place for call in reversed(self._running) if call is not None), step.names.root
+        )
         place = step.names.place(module, caller)
-        if place.path == caller.path and place.module not in (caller.module, step.names.root.module):
+        if place.path == caller.path and place.module not in (
+            caller.module,
+            step.names.root.module,
+        ):
             place = place._replace(path=f"{place.path}.{module_class_name(module)}".lstrip("."))
         is_wrapper = unwrapped(module) is not module and not is_whole
         if is_wrapper or not self._modules.match(place.path):
             return _Call(place)
         number = step.count("forward", place.path)
-        row = ChainRow("forward", place.path, module_class_name(module), number, line=calling_line())
+        row = ChainRow(
+            "forward", place.path, module_class_name(module), number, line=calling_line()
+        )
         each = ((path, step.reduced(tensor)) for path, tensor in _arguments(*arguments))
         return _Call(place, row, [(path, reduced) for path, reduced in each if reduced is not None])
 
@@ -266,7 +305,9 @@ def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str
     return [("", tensors[0][1])] if len(tensors) == 1 and tensors[0][0] == "0" else tensors
 
 
-def _settings(optimizer: Optimizer, group: Mapping[str, Any]) -> Iterator[tuple[str, str, torch.Tensor]]:
+def _settings(
+    optimizer: Optimizer, group: Mapping[str, Any]
+) -> Iterator[tuple[str, str, torch.Tensor]]:
     """Name, path and number of what an optimizer's group is set to, of what the optimizer itself knows."""
     for name, setting in group.items():
         if name in optimizer.defaults and name not in _HOW:
@@ -274,4 +315,8 @@ def _settings(optimizer: Optimizer, group: Mapping[str, Any]) -> Iterator[tuple[
                 if isinstance(value, torch.Tensor) and value.numel() == 1:
                     yield name, path[len(name) + 1 :], value
                 elif isinstance(value, (bool, int, float)):
-                    yield name, path[len(name) + 1 :], torch.tensor(float(value), dtype=torch.float64)
+                    yield (
+                        name,
+                        path[len(name) + 1 :],
+                        torch.tensor(float(value), dtype=torch.float64),
+                    )

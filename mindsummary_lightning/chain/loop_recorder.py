@@ -36,17 +36,21 @@ from mindsummary_lightning.values.step_chain import ChainRow
 class StepRecorder:
     """Records batch, weights, outputs of modules, loss, gradients and update of steps of a loop without Lightning.
 
-    The rows are those of ``SummaryCollector(collect_output_statistics=True)``; ``mindsummary_lightning.mindspore`` has
-    the same for MindSpore. Gradients are those that the optimizer steps with, so after the loop has clipped them. What
-    is recorded of a step is in the file when the step ends, which waits for the device then, and on no other step. Of
-    several processes the first records.
+    The rows are those of ``SummaryCollector(collect_output_statistics=True)``;
+    ``mindsummary_lightning.mindspore`` has the same for MindSpore. Gradients are those that the
+    optimizer steps with, so after the loop has clipped them. What is recorded of a step is in the
+    file when the step ends, which waits for the device then, and on no other step. Of several
+    processes the first records.
 
     Args:
-        summary_dir: the run's directory, of its own: MindInsight follows one summary file of a directory.
-        steps: how many steps are recorded from the first on, or the numbers of the steps, counted from 1.
-        whole_tensors: also write every tensor of these steps to ``whole_step_<n>.npz``, for :func:`check_port`.
-        max_bytes: greatest size of such a file, at least 1. A step that is larger is not written, and a warning states
-            its size.
+        summary_dir: the run's directory, of its own: MindInsight follows one summary file of a
+            directory.
+        steps: how many steps are recorded from the first on, or the numbers of the steps, counted
+            from 1.
+        whole_tensors: also write every tensor of these steps to ``whole_step_<n>.npz``, for
+            :func:`check_port`.
+        max_bytes: greatest size of such a file, at least 1. A step that is larger is not written,
+            and a warning states its size.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -55,7 +59,10 @@ class StepRecorder:
     Example:
         >>> import tempfile, torch
         >>> model = torch.nn.Linear(2, 1)
-        >>> optimizer, recorder = torch.optim.SGD(model.parameters(), lr=0.1), StepRecorder(tempfile.mkdtemp())
+        >>> optimizer, recorder = (
+        ...     torch.optim.SGD(model.parameters(), lr=0.1),
+        ...     StepRecorder(tempfile.mkdtemp()),
+        ... )
         >>> for batch in [torch.ones(4, 2)] * 5:
         ...     with recorder.step(model, optimizer, batch) as loss_is:
         ...         loss = model(batch).square().mean()
@@ -98,22 +105,30 @@ class StepRecorder:
         Args:
             network: what is trained.
             optimizer: what steps in it; several of them as a sequence.
-            batch: what the step is computed from: a tensor, or any nesting of tuples, lists, dicts and dataclasses.
+            batch: what the step is computed from: a tensor, or any nesting of tuples, lists, dicts
+                and dataclasses.
 
         Yields:
-            A function that takes the loss once it is known; calls of modules behind it are left out.
+            A function that takes the loss once it is known; calls of modules behind it are left
+            out.
 
         Raises:
             TypeError: ``network`` is not a module or ``optimizer`` not an optimizer.
         """
         if optional_module("network", network) is None:
             raise TypeError("network must be a torch.nn.Module, not None")
-        optimizers: list[Any] = [*optimizer] if isinstance(optimizer, (tuple, list)) else [optimizer]
+        optimizers: list[Any] = (
+            [*optimizer] if isinstance(optimizer, (tuple, list)) else [optimizer]
+        )
         for each in optimizers:
             if not isinstance(each, Optimizer):
-                raise TypeError(f"optimizer must be a torch.optim.Optimizer or a sequence of them, not {each!r}")
+                raise TypeError(
+                    f"optimizer must be a torch.optim.Optimizer or a sequence of them, not {each!r}"
+                )
         self._count += 1
-        is_first_process = not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
+        is_first_process = (
+            not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
+        )
         if self._count not in self._steps or not is_first_process:
             yield lambda loss: None
             return
@@ -125,8 +140,12 @@ class StepRecorder:
                 calls.enter_context(ModuleCalls.told_to(chain))
                 group = 0
                 for each in optimizers:
-                    hooks.callback(each.register_step_pre_hook(_taker(chain, group, with_closure=False)).remove)
-                    hooks.callback(each.register_step_post_hook(_taker(chain, group, with_closure=True)).remove)
+                    hooks.callback(
+                        each.register_step_pre_hook(_taker(chain, group, with_closure=False)).remove
+                    )
+                    hooks.callback(
+                        each.register_step_post_hook(_taker(chain, group, with_closure=True)).remove
+                    )
                     group += len(each.param_groups)
 
                 def loss_is(loss: Any) -> None:
@@ -144,16 +163,20 @@ class StepRecorder:
     def _write(self, values: StepValues) -> None:
         pairs = self._chain.finish(values.drain())
         for tag, problem in values.problems:
-            self._record.policy.warnings.warn(tag, "%s is not recorded: %s", tag, error_text(problem))
+            self._record.policy.warnings.warn(
+                tag, "%s is not recorded: %s", tag, error_text(problem)
+            )
         self._descriptions.add(self._chain.rows)
         self._record.write_values(self._count, pairs)
 
 
 def _taker(chain: ChainCollector, group: int, with_closure: bool) -> Callable[..., None]:
     def take(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if any(map(callable, (*args[1:], *kwargs.values()))) != with_closure:  # which computes gradients in the step
+        # which computes gradients in the step
+        if any(map(callable, (*args[1:], *kwargs.values()))) != with_closure:
             return
-        # A fused optimizer divides by the scale of a GradScaler in its step; others have it done before.
+        # A fused optimizer divides by the scale of a GradScaler in its step; others have it done
+        # before.
         scale: torch.Tensor | None = getattr(optimizer, "grad_scale", None)
         chain.add_gradients(optimizer, group, scale)
 

@@ -13,7 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from mindsummary_lightning.collection.step_values import StepValues
-from mindsummary_lightning.collection.tensor_statistics import TensorReducer, columns, plain_tensor, unseen
+from mindsummary_lightning.collection.tensor_statistics import (
+    TensorReducer,
+    columns,
+    plain_tensor,
+    unseen,
+)
 from mindsummary_lightning.graph.module_names import ModuleNames
 from mindsummary_lightning.values.step_chain import MODULES_TAG, ChainRow
 
@@ -55,7 +60,8 @@ class OpenStep:
         self._values = StepValues()
         self._reducer = TensorReducer()
         self._calls: Counter[tuple[str, str]] = Counter()
-        self._taken: dict[torch.device, list[tuple[int, int, Reduced]]] = {}  # row, place in the step
+        # row, place in the step
+        self._taken: dict[torch.device, list[tuple[int, int, Reduced]]] = {}
         self._count = 0
 
     @contextmanager
@@ -86,7 +92,13 @@ class OpenStep:
         if plain is None:
             return None
         vector, counted = self._reducer.reduced(plain)
-        return Reduced(vector, plain.numel(), counted, str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
+        return Reduced(
+            vector,
+            plain.numel(),
+            counted,
+            str(tensor.dtype).removeprefix("torch."),
+            tuple(tensor.shape),
+        )
 
     def add(self, row: ChainRow, tensor: torch.Tensor | Reduced) -> None:
         """Take a tensor, or what is left of one, as the next row, if it has one."""
@@ -102,12 +114,17 @@ class OpenStep:
             rows, orders, reduced = zip(*taken, strict=True)
             counts = np.array([(each.elements, each.counted) for each in reduced], np.float64)
             build = partial(_built, np.array(rows, np.intp), np.array(orders, np.float64), counts)
-            self._values.add_deferred(MODULES_TAG, [torch.stack([each.vector for each in reduced])], build)
+            self._values.add_deferred(
+                MODULES_TAG, [torch.stack([each.vector for each in reduced])], build
+            )
         values.extend(self._values)
 
 
 def _built(
-    rows: NDArray[np.intp], orders: NDArray[np.float64], counts: NDArray[np.float64], parts: list[torch.Tensor]
+    rows: NDArray[np.intp],
+    orders: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    parts: list[torch.Tensor],
 ) -> ChainPart:
     values = columns(parts[0].double().numpy(), counts[:, 0], counts[:, 1])
     return ChainPart(rows, np.column_stack([orders, values]))

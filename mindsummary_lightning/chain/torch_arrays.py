@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 # Any, in this module: arrays of any dtype.
-_NO_DTYPE = (torch.float8_e4m3fn, torch.float8_e5m2)  # NumPy has none, and few libraries know them as bits
+# NumPy has none, and few libraries know them as bits
+_NO_DTYPE = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def dtype_name(tensor: torch.Tensor) -> str:

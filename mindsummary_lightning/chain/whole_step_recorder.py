@@ -17,7 +17,11 @@ from torch.optim import Optimizer
 from mindsummary_lightning.chain.torch_arrays import dtype_name, stored_array
 from mindsummary_lightning.collection.tensor_statistics import plain_tensor, unseen
 from mindsummary_lightning.fileio.whole_step_file import WholeStepWriter
-from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, module_properties
+from mindsummary_lightning.graph.module_names import (
+    ModuleNames,
+    module_class_name,
+    module_properties,
+)
 from mindsummary_lightning.values.whole_step import (
     FIRST_MOMENT,
     MOMENTUM,
@@ -120,7 +124,9 @@ class WholeStepRecorder:
                 stored_kind: Any = kind
                 self._weights[name] = StoredWeight(name, stored_kind, before)
             if before is not None and tensor.requires_grad and tensor.is_leaf:
-                hook = tensor.register_post_accumulate_grad_hook(partial(self._take_weight_gradient, name))  # type: ignore[no-untyped-call]
+                hook = tensor.register_post_accumulate_grad_hook(
+                    partial(self._take_weight_gradient, name)
+                )  # type: ignore[no-untyped-call]
                 self._hooks.append(hook)
 
     def add_batch(self, tensors: Sequence[tuple[str, torch.Tensor]]) -> None:
@@ -137,7 +143,9 @@ class WholeStepRecorder:
 
     # ---- calls of modules
 
-    def enter(self, module: str, kind: str, line: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> None:
+    def enter(
+        self, module: str, kind: str, line: str, tensors: Sequence[tuple[str, torch.Tensor]]
+    ) -> None:
         """A module is called with these tensors."""
         if self._writer is None:
             return
@@ -203,9 +211,13 @@ class WholeStepRecorder:
             for parameter in group["params"]:
                 name = names.get(id(parameter))
                 if name in self._weights and parameter.grad is not None:
-                    self._weights[name] = self._with_stepped(self._weights[name], parameter.grad, scale)
+                    self._weights[name] = self._with_stepped(
+                        self._weights[name], parameter.grad, scale
+                    )
 
-    def _with_stepped(self, weight: StoredWeight, gradient: torch.Tensor, scale: torch.Tensor | None) -> StoredWeight:
+    def _with_stepped(
+        self, weight: StoredWeight, gradient: torch.Tensor, scale: torch.Tensor | None
+    ) -> StoredWeight:
         dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
         unscaled = dense if scale is None else dense.float() / scale.to(dense.device)
         return replace(weight, stepped_gradient=self._store(unscaled))
@@ -218,8 +230,14 @@ class WholeStepRecorder:
             groups.append(plain_settings(group))
             weights.append(tuple(names.get(id(parameter), "") for parameter in group["params"]))
             for parameter in group["params"]:
-                state.extend(self._stored_states(names.get(id(parameter), ""), optimizer.state.get(parameter, {})))
-        return StoredOptimizer(type(optimizer).__name__, tuple(groups), tuple(weights), tuple(state))
+                state.extend(
+                    self._stored_states(
+                        names.get(id(parameter), ""), optimizer.state.get(parameter, {})
+                    )
+                )
+        return StoredOptimizer(
+            type(optimizer).__name__, tuple(groups), tuple(weights), tuple(state)
+        )
 
     def _stored_states(self, weight: str, states: Mapping[str, Any]) -> Iterator[StoredState]:
         for name, value in states.items():
@@ -305,7 +323,9 @@ class WholeStepRecorder:
 
     def _store(self, tensor: torch.Tensor, path: str = "") -> StoredTensor | None:
         """Write a tensor; ``None`` if it has no elements in memory, or only some of them here."""
-        if self._writer is None or (plain_tensor(tensor) is None and tensor.layout is torch.strided):
+        if self._writer is None or (
+            plain_tensor(tensor) is None and tensor.layout is torch.strided
+        ):
             return None
         with unseen():
             array = stored_array(tensor)
@@ -316,7 +336,9 @@ class WholeStepRecorder:
 def precision_of(dtypes: set[str], device: str) -> str:
     """The coarsest precision of tensors on a device."""
     found = next((name for name in _PRECISIONS if name in dtypes), "float32")
-    may_round = device == "cuda" and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+    may_round = device == "cuda" and (
+        torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
+    )
     return "tensorfloat32" if found == "float32" and may_round else found
 
 
@@ -330,12 +352,16 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             plain[name] = value
         elif isinstance(value, (tuple, list)):
             numbers = {f"{name}.{index}": part for index, part in enumerate(value)}
-            plain.update({key: part for key, part in numbers.items() if isinstance(part, (bool, int, float))})
+            plain.update(
+                {key: part for key, part in numbers.items() if isinstance(part, (bool, int, float))}
+            )
     return plain
 
 
 def _stored_call(call: _OpenCall) -> StoredCall:
-    gradients = tuple(call.gradients[each.path] for each in call.outputs if each.path in call.gradients)
+    gradients = tuple(
+        call.gradients[each.path] for each in call.outputs if each.path in call.gradients
+    )
     return StoredCall(
         call.module, call.kind, call.number, call.parent, call.entered, call.left, call.line, call.inputs,
         call.outputs, gradients, call.draws_random,

@@ -1,9 +1,10 @@
 """The command ``mindsummary``: one small module per verb, found by name and imported only when it is used.
 
-A verb module has ``ARGUMENTS`` and ``run(arguments) -> Answer``, which is printed here, as text or JSON. Exit codes: 0
-all is well; 1 something is damaged, missing or could not be done (one line on standard error says what); 2 the command
-line is wrong. Only errors that are expected become one line (``--debug`` shows where they come from); any other
-exception is a fault of this package and keeps its traceback.
+A verb module has ``ARGUMENTS`` and ``run(arguments) -> Answer``, which is printed here, as text or
+JSON. Exit codes: 0 all is well; 1 something is damaged, missing or could not be done (one line on
+standard error says what); 2 the command line is wrong. Only errors that are expected become one
+line (``--debug`` shows where they come from); any other exception is a fault of this package and
+keeps its traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ import sys
 from collections.abc import Sequence
 
 from mindsummary_lightning.cli.arguments import parsed
-from mindsummary_lightning.cli.output import Answer, UsageError, error_line, escaped_log, say, say_json, writable_output
+from mindsummary_lightning.cli.output import (
+    Answer,
+    UsageError,
+    error_line,
+    escaped_log,
+    say,
+    say_json,
+    writable_output,
+)
 from mindsummary_lightning.cli.verbs import LEFT, verb_module
 from mindsummary_lightning.errors import MindSummaryError
 
@@ -53,7 +62,10 @@ def _run(words: list[str]) -> int:
         pass
     except KeyboardInterrupt:
         if arguments.verb in LEFT:
-            say(f"mindsummary: interrupted: {LEFT[arguments.verb].format(**vars(arguments))}", sys.stderr)
+            say(
+                f"mindsummary: interrupted: {LEFT[arguments.verb].format(**vars(arguments))}",
+                sys.stderr,
+            )
         return 130
     except (UsageError, MindSummaryError, OSError, ImportError) as error:
         if arguments.debug:

@@ -12,7 +12,8 @@ from mindsummary_lightning import __version__
 from mindsummary_lightning.cli.verbs import GROUPS, MORE, VERBS, verb_module
 from mindsummary_lightning.errors import closest
 
-Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"  # what ArgumentParser.add_argument takes
+# what ArgumentParser.add_argument takes
+Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 
 def argument(*names: str, **options: Any) -> Argument:
@@ -38,11 +39,22 @@ def json_of(what: str) -> Argument:
 
 
 FOLLOW = flag("--follow", "draw it again every two seconds, until Ctrl-C")
-OUT = argument("-o", "--out", "--output", required=True, metavar="DIR", help="directory to write into; new or empty")
+OUT = argument(
+    "-o",
+    "--out",
+    "--output",
+    required=True,
+    metavar="DIR",
+    help="directory to write into; new or empty",
+)
 FORCE = flag("--force", "replace what an earlier call left in --out")
 RUNS_IN = "a run, or a directory that contains runs at any depth"
-DIRECTORY = argument("directory", metavar="DIR", nargs="?", default=".", help=f"{RUNS_IN} (default: here)")
-DIRECTORIES = argument("directories", metavar="DIR", nargs="*", default=["."], help=f"{RUNS_IN} (default: here)")
+DIRECTORY = argument(
+    "directory", metavar="DIR", nargs="?", default=".", help=f"{RUNS_IN} (default: here)"
+)
+DIRECTORIES = argument(
+    "directories", metavar="DIR", nargs="*", default=["."], help=f"{RUNS_IN} (default: here)"
+)
 _DEBUG = "show the traceback of an error instead of one line"
 
 
@@ -57,15 +69,20 @@ class _Parser(argparse.ArgumentParser):
         if options:
             known = [name for action in self._actions for name in action.option_strings]
             self.error(f"no option {options[0]}{closest(options[0], known)}")
-        taken = [action.metavar or action.dest for action in self._actions if not action.option_strings]
-        self.error(f"it takes {' '.join(map(str, taken)) or 'no argument'}; there is {' '.join(unknown)} too")
+        taken = [
+            action.metavar or action.dest for action in self._actions if not action.option_strings
+        ]
+        self.error(
+            f"it takes {' '.join(map(str, taken)) or 'no argument'}; there is {' '.join(unknown)} too"
+        )
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """The arguments that words after ``mindsummary`` give, and the attributes ``verb`` and ``debug``.
 
     Raises:
-        SystemExit: a help or the version was asked for and is printed, or the words are wrong and that is said.
+        SystemExit: a help or the version was asked for and is printed, or the words are wrong and
+            that is said.
     """
     if not words or words[0] in ("help", "version"):  # as other programs have it
         words = ["--version"] if words[:1] == ["version"] else [*words[1:2], "--help"]
@@ -118,7 +135,10 @@ def _overview() -> str:
     """The verbs with the first sentence of each, in groups."""
     lines = []
     for group, names in GROUPS.items():
-        texts = ((name, VERBS[name].partition("; exit")[0].partition(": ")[0].rstrip(".")) for name in names)
+        texts = (
+            (name, VERBS[name].partition("; exit")[0].partition(": ")[0].rstrip("."))
+            for name in names
+        )
         lines += [f"{group}:", *(_wrapped(text, " " * 14, f"  {name:12}") for name, text in texts)]
     return "\n".join(lines)
 
@@ -127,4 +147,7 @@ def _texts(verb: str) -> dict[str, str]:
     """The description of a verb, its examples and its page."""
     *examples, page = MORE[verb]
     lines = "\n".join(f"  mindsummary {example}" for example in examples)
-    return {"description": _wrapped(VERBS[verb], ""), "epilog": f"examples:\n{lines}\n\nmore: docs/{page}.md"}
+    return {
+        "description": _wrapped(VERBS[verb], ""),
+        "epilog": f"examples:\n{lines}\n\nmore: docs/{page}.md",
+    }

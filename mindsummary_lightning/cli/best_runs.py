@@ -10,7 +10,13 @@ from mindsummary_lightning.cli import output
 from mindsummary_lightning.cli.output import Answer, UsageError
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import LineageSearchConditionParamError
-from mindsummary_lightning.lineage.ranking import Ranking, cell_text, rank, ranked_columns, status_text
+from mindsummary_lightning.lineage.ranking import (
+    Ranking,
+    cell_text,
+    rank,
+    ranked_columns,
+    status_text,
+)
 from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
 from mindsummary_lightning.reading.run_directory import local_path
 
@@ -27,7 +33,9 @@ def best_runs(arguments: argparse.Namespace) -> Answer:
     except LineageSearchConditionParamError as error:
         raise UsageError(str(error)) from error
     rows = ranking.rows[: arguments.limit]
-    problems = [f"the scalars of {run} are left out: {problem}" for run, problem in table.problems.items()]
+    problems = [
+        f"the scalars of {run} are left out: {problem}" for run, problem in table.problems.items()
+    ]
     runs = [{"run": row.run, "path": row.path, **row.cells} for row in rows]
     answer: dict[str, Any] = {"by": ranking.column, "runs": runs}
     return Answer(answer, _lines(rows, ranking), int(bool(problems)), problems)
@@ -36,6 +44,13 @@ def best_runs(arguments: argparse.Namespace) -> Answer:
 def _lines(rows: list[RunRow], ranking: Ranking) -> Iterator[str]:
     shown = ranked_columns(rows, ranking)
     lines = [["run", "status", *shown]]
-    lines += [[row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in shown)] for row in rows]
-    numbers = [at for at, name in enumerate(shown, 2) if not any(isinstance(row.cells.get(name), str) for row in rows)]
+    lines += [
+        [row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in shown)]
+        for row in rows
+    ]
+    numbers = [
+        at
+        for at, name in enumerate(shown, 2)
+        if not any(isinstance(row.cells.get(name), str) for row in rows)
+    ]
     return output.table_lines(lines, numbers)

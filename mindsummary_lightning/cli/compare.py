@@ -19,16 +19,28 @@ from mindsummary_lightning.fileio.replace import replace_file
 ARGUMENTS = (
     argument("a", metavar="A", help="a run"),
     argument("b", metavar="B", help="another run, of another framework perhaps"),
-    argument("--names", "--map", dest="map", metavar="FILE", help="lines of a tensor's name in A and its name in B"),
+    argument(
+        "--names",
+        "--map",
+        dest="map",
+        metavar="FILE",
+        help="lines of a tensor's name in A and its name in B",
+    ),
     argument(
         "--tolerance",
         metavar="PRECISION",
         help="float32, bfloat16 or a number: values so far apart are the same (default: by the runs)",
     ),
-    argument("--same", metavar="A2", help="a second run of A's program: how far the two differ is no difference"),
+    argument(
+        "--same",
+        metavar="A2",
+        help="a second run of A's program: how far the two differ is no difference",
+    ),
     flag("--strict", "end with 1, too, if one run has steps or tensors alone"),
     json_of("the result"),
-    argument("--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"),
+    argument(
+        "--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"
+    ),
 )
 _EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 
@@ -37,7 +49,9 @@ def run(arguments: argparse.Namespace) -> Answer:
     """The verdict; 0: the same, 1: different (by ``--strict`` also in length), 2: undecided, not comparable."""
     try:
         names = read_names(arguments.map) if arguments.map else None
-        a, b, *same = (one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run is not None)
+        a, b, *same = (
+            one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run is not None
+        )
         tolerance: Any = arguments.tolerance
         with contextlib.suppress(TypeError, ValueError):
             tolerance = float(tolerance)
@@ -50,6 +64,9 @@ def run(arguments: argparse.Namespace) -> Answer:
         raise UsageError(error_line(error)) from error
     has_alone = any(alone.steps or alone.tensors for alone in comparison.alone.values())
     code = 1 if arguments.strict and comparison.is_same and has_alone else _EXIT[comparison.verdict]
-    heads, page = (SETTINGS, comparison.sentence), [f"page: {arguments.html}"] if arguments.html else []
+    heads, page = (
+        (SETTINGS, comparison.sentence),
+        [f"page: {arguments.html}"] if arguments.html else [],
+    )
     lines = (Heading(line) if line in heads else line for line in comparison_lines(comparison))
     return Answer(comparison.to_dict(), [*lines, *page], code)

@@ -45,7 +45,9 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _arguments() -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
-    return ((verb, names, options) for verb in VERBS for names, options in verb_module(verb).ARGUMENTS)
+    return (
+        (verb, names, options) for verb in VERBS for names, options in verb_module(verb).ARGUMENTS
+    )
 
 
 def _fish() -> Iterator[str]:
@@ -53,14 +55,23 @@ def _fish() -> Iterator[str]:
         yield f"complete -c mindsummary -f -n __fish_use_subcommand -a {verb} -d {_quoted(text)}"
     for verb, names, options in _arguments():
         line = f"complete -c mindsummary -n '__fish_seen_subcommand_from {verb}'"
-        flags = "".join(f" -{'l' if one[1] == '-' else 's'} {one.lstrip('-')}" for one in names if one[0] == "-")
+        flags = "".join(
+            f" -{'l' if one[1] == '-' else 's'} {one.lstrip('-')}" for one in names if one[0] == "-"
+        )
         values = f" -xa {_quoted(' '.join(options['choices']))}" if "choices" in options else ""
-        takes_value = " -r" if flags and not values and options.get("action") != "store_true" else ""
+        takes_value = (
+            " -r" if flags and not values and options.get("action") != "store_true" else ""
+        )
         if flags or values:
             yield f"{line}{flags}{values}{takes_value} -d {_quoted(options['help'])}"
 
 
 def _quoted(text: str) -> str:
-    for old, new in (("\\", "\\\\"), ("'", "\\'"), ("%(default)s", "its default"), ("%(default)g", "its default")):
+    for old, new in (
+        ("\\", "\\\\"),
+        ("'", "\\'"),
+        ("%(default)s", "its default"),
+        ("%(default)g", "its default"),
+    ):
         text = text.replace(old, new)
     return f"'{text}'"

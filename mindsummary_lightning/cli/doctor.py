@@ -13,7 +13,10 @@ from mindsummary_lightning.viewer.frontend import find_pip, has_frontend
 from mindsummary_lightning.viewer.user_directories import cache_directory
 
 ARGUMENTS = (
-    argument("--device", help="compare recording on this device (cuda, npu, mps, ...) with the CPU's, for a report"),
+    argument(
+        "--device",
+        help="compare recording on this device (cuda, npu, mps, ...) with the CPU's, for a report",
+    ),
     json_of("what was found"),
 )
 
@@ -27,7 +30,9 @@ def run(arguments: argparse.Namespace) -> Answer:
         try:
             needs.append(_need(package, metadata.version(package)))
         except metadata.PackageNotFoundError:
-            needs.append(_need(package, f"is missing: python -m pip install {package}", is_met=False))
+            needs.append(
+                _need(package, f"is missing: python -m pip install {package}", is_met=False)
+            )
     has_packages = all(need["is_met"] for need in needs)
     needs += _examine_frontend()
     if_not = "shows only the table of runs: {} is missing" if has_packages else "cannot work: {}"
@@ -42,13 +47,21 @@ def _proven(device: str) -> Answer:
         found = [_need(*proof) for proof in prove_device(device)]
     except ValueError as error:
         raise UsageError(f"--device: {error}") from error
-    return _answer(found, f"recording on {device} is as expected", f"recording on {device} is not as expected in {{}}")
+    return _answer(
+        found,
+        f"recording on {device} is as expected",
+        f"recording on {device} is not as expected in {{}}",
+    )
 
 
 def _answer(needs: list[dict[str, Any]], if_met: str, if_not: str) -> Answer:
     others = ", ".join(need["name"] for need in needs if not need["is_met"])
     lines = columns([[need["name"], need["state"]] for need in needs])
-    return Answer({"needs": needs}, [*lines, "", if_not.format(others) if others else if_met], int(bool(others)))
+    return Answer(
+        {"needs": needs},
+        [*lines, "", if_not.format(others) if others else if_met],
+        int(bool(others)),
+    )
 
 
 def _examine_frontend() -> list[dict[str, Any]]:
@@ -60,7 +73,9 @@ def _examine_frontend() -> list[dict[str, Any]]:
         return [*needs, _need("front end", "is in the cache")]
     if pip := find_pip():
         return [*needs, _need("front end", f"is fetched on the first start, by {' '.join(pip)}")]
-    missing = "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"
+    missing = (
+        "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"
+    )
     return [*needs, _need("front end", missing, is_met=False)]
 
 

@@ -34,17 +34,29 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _records(path: str) -> Iterator[str]:
-    decode: Callable[[bytes], Any] = decode_lineage_event if is_lineage_name(os.path.basename(path)) else decode_event
+    decode: Callable[[bytes], Any] = (
+        decode_lineage_event if is_lineage_name(os.path.basename(path)) else decode_event
+    )
     scanner, offset = RecordScanner(path), 0
     try:
         for event in scanner.decoded(decode):
-            line = {"offset": offset, "length": scanner.offset - offset - OVERHEAD, **plain_event(event)}
-            yield json.dumps(line, ensure_ascii=False, allow_nan=False)  # what say() escapes, it escapes as JSON does
+            line = {
+                "offset": offset,
+                "length": scanner.offset - offset - OVERHEAD,
+                **plain_event(event),
+            }
+            # what say() escapes, it escapes as JSON does
+            yield json.dumps(line, ensure_ascii=False, allow_nan=False)
             offset = scanner.offset
     except DamagedFileError as error:
         if offset or error.offset:
             raise
-        raise UsageError(f"{path} is not an event file, or it is damaged: it looks like {appearance(path)}") from error
+        raise UsageError(
+            f"{path} is not an event file, or it is damaged: it looks like {appearance(path)}"
+        ) from error
     rest = os.path.getsize(path) - scanner.offset
     if rest:
-        say(f"mindsummary: {rest} bytes after the last complete record are not a record yet", sys.stderr)
+        say(
+            f"mindsummary: {rest} bytes after the last complete record are not a record yet",
+            sys.stderr,
+        )

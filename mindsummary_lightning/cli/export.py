@@ -14,9 +14,18 @@ from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
 from mindsummary_lightning.export.tensorboard import export_tensorboard
 
-_FORMATS = {"csv": export_csv, "parquet": export_parquet, "npy": export_npy, "tensorboard": export_tensorboard}
+_FORMATS = {
+    "csv": export_csv,
+    "parquet": export_parquet,
+    "npy": export_npy,
+    "tensorboard": export_tensorboard,
+}
 ARGUMENTS = (
-    argument("run_dir", metavar="RUN", help="a run, or a directory of runs: each gets a directory of its own"),
+    argument(
+        "run_dir",
+        metavar="RUN",
+        help="a run, or a directory of runs: each gets a directory of its own",
+    ),
     argument(
         "--to",
         required=True,
@@ -40,13 +49,19 @@ def run(arguments: argparse.Namespace) -> Answer:
     with progress_bar("exporting", sum(map(files_size, runs))) as advance:
         exported = _exported(runs, arguments, advance)
     files, notes = list(exported), list(_notes(exported, form))
-    more = [f"and {len(files) - _LISTED} more files in {arguments.out}"] if len(files) > _LISTED else []
+    more = (
+        [f"and {len(files) - _LISTED} more files in {arguments.out}"]
+        if len(files) > _LISTED
+        else []
+    )
     nothing = [] if files else [f"{root} contains nothing that {form} files can hold"]
     lines = [*files[:_LISTED], *more, *notes, *nothing]
     return Answer({"files": files, "notes": notes}, lines, int(bool(exported.damaged)))
 
 
-def _exported(runs: Sequence[str], arguments: argparse.Namespace, advance: Callable[[int], object]) -> ExportedFiles:
+def _exported(
+    runs: Sequence[str], arguments: argparse.Namespace, advance: Callable[[int], object]
+) -> ExportedFiles:
     export, root, out = _FORMATS[arguments.to], arguments.run_dir, arguments.out
     if len(runs) == 1:
         return export(runs[0], out, advance, force=arguments.force)
@@ -61,4 +76,7 @@ def _notes(exported: ExportedFiles, form: str) -> Iterator[str]:
     if exported.skipped:
         yield f"skipped because {form} files do not hold them: {tally(exported.skipped)}"
     yield from (f"changed: {number} {what}" for what, number in exported.changed.items())
-    yield from (f"skipped because it cannot be read: {name}: {why}" for name, why in exported.damaged.items())
+    yield from (
+        f"skipped because it cannot be read: {name}: {why}"
+        for name, why in exported.damaged.items()
+    )

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from mindsummary_lightning.export.tensorboard import ImportedRun
 
 ARGUMENTS = (
-    argument("tb_dir", metavar="TB_DIR", help="a directory with TensorBoard event files at any depth"),
+    argument(
+        "tb_dir", metavar="TB_DIR", help="a directory with TensorBoard event files at any depth"
+    ),
     OUT,
     FORCE,
     json_of("the imported runs"),
@@ -26,11 +28,20 @@ def run(arguments: argparse.Namespace) -> Answer:
     """The imported runs; 1 if a value or record had to be skipped."""
     from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
-    size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
+    size = sum(
+        os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths
+    )
     with progress_bar("importing", size) as advance:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance, force=arguments.force)
-    facts = [{"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in _COUNTS}} for r in runs]
-    problems = [f"skipped in {run.source}: {number} {what}" for run in runs for what, number in run.problems.items()]
+    facts = [
+        {"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in _COUNTS}}
+        for r in runs
+    ]
+    problems = [
+        f"skipped in {run.source}: {number} {what}"
+        for run in runs
+        for what, number in run.problems.items()
+    ]
     return Answer({"runs": facts}, _lines(runs), int(bool(problems)), problems)
 
 

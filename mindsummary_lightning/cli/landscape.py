@@ -28,9 +28,19 @@ ARGUMENTS = (
         help="a function that returns (model, network, dataset, metrics), as SummaryLandscape takes it; "
         "the current directory is searched first; without it, the landscapes that the run has are shown",
     ),
-    argument("--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between"),
-    argument("-o", "--out", "--output", metavar="DIR", help="write the landscapes there and not into the run"),
-    argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)"),
+    argument(
+        "--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between"
+    ),
+    argument(
+        "-o",
+        "--out",
+        "--output",
+        metavar="DIR",
+        help="write the landscapes there and not into the run",
+    ),
+    argument(
+        "--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)"
+    ),
     json_of("the landscapes"),
 )
 _PICTURES = (".png", ".svg", ".pdf")
@@ -42,7 +52,9 @@ def run(arguments: argparse.Namespace) -> Answer:
         if importlib.util.find_spec("matplotlib") is None:
             raise missing_packages("--plot", "matplotlib")
         if not arguments.plot.lower().endswith(_PICTURES):
-            raise UsageError(f"--plot writes a file that ends in {', '.join(_PICTURES)}, not {arguments.plot}")
+            raise UsageError(
+                f"--plot writes a file that ends in {', '.join(_PICTURES)}, not {arguments.plot}"
+            )
     made = _computed(arguments) if arguments.module else _recorded(arguments)
     if arguments.plot is not None and made:
         from mindsummary_lightning.reading.landscape_plot import plot_landscapes
@@ -64,8 +76,13 @@ def _recorded(arguments: argparse.Namespace) -> list[tuple[str, RecordedLandscap
     from mindsummary_lightning.reading.summary_reader import SummaryReader
 
     if arguments.out or arguments.device_ids:
-        raise UsageError("--out and --device-ids are for landscapes that are computed: name a function with --module")
-    return [(landscape.tag, landscape) for landscape in SummaryReader(one_run(arguments.run_dir)).landscapes()]
+        raise UsageError(
+            "--out and --device-ids are for landscapes that are computed: name a function with --module"
+        )
+    return [
+        (landscape.tag, landscape)
+        for landscape in SummaryReader(one_run(arguments.run_dir)).landscapes()
+    ]
 
 
 def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
@@ -88,7 +105,9 @@ def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
         if isinstance(error, (TypeError, ValueError)) and where.startswith(package + os.sep):
             takes = "is called without arguments and must return (model, network, dataset, metrics)"
             raise UsageError(f"{named} {takes}: {said}") from error
-        raise MindSummaryError(f"{named}: the function, or what it returned, raised {said}") from error
+        raise MindSummaryError(
+            f"{named}: the function, or what it returned, raised {said}"
+        ) from error
     return list(made.items())
 
 

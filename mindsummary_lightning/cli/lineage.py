@@ -9,10 +9,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag, positive
-from mindsummary_lightning.cli.output import Answer, UsageError, cut, readable_time, say, short_number, table_lines
+from mindsummary_lightning.cli.output import (
+    Answer,
+    UsageError,
+    cut,
+    readable_time,
+    say,
+    short_number,
+    table_lines,
+)
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import closest, printable
-from mindsummary_lightning.lineage.column_names import METRIC, USER_DEFINED, is_statistic, setting_column
+from mindsummary_lightning.lineage.column_names import (
+    METRIC,
+    USER_DEFINED,
+    is_statistic,
+    setting_column,
+)
 from mindsummary_lightning.lineage.conditions import PLAIN_FIELDS, SCALAR
 from mindsummary_lightning.lineage.field_names import QueryError, complete_name, field_of
 from mindsummary_lightning.lineage.merge import FIELDS
@@ -35,15 +48,28 @@ ARGUMENTS = (
         help="keep runs with, for example, 'accuracy>0.9', 'network=LeNet' or 'last:train_loss<=0.1'; "
         "operators are = != < <= > >=; may be given several times",
     ),
-    argument("--sort", metavar="FIELD", help="sort by this field, smallest first; no value is last"),
+    argument(
+        "--sort", metavar="FIELD", help="sort by this field, smallest first; no value is last"
+    ),
     flag("--descending", "with --sort: largest first"),
     argument("--limit", type=positive, metavar="N", help="show the first N runs"),
     flag("--json", "print JSON: the answer of filter_summary_lineage and run_info"),
 )
 _SETTING = "a setting"
-# Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and remarks are in --json.
+# Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and
+# remarks are in --json.
 _COLUMNS = (
-    *("run", "metric/", "status", "loss", "network", "optimizer", "learning_rate", "batch_size", "epoch"),
+    *(
+        "run",
+        "metric/",
+        "status",
+        "loss",
+        "network",
+        "optimizer",
+        "learning_rate",
+        "batch_size",
+        "epoch",
+    ),
     *("loss_function", _SETTING, "device_num", "train_dataset_count", "test_dataset_count"),
 )
 _RESULTS = ("metric/", "loss")
@@ -68,14 +94,25 @@ def run(arguments: argparse.Namespace) -> Answer:
         lack = "meets the conditions" if arguments.where else "has lineage that can be read"
         none = f"no run with lineage in {arguments.directory} or below it"
         say(f"none of {counted(len(runs), 'run')} {lack}" if runs else none, sys.stderr)
-    problems = [*_unrecorded(query.fields, known if runs else None), *_unknown_scalars(query.fields, scalars)]
+    problems = [
+        *_unrecorded(query.fields, known if runs else None),
+        *_unknown_scalars(query.fields, scalars),
+    ]
     is_damaged = any(CACHE.has_damage(run.path) for run in runs)
     lines = _table(found, query.fields, directory) if found else ()
-    return Answer({**result, "object": [_without_asked(run) for run in found]}, lines, int(is_damaged), problems)
+    return Answer(
+        {**result, "object": [_without_asked(run) for run in found]},
+        lines,
+        int(is_damaged),
+        problems,
+    )
 
 
 def _query(
-    arguments: argparse.Namespace, directory: str, runs: Sequence[RunDirectory], known: Collection[str]
+    arguments: argparse.Namespace,
+    directory: str,
+    runs: Sequence[RunDirectory],
+    known: Collection[str],
 ) -> Query:
     """What is asked; a name of which no lineage file has a value may be that of a scalar."""
     if arguments.descending and not arguments.sort:
@@ -87,7 +124,9 @@ def _query(
         tags = scalar_tags(runs) if error.problem == "unknown" else set()
         query = _with_scalars(arguments, directory, fields, tags, error)
     else:
-        lacking = {field for field in query.fields if field in fields and field not in (*known, *_ALWAYS)}
+        lacking = {
+            field for field in query.fields if field in fields and field not in (*known, *_ALWAYS)
+        }
         tags = scalar_tags(runs) if lacking else set()
         if lacking & tags:
             query = _with_scalars(arguments, directory, fields - (lacking & tags), tags)
@@ -153,7 +192,11 @@ def _unrecorded(fields: Iterable[str], known: Collection[str] | None) -> list[st
     """What is to be said of fields that no run has; ``None`` if there are no runs."""
     if known is None:
         return []
-    lineage = [field for field in dict.fromkeys(fields) if field not in _ALWAYS and not SCALAR.fullmatch(field)]
+    lineage = [
+        field
+        for field in dict.fromkeys(fields)
+        if field not in _ALWAYS and not SCALAR.fullmatch(field)
+    ]
     return [f"no run has {field}{closest(field, known)}" for field in lineage if field not in known]
 
 
@@ -172,18 +215,26 @@ def _without_asked(run: Mapping[str, Any]) -> dict[str, Any]:
     return {**shown, "scalars": scalars} if scalars else shown
 
 
-def _table(runs: Sequence[Mapping[str, Any]], asked: Sequence[str], directory: str) -> Iterator[str]:
+def _table(
+    runs: Sequence[Mapping[str, Any]], asked: Sequence[str], directory: str
+) -> Iterator[str]:
     records = flat_records(runs, directory)
     columns = {name: _column(name) for name in asked}
     for record, run in zip(records, runs, strict=True):
         record["status"] = run["run_info"]["status"]
         _add_asked(record, {columns[name]: value for name, value in run["asked"].items()})
     join_old_metrics(records)
-    recorded = dict.fromkeys(name for record in records for name, cell in record.items() if cell is not None)
+    recorded = dict.fromkeys(
+        name for record in records for name, cell in record.items() if cell is not None
+    )
     records = [{name: record.get(name) for name in recorded} for record in records]
     names = _by_interest(records, list(columns.values()))
     rows = [names, *([_cell(record[name]) for name in names] for record in records)]
-    numbers = [index for index, name in enumerate(names) if not any(isinstance(each[name], str) for each in records)]
+    numbers = [
+        index
+        for index, name in enumerate(names)
+        if not any(isinstance(each[name], str) for each in records)
+    ]
     return table_lines(rows, numbers)
 
 
@@ -191,19 +242,30 @@ def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
     """Add values that were asked for and have no column yet."""
     for name, value in asked.items():
         if record.get(name) is None and not isinstance(value, (dict, list)):
-            record[name] = readable_time(value) if name in TIMES and isinstance(value, float) else value
+            record[name] = (
+                readable_time(value) if name in TIMES and isinstance(value, float) else value
+            )
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:
     """Names of the columns: run, what was asked for, a result, the settings that differ, other results, the rest."""
     names = [name for name in records[0] if _prefix(name) in _COLUMNS or name in asked]
-    differing = {name for name in names if any(record[name] != records[0][name] for record in records)}
+    differing = {
+        name for name in names if any(record[name] != records[0][name] for record in records)
+    }
     results = [name for name in names if _prefix(name) in _RESULTS]
     number = {name: sum(record[name] is not None for record in records) for name in results}
-    result = max(results, key=lambda name: (name in differing, number[name], "loss" not in name), default=None)
+    result = max(
+        results,
+        key=lambda name: (name in differing, number[name], "loss" not in name),
+        default=None,
+    )
 
     def rank(name: str) -> tuple[int, int]:
-        is_result, is_setting = name == result and (name in differing or len(records) == 1), name not in results
+        is_result, is_setting = (
+            name == result and (name in differing or len(records) == 1),
+            name not in results,
+        )
         differs = name in differing
         groups = (name == "run", name in asked, is_result, differs and is_setting, differs, True)
         return groups.index(True), _place(name)
@@ -227,7 +289,11 @@ def _prefix(name: str) -> str:
     """The entry of _COLUMNS for a column, or its name if it has none."""
     if name.startswith(METRIC):
         return METRIC
-    return name if name in _COLUMNS or name in FIELDS or name in _HIDDEN or is_statistic(name) else _SETTING
+    return (
+        name
+        if name in _COLUMNS or name in FIELDS or name in _HIDDEN or is_statistic(name)
+        else _SETTING
+    )
 
 
 def _cell(value: Cell) -> str:

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.cli import output
-from mindsummary_lightning.cli.arguments import DIRECTORIES, FOLLOW, argument, flag, json_of, positive
+from mindsummary_lightning.cli.arguments import (
+    DIRECTORIES,
+    FOLLOW,
+    argument,
+    flag,
+    json_of,
+    positive,
+)
 from mindsummary_lightning.cli.output import Answer
 from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.errors import DamagedFileError
@@ -21,7 +28,10 @@ from mindsummary_lightning.reading.tag_survey import TagSurvey
 
 ARGUMENTS = (
     DIRECTORIES,
-    flag("--exact", "read everything; otherwise, of much data, only both ends of each file, and 100+ may be more"),
+    flag(
+        "--exact",
+        "read everything; otherwise, of much data, only both ends of each file, and 100+ may be more",
+    ),
     argument(
         "--best",
         metavar="SCALAR",
@@ -48,7 +58,9 @@ def run(arguments: argparse.Namespace) -> Answer:
     if arguments.best is not None:
         return _best(arguments)
     if arguments.where or arguments.limit:
-        raise output.UsageError("--where and --limit belong to --best; without it: mindsummary lineage")
+        raise output.UsageError(
+            "--where and --limit belong to --best; without it: mindsummary lineage"
+        )
     survey = TagSurvey()
     if arguments.follow:
         return output.redraw(lambda: _followed(arguments, survey), arguments.json)
@@ -59,7 +71,8 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _best(arguments: argparse.Namespace) -> Answer:
-    from mindsummary_lightning.cli.best_runs import best_runs  # here: a plain list needs no Protobuf
+    # here: a plain list needs no Protobuf
+    from mindsummary_lightning.cli.best_runs import best_runs
 
     return best_runs(arguments)
 
@@ -71,7 +84,9 @@ def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]
         return [output.error_line(error)]
 
 
-def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSError]) -> list[dict[str, Any]]:
+def _runs(
+    arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSError]
+) -> list[dict[str, Any]]:
     paths = runs_in(arguments.directories)
     sizes = [files_size(path) for path in paths]
     is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
@@ -79,7 +94,11 @@ def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSErr
     bar = output.progress_bar("reading", len(paths), " runs")
     with contextlib.nullcontext(lambda count: None) if arguments.follow else bar as advance:
         for path, size in zip(paths, sizes, strict=True):
-            name = path if len(arguments.directories) > 1 else os.path.relpath(path, *arguments.directories)
+            name = (
+                path
+                if len(arguments.directories) > 1
+                else os.path.relpath(path, *arguments.directories)
+            )
             runs.append(_described(survey, path, name, size, is_exact, problems))
             advance(1)
     return runs
@@ -89,7 +108,13 @@ def _described(
     survey: TagSurvey, path: str, name: str, size: int, is_exact: bool, problems: list[OSError]
 ) -> dict[str, Any]:
     """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read."""
-    run: dict[str, Any] = {"run": name, "tags": None, "tags_are_exact": True, "has_lineage": False, "bytes": size}
+    run: dict[str, Any] = {
+        "run": name,
+        "tags": None,
+        "tags_are_exact": True,
+        "has_lineage": False,
+        "bytes": size,
+    }
     run["last_written"], run["status"] = 0.0, None
     try:
         summaries, lineages = summary_files(path), lineage_file_paths(path)
@@ -116,8 +141,13 @@ def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         counted = "damaged or unreadable: see `mindsummary verify`"
         if run["tags"] is not None:
             mark = "" if run["tags_are_exact"] else "+"
-            counted = ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"
-        written, size = output.readable_time(run["last_written"]), output.readable_size(run["bytes"])
+            counted = (
+                ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"
+            )
+        written, size = (
+            output.readable_time(run["last_written"]),
+            output.readable_size(run["bytes"]),
+        )
         has_lineage = "yes" if run["has_lineage"] else "-"
         rows.append([run["run"], written, run["status"] or "-", size, has_lineage, counted])
     return output.table_lines(rows, right=[3], least=_LEAST_TAGS)

@@ -1,7 +1,7 @@
 """What a verb answers, and text for a terminal or pipe: columns, curves, sizes, times and progress bars.
 
-:func:`say` and :func:`redraw` escape control characters, so nothing that was recorded, and no name of a file, can send
-commands to the terminal. Verbs print through them and nothing else.
+:func:`say` and :func:`redraw` escape control characters, so nothing that was recorded, and no name
+of a file, can send commands to the terminal. Verbs print through them and nothing else.
 """
 
 from __future__ import annotations
@@ -60,21 +60,31 @@ def width() -> int:
 
 
 def _drawn(line: str) -> str:
-    is_plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return printable(line) if is_plain or not isinstance(line, Heading) else f"\x1b[1m{printable(line)}\x1b[0m"
+    is_plain = (
+        not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    )
+    return (
+        printable(line)
+        if is_plain or not isinstance(line, Heading)
+        else f"\x1b[1m{printable(line)}\x1b[0m"
+    )
 
 
 def say(line: str, file: TextIO | None = None) -> None:
     """Print one line with control characters escaped, line breaks too; ``None`` is standard output."""
-    with contextlib.suppress(BrokenPipeError) if file else contextlib.nullcontext():  # of errors nobody reads
+    # of errors nobody reads
+    with contextlib.suppress(BrokenPipeError) if file else contextlib.nullcontext():
         print(_drawn(line), file=file)
 
 
 def say_json(value: Any) -> None:
     """Print a value as indented JSON; a float that is not finite becomes its name (``NaN``, ``Infinity``)."""
-    from mindsummary_lightning.values.text import finite_or_named, map_json  # imported late, as above
+    # imported late, as above
+    from mindsummary_lightning.values.text import finite_or_named, map_json
 
-    for line in json.dumps(map_json(value, finite_or_named), indent=2, ensure_ascii=False).split("\n"):
+    for line in json.dumps(map_json(value, finite_or_named), indent=2, ensure_ascii=False).split(
+        "\n"
+    ):
         say(line)
 
 
@@ -141,15 +151,19 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
         yield "  ".join(padded).rstrip()
 
 
-def table_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), least: int = sys.maxsize) -> Iterator[str]:
+def table_lines(
+    rows: Sequence[Sequence[str]], right: Sequence[int] = (), least: int = sys.maxsize
+) -> Iterator[str]:
     """Lines of a table whose first row names the columns; ``right`` as for :func:`columns`.
 
-    Columns that a terminal has no room for are left out and named below. The first of them is cut instead where that
-    leaves it ``least`` cells.
+    Columns that a terminal has no room for are left out and named below. The first of them is cut
+    instead where that leaves it ``least`` cells.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     most = width() if sys.stdout.isatty() else sys.maxsize
-    ends = list(itertools.accumulate(max(map(cells, column)) + 2 for column in zip(*rows, strict=True)))
+    ends = list(
+        itertools.accumulate(max(map(cells, column)) + 2 for column in zip(*rows, strict=True))
+    )
     shown = max(1, sum(end - 2 <= most for end in ends))
     shown += shown < len(ends) and ends[shown - 1] + least <= most
     for index, line in enumerate(columns([row[:shown] for row in rows], right)):
@@ -165,7 +179,9 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
         UsageError: standard output is not a terminal, or JSON is asked for.
     """
     if is_json or not sys.stdout.isatty():
-        raise UsageError("--follow draws on a terminal; elsewhere and for --json, call the verb again")
+        raise UsageError(
+            "--follow draws on a terminal; elsewhere and for --json, call the verb again"
+        )
     drawn, size = 0, shutil.get_terminal_size()
     try:
         print(_NO_WRAP, end="")  # a line that is wider than the terminal must not count as two
@@ -175,7 +191,11 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
             now = shutil.get_terminal_size()
             begin = f"\x1b[{drawn}F" if drawn and now == size else "\x1b[H\x1b[2J" if drawn else ""
             size, lines = now, lines[: now.lines - 1]
-            print(begin + "".join(f"{_drawn(line)}\x1b[K\n" for line in lines) + "\x1b[J", end="", flush=True)
+            print(
+                begin + "".join(f"{_drawn(line)}\x1b[K\n" for line in lines) + "\x1b[J",
+                end="",
+                flush=True,
+            )
             drawn = len(lines)
             time.sleep(max(every_s, 5 * (time.monotonic() - started)))
     except KeyboardInterrupt:
@@ -218,7 +238,9 @@ def sparkline(values: Sequence[float], length: int) -> str:
     length = min(length, len(values))
     edges = [len(values) * index // max(length, 1) for index in range(length + 1)]
     parts = (values[begin:end] for begin, end in itertools.pairwise(edges))
-    means = [math.fsum(part) / len(part) if all(map(math.isfinite, part)) else math.nan for part in parts]
+    means = [
+        math.fsum(part) / len(part) if all(map(math.isfinite, part)) else math.nan for part in parts
+    ]
     finite = [mean for mean in means if math.isfinite(mean)] or [0.0]
     return blocks(means, min(finite), max(finite), nan="!")
 
@@ -263,7 +285,8 @@ def short_number(value: float | None) -> str:
 def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], Any]]:
     """A progress bar on standard error during long work; nothing is shown if that is not a terminal.
 
-    The unit is ``"B"`` for bytes, else the name of what is counted; ``total`` is how many of them there are.
+    The unit is ``"B"`` for bytes, else the name of what is counted; ``total`` is how many of them
+    there are.
     """
     # Lightning brings tqdm; those who only look do without.
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
@@ -271,9 +294,16 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
         return
     from tqdm import tqdm
 
-    form = "{desc}: {percentage:.0f}%|{bar}| [{elapsed}<{remaining}]" if unit == "%" else None  # no % a second
+    # no % a second
+    form = "{desc}: {percentage:.0f}%|{bar}| [{elapsed}<{remaining}]" if unit == "%" else None
     with tqdm(
-        total=total, desc=what, unit=unit, unit_scale=unit == "B", leave=False, delay=0.5, bar_format=form
+        total=total,
+        desc=what,
+        unit=unit,
+        unit_scale=unit == "B",
+        leave=False,
+        delay=0.5,
+        bar_format=form,
     ) as bar:
         yield bar.update
 

@@ -25,10 +25,14 @@ def run(arguments: argparse.Namespace) -> Answer:
 
     runs = runs_in(arguments.directories)
     named = listed(arguments.directories, _NAMED)
-    damaged, errors = found_in("repairing", runs, functools.partial(repair_run, is_dry=arguments.dry_run))
+    damaged, errors = found_in(
+        "repairing", runs, functools.partial(repair_run, is_dry=arguments.dry_run)
+    )
     if errors and len(runs) == 1:
         raise errors[0]  # it is being recorded, or cannot be read
-    repaired, unreadable = ([file for file in damaged if bool(file.records) is usable] for usable in (True, False))
+    repaired, unreadable = (
+        [file for file in damaged if bool(file.records) is usable] for usable in (True, False)
+    )
     be = "would be " if arguments.dry_run else ""
     lines = []
     for file in repaired:
@@ -36,9 +40,14 @@ def run(arguments: argparse.Namespace) -> Answer:
         lines.append(f"{file.path}: {kept} {be}kept, {dropped} {be}dropped")
         lines += [f"  the damaged file is now {file.backup}"] if file.backup else []
     for file in unreadable:
-        lines.append(f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}")
+        lines.append(
+            f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}"
+        )
     if not damaged:
         lines.append(f"{named}: nothing is damaged{' in its other runs' if errors else ''}")
-    facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
+    facts = {
+        "repaired": [asdict(file) for file in repaired],
+        "unreadable": [asdict(file) for file in unreadable],
+    }
     code = int(bool(unreadable or errors or (repaired and arguments.dry_run)))
     return Answer({"runs": runs, **facts}, lines, code, map(error_line, errors))

@@ -14,10 +14,25 @@ from mindsummary_lightning.values.text import counted
 
 ARGUMENTS = (
     argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),
-    argument("-o", "--out", "--output", default="report.html", metavar="FILE", help="the page to write (%(default)s)"),
-    argument("--by", metavar="SCALAR", help="put a row for each run, the best by this scalar first"),
-    argument("--best", type=positive, metavar="N", help="draw the curves of the N best runs (default: 8)"),
-    argument("--group", metavar="SETTING", help="draw all curves, in a colour for each value of this setting"),
+    argument(
+        "-o",
+        "--out",
+        "--output",
+        default="report.html",
+        metavar="FILE",
+        help="the page to write (%(default)s)",
+    ),
+    argument(
+        "--by", metavar="SCALAR", help="put a row for each run, the best by this scalar first"
+    ),
+    argument(
+        "--best", type=positive, metavar="N", help="draw the curves of the N best runs (default: 8)"
+    ),
+    argument(
+        "--group",
+        metavar="SETTING",
+        help="draw all curves, in a colour for each value of this setting",
+    ),
     json_of("what was written"),
 )
 _LARGE_BYTES = 20_000_000
@@ -31,7 +46,10 @@ def run(arguments: argparse.Namespace) -> Answer:
 
     def announce(size: int) -> None:
         if size > _LARGE_BYTES:
-            say(f"the page will have about {readable_size(size)}; name fewer runs for a smaller one", sys.stderr)
+            say(
+                f"the page will have about {readable_size(size)}; name fewer runs for a smaller one",
+                sys.stderr,
+            )
 
     with progress_bar("report", 100, "%") as advance:
         asked = {"by": arguments.by, "best": arguments.best, "group": arguments.group}
@@ -41,6 +59,9 @@ def run(arguments: argparse.Namespace) -> Answer:
             raise UsageError(str(error)) from error
     number, size = len(run_dirs) - len(problems), os.path.getsize(arguments.out)
     lines = [f"{arguments.out}: {counted(number, 'run')}, {readable_size(size)}"]
-    skipped = [f"skipped because it cannot be read: {name}: {problem}" for name, problem in problems.items()]
+    skipped = [
+        f"skipped because it cannot be read: {name}: {problem}"
+        for name, problem in problems.items()
+    ]
     facts = {"file": arguments.out, "runs": number, "bytes": size}
     return Answer(facts, [*lines, *skipped], int(bool(problems)), skipped if arguments.json else ())

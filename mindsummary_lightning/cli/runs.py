@@ -28,7 +28,9 @@ def runs_in(directories: Sequence[str]) -> list[str]:
     folders = list(filter(os.path.isdir, directories))
     if not folders:
         name = directories[0]
-        raise NotADirectoryError(f"{name} is a file; give its directory: {os.path.dirname(name) or '.'}")
+        raise NotADirectoryError(
+            f"{name} is a file; give its directory: {os.path.dirname(name) or '.'}"
+        )
     runs = [run for directory in folders for run in find_run_directories(directory)]
     if not runs:
         lack = "neither it nor a directory below it contains a summary or lineage file"

@@ -12,7 +12,15 @@ import numpy as np
 
 from mindsummary_lightning.cli import output
 from mindsummary_lightning.cli.arguments import FOLLOW, argument, flag, json_of
-from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cut, short_number, width
+from mindsummary_lightning.cli.output import (
+    Answer,
+    Heading,
+    cells,
+    columns,
+    cut,
+    short_number,
+    width,
+)
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
 from mindsummary_lightning.errors import printable
@@ -30,7 +38,13 @@ from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
 from mindsummary_lightning.values.text import counted, shortest_float32
 
 ARGUMENTS = (
-    argument("run_dir", metavar="RUN", nargs="?", default=".", help="a run, or a directory with one (default: here)"),
+    argument(
+        "run_dir",
+        metavar="RUN",
+        nargs="?",
+        default=".",
+        help="a run, or a directory with one (default: here)",
+    ),
     flag("--modules", "the rows of the last step with a chain, each with its numbers"),
     FOLLOW,
     json_of("the run"),
@@ -43,8 +57,12 @@ _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
     "tensors": ("shape",),
 }
 _KINDS = ("histogram", "image", "tensor")
-_LINES: dict[str, Callable[..., Iterator[str]]] = {"parameters": parameter_lines, "modules": module_lines}
-_Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, and the numbers of its curve
+_LINES: dict[str, Callable[..., Iterator[str]]] = {
+    "parameters": parameter_lines,
+    "modules": module_lines,
+}
+# of each tag what is shown, and the numbers of its curve
+_Samples = dict[str, tuple[dict[str, Any], Any]]
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -52,21 +70,28 @@ def run(arguments: argparse.Namespace) -> Answer:
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
-        return output.redraw(lambda: _lines(run, *_contents(run, arguments.modules)), arguments.json)
+        return output.redraw(
+            lambda: _lines(run, *_contents(run, arguments.modules)), arguments.json
+        )
     samples, rest, tables = contents = _contents(run, arguments.modules)
     facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
     of_tables = {name: facts for name, (_, facts) in tables.items()}
     return Answer({"run": path, **facts, **rest, **of_tables}, _lines(run, *contents))
 
 
-def _contents(run: FollowedRun, has_rows: bool) -> tuple[dict[str, _Samples], dict[str, Any], dict[str, Any]]:
+def _contents(
+    run: FollowedRun, has_rows: bool
+) -> tuple[dict[str, _Samples], dict[str, Any], dict[str, Any]]:
     """What is shown of each tag, by kind, of all else, and of each table of statistics, beside the table."""
     run.refresh()
     tags = run.tags()
     with OpenFiles() as files:
         samples: dict[str, _Samples] = {
             "scalars": {tag: _curve(run, tag) for tag in tags["scalar"]},
-            **{f"{kind}s": {tag: _last(run.samples(kind, tag), files) for tag in tags[kind]} for kind in _KINDS},
+            **{
+                f"{kind}s": {tag: _last(run.samples(kind, tag), files) for tag in tags[kind]}
+                for kind in _KINDS
+            },
         }
         landscapes = [
             (tag, cast("LossLandscape", files.value(sample.location)))
@@ -79,14 +104,20 @@ def _contents(run: FollowedRun, has_rows: bool) -> tuple[dict[str, _Samples], di
             {
                 "tag": tag,
                 "grid": [landscape.surface.x.size, landscape.surface.y.size],
-                "smallest_loss": float(landscape.surface.z.min()) if landscape.surface.z.size else None,
+                "smallest_loss": float(landscape.surface.z.min())
+                if landscape.surface.z.size
+                else None,
                 "intervals": list(landscape.intervals),
                 "unit": landscape.metadata.unit,
             }
             for tag, landscape in landscapes
         ],
         "graph": graph
-        and {"nodes": len(graph.nodes), "parameters": len(graph.parameters), "constants": len(graph.constants)},
+        and {
+            "nodes": len(graph.nodes),
+            "parameters": len(graph.parameters),
+            "constants": len(graph.constants),
+        },
         "lineage": _lineage(run.run_dir, samples["scalars"]),
     }
     tables = {"parameters": parameter_facts(run), "modules": module_facts(run, has_rows)}
@@ -112,7 +143,10 @@ def _curve(run: FollowedRun, tag: str) -> tuple[dict[str, Any], Any]:
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
     numbers = {"last": float(values[-1]), "min": low, "max": high}
-    digits = {name: None if number is None else shortest_float32(number) for name, number in numbers.items()}
+    digits = {
+        name: None if number is None else shortest_float32(number)
+        for name, number in numbers.items()
+    }
     return {"samples": values.size, "last_step": parts[-1][0], **digits}, values
 
 
@@ -123,15 +157,26 @@ def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> tuple[dict[str,
     if isinstance(last, Histogram):
         return {**facts, "elements": last.count, "min": last.min, "max": last.max}, last.counts
     if isinstance(last, Image):
-        return {**facts, "width": last.width, "height": last.height, "bytes": len(last.encoded)}, None
+        return {
+            **facts,
+            "width": last.width,
+            "height": last.height,
+            "bytes": len(last.encoded),
+        }, None
     return {**facts, "shape": list(last.data.shape), "data_type": last.data_type.name.lower()}, None
 
 
 def _lines(
-    run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any], tables: Mapping[str, Any]
+    run: FollowedRun,
+    samples: Mapping[str, _Samples],
+    rest: Mapping[str, Any],
+    tables: Mapping[str, Any],
 ) -> Iterator[str]:
     run_dir = run.run_dir
-    summaries, lineages = len(summary_files(run_dir)), counted(len(lineage_file_paths(run_dir)), "lineage file")
+    summaries, lineages = (
+        len(summary_files(run_dir)),
+        counted(len(lineage_file_paths(run_dir)), "lineage file"),
+    )
     yield Heading(run_dir)
     yield f"{summaries} summary and {lineages}, {output.readable_size(files_size(run_dir))}"
     walls = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
@@ -139,10 +184,16 @@ def _lines(
     if times:
         yield f"recorded {output.readable_time(min(times))} to {output.readable_time(max(times))}"
     for kind, names in _COLUMNS.items():
-        used = 2 + min(_MAX_TAG, max(map(cells, samples[kind]), default=0)) + 5 * 12  # the tag and five numbers
+        # the tag and five numbers
+        used = 2 + min(_MAX_TAG, max(map(cells, samples[kind]), default=0)) + 5 * 12
         length = max(8, min(_MAX_CURVE, width() - used))
         rows = [
-            [_short(tag), str(facts["samples"]), str(facts["last_step"]), *_cells(kind, facts, curve, length)]
+            [
+                _short(tag),
+                str(facts["samples"]),
+                str(facts["last_step"]),
+                *_cells(kind, facts, curve, length),
+            ]
             for tag, (facts, curve) in samples[kind].items()
         ]
         head = ["tag", "samples", "last step", *names]
@@ -161,7 +212,8 @@ def _lines(
         nodes, parameters, constants = rest["graph"].values()
         line = f"{counted(nodes, 'node')}, {parameters} parameters and inputs, {counted(constants, 'constant')}"
         yield from _section("Graph", [[line]])
-    rows = [[name, " ".join(as_text(value).split())] for name, value in rest["lineage"].items()]  # a value on a line
+    # a value on a line
+    rows = [[name, " ".join(as_text(value).split())] for name, value in rest["lineage"].items()]
     yield from _section("Lineage", rows)
     for name, each in tables.items():
         yield from _LINES[name](*each)

@@ -21,7 +21,9 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
     yield from ("", Heading("Parameters"))
     first = facts["first_not_finite"]
     if first:
-        line = f"first not finite: the {first['kind']} of {first['parameter']} at step {first['step']}"
+        line = (
+            f"first not finite: the {first['kind']} of {first['parameter']} at step {first['step']}"
+        )
         yield f"  {line}, where the loss is {short_number(first['loss'])}"
     logarithms = table.gradient_logarithms().T
     names, numbers = grouped(table.parameters, logarithms, _MAX_ROWS)
@@ -31,7 +33,9 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
     yield f"  log10 of the gradients' root mean square at {_steps(table)}; {scale}"
     rows = [["parameter" if len(names) == len(table.parameters) else "layers", "steps", "last"]]
     for name, row in zip(names, numbers, strict=True):
-        rows.append([cut(name, _MAX_LABEL, end=_MAX_LABEL - 1), blocks(row, low, high), f"{row[-1]:.1f}"])
+        rows.append(
+            [cut(name, _MAX_LABEL, end=_MAX_LABEL - 1), blocks(row, low, high), f"{row[-1]:.1f}"]
+        )
     yield from (f"  {line}" for line in columns(rows))
 
 
@@ -47,7 +51,10 @@ def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
         return
     shown, rows = table.columns[1:8], []  # without order and samples
     for row, found in zip(table.chain(int(table.steps[-1]))[0], facts["last_step"], strict=True):
-        numbers, shape = (short_number(found[name]) for name in shown), " x ".join(map(str, row.shape))
+        numbers, shape = (
+            (short_number(found[name]) for name in shown),
+            " x ".join(map(str, row.shape)),
+        )
         rows.append([row.link, cut(row_name(row), _MAX_NAME), row.kind, shape, *numbers, row.line])
     head = ["link", "name", "kind", "shape", *(name.replace("_", " ") for name in shown), "line"]
     yield from (f"  {line}" for line in columns([head, *rows], range(4, 4 + len(shown))))

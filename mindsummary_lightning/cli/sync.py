@@ -17,10 +17,22 @@ from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from mindsummary_lightning.values.text import counted, without_secrets
 
 ARGUMENTS = (
-    argument("source", metavar="SOURCE", help="a run or a directory of runs: a path, or an address as s3://..."),
+    argument(
+        "source",
+        metavar="SOURCE",
+        help="a run or a directory of runs: a path, or an address as s3://...",
+    ),
     argument("destination", metavar="DESTINATION", help="a directory or address for the copies"),
-    flag("--follow", "go on until the runs have ended, or until Ctrl-C or SIGTERM and a last round"),
-    argument("--every", type=float, default=30.0, metavar="SECONDS", help="from round to round (default: %(default)g)"),
+    flag(
+        "--follow", "go on until the runs have ended, or until Ctrl-C or SIGTERM and a last round"
+    ),
+    argument(
+        "--every",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="from round to round (default: %(default)g)",
+    ),
     flag("--force", "replace copies that differ and are newer than what is sent"),
     flag("--verify", "compare whole contents, too, once; each copy is read"),
     json_of("what was sent"),
@@ -30,21 +42,35 @@ ARGUMENTS = (
 def run(arguments: argparse.Namespace) -> Answer:
     """Copy once, or until the runs have ended or a signal; 1 if anything is not there at the end."""
     if not arguments.every > 0 or (arguments.verify and arguments.follow):
-        raise UsageError("--every takes a number of seconds, and --verify reads once, without --follow")
+        raise UsageError(
+            "--every takes a number of seconds, and --verify reads once, without --follow"
+        )
     source, destination = Store(arguments.source), Store(arguments.destination)
-    if type(source.files) is type(destination.files) and f"{destination.root}/".startswith(f"{source.root}/"):
+    if type(source.files) is type(destination.files) and f"{destination.root}/".startswith(
+        f"{source.root}/"
+    ):
         raise UsageError(f"{destination.name} is in {source.name}: its copies would be copied")
     copies = RunCopies(source, destination, force=arguments.force, verify=arguments.verify)
     problems = list[str]()
     with _ending_signals(arguments.follow) as signals:
         for _ in rounds(copies, arguments.every if arguments.follow else None, signals):
-            told, lines = problems, (f"{name}: {error_line(error)}" for name, error in copies.problems.items())
-            problems = sorted({without_secrets(line, arguments.source, arguments.destination) for line in lines})
+            told, lines = (
+                problems,
+                (f"{name}: {error_line(error)}" for name, error in copies.problems.items()),
+            )
+            problems = sorted(
+                {without_secrets(line, arguments.source, arguments.destination) for line in lines}
+            )
             for problem in sorted({*problems} - {*told}):
                 say(f"mindsummary: {problem}", sys.stderr)
     if not copies.runs and not problems:
         raise FileNotFoundError(f"{_lack(source)}: nothing was sent")
-    facts = {"runs": len(copies.runs), "sent_bytes": copies.sent, "missing_bytes": copies.missing, "problems": problems}
+    facts = {
+        "runs": len(copies.runs),
+        "sent_bytes": copies.sent,
+        "missing_bytes": copies.missing,
+        "problems": problems,
+    }
     sent = f"{counted(len(copies.runs), 'run')}: {readable_size(copies.sent)} sent to {destination.name}"
     lack = [f"{readable_size(copies.missing)} are not there yet"] if problems else []
     return Answer(facts, [sent], len(lack), lack)
@@ -54,7 +80,8 @@ def run(arguments: argparse.Namespace) -> Answer:
 def _ending_signals(is_followed: bool) -> Iterator[list[int]]:
     """Collect the signals that ask for an end after one last round.
 
-    SIGTERM is one. Of ``--follow`` the first Ctrl-C is one too, and the second ends the command at once.
+    SIGTERM is one. Of ``--follow`` the first Ctrl-C is one too, and the second ends the command at
+    once.
     """
     signals = list[int]()
 
@@ -81,7 +108,11 @@ def _lack(source: Store) -> str:
     if os.path.isdir(source.root):
         return f"no run in {source.name}{links_note([source.root])}"
     is_file = os.path.exists(source.root)
-    return f"{source.name} is a file; give its directory" if is_file else f"there is no directory {source.name}"
+    return (
+        f"{source.name} is a file; give its directory"
+        if is_file
+        else f"there is no directory {source.name}"
+    )
 
 
 def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:

@@ -34,16 +34,36 @@ MORE = {  # of each verb two lines that use it, and the page about it
     "view": ("view runs", "view runs --port 8080 --no-browser", "viewer"),
     "list": ("list runs", "list runs --best val/loss --limit 10", "choose-the-best-run"),
     "show": ("show runs/digits/version_0", "show runs/digits/version_0 --follow", "command-line"),
-    "lineage": ("lineage runs --sort loss --limit 10", "lineage runs --where 'metric/accuracy>0.9'", "lineage"),
-    "compare": ("compare runs/mindspore runs/torch", "compare a b --html page.html", "is-my-port-right"),
+    "lineage": (
+        "lineage runs --sort loss --limit 10",
+        "lineage runs --where 'metric/accuracy>0.9'",
+        "lineage",
+    ),
+    "compare": (
+        "compare runs/mindspore runs/torch",
+        "compare a b --html page.html",
+        "is-my-port-right",
+    ),
     "report": ("report runs/a runs/b", "report runs --best 5 --by val/loss", "choose-the-best-run"),
     "dump": ("dump runs/a/*_MS | head -2", "dump runs/a/*_lineage", "command-line"),
     "verify": ("verify runs", "verify runs/a runs/b --json", "command-line"),
     "repair": ("repair runs --dry-run", "repair runs/a", "command-line"),
     "doctor": ("doctor", "doctor --device cuda", "viewer"),
-    "export": ("export runs/a --to csv --out tables", "export runs --to parquet --out data", "command-line"),
-    "import": ("import lightning_logs --out runs", "import lightning_logs --out runs --force", "tensorboard"),
-    "landscape": ("landscape runs/a --module train:make", "landscape runs/a --plot a.svg", "landscape"),
+    "export": (
+        "export runs/a --to csv --out tables",
+        "export runs --to parquet --out data",
+        "command-line",
+    ),
+    "import": (
+        "import lightning_logs --out runs",
+        "import lightning_logs --out runs --force",
+        "tensorboard",
+    ),
+    "landscape": (
+        "landscape runs/a --module train:make",
+        "landscape runs/a --plot a.svg",
+        "landscape",
+    ),
     "sync": ("sync runs s3://bucket/runs --follow", "sync s3://bucket/runs runs", "remote"),
     "completion": ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc", "command-line"),
 }
@@ -56,7 +76,8 @@ LEFT = {  # by Ctrl-C
     "sync": "{destination} has whole records only; the same call goes on",
     "report": "{out} is as it was before",
 }
-_MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
+# where a module cannot be called like its verb
+_MODULES = {"list": "list_runs", "import": "import_runs"}
 
 
 def verb_module(verb: str) -> ModuleType:

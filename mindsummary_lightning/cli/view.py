@@ -16,7 +16,11 @@ from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, say
 from mindsummary_lightning.cli.runs import links_note
 from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
+from mindsummary_lightning.reading.run_directory import (
+    lineage_file_paths,
+    local_path,
+    summary_files,
+)
 from mindsummary_lightning.viewer.browser import opened_in_browser
 from mindsummary_lightning.viewer.frontend import available_frontend
 
@@ -25,12 +29,24 @@ if TYPE_CHECKING:
 
 ARGUMENTS = (
     DIRECTORY,
-    argument("--port", type=int, help="port to listen on; without it 8080, or any if that is taken"),
-    argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)"),
+    argument(
+        "--port", type=int, help="port to listen on; without it 8080, or any if that is taken"
+    ),
+    argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
+    ),
     flag("--no-browser", "do not open a browser"),
     flag("--no-token", "answer everyone who reaches the port"),
-    argument("--memory", type=int, default=480, metavar="MB", help="memory for runs kept loaded (%(default)s)"),
-    argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
+    argument(
+        "--memory",
+        type=int,
+        default=480,
+        metavar="MB",
+        help="memory for runs kept loaded (%(default)s)",
+    ),
+    argument(
+        "--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"
+    ),
 )
 _FEW_RUNS = 20  # lineage of more is read ahead
 
@@ -50,7 +66,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
-    gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
+    # a graph of 20,000 nodes is a million objects, none of them in a cycle
+    gc.set_threshold(100_000)
     token = None if arguments.no_token else access.new_token()
     with listen(arguments.host, arguments.port) as listener, contextlib.ExitStack() as ending:
         port = listener.getsockname()[1]
@@ -60,13 +77,19 @@ def run(arguments: argparse.Namespace) -> Answer:
         checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
         server = access.server_address(arguments.host, port)
-        train_id = "./" if summary_files(arguments.directory) or lineage_file_paths(arguments.directory) else None
+        train_id = (
+            "./"
+            if summary_files(arguments.directory) or lineage_file_paths(arguments.directory)
+            else None
+        )
 
         def ready() -> None:
             number = len(runs.listing())
             if not number:
                 links = links_note([arguments.directory])
-                _report(f"no run in {arguments.directory} yet; the pages show one when it begins{links}")
+                _report(
+                    f"no run in {arguments.directory} yet; the pages show one when it begins{links}"
+                )
             if frontend is None:
                 pages = [(access.RUN_TABLE, access.table_address(server, token))]
             else:
@@ -79,7 +102,9 @@ def run(arguments: argparse.Namespace) -> Answer:
             if number > _FEW_RUNS:
                 threading.Thread(target=_read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
-                ending.enter_context(opened_in_browser(dict(pages)[access.RUN_TABLE] if number > 1 else pages[0][1]))
+                ending.enter_context(
+                    opened_in_browser(dict(pages)[access.RUN_TABLE] if number > 1 else pages[0][1])
+                )
 
         serve_until_signal(create_app(runs, frontend, checked), listener, ready)
     _report("the viewer has ended")
@@ -93,7 +118,9 @@ def _warn_of_open_host(host: str, listener: socket.socket, token: str | None) ->
     who = f"anyone who reaches port {port} of {host} {'and knows the token ' if token else ''}"
     _report(f"warning: {who}can read the runs; nothing is encrypted")
     if lacks_ipv4(listener):
-        _report("warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0")
+        _report(
+            "warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0"
+        )
 
 
 def _read_lineage(runs: LoadedRuns) -> None:

@@ -1,6 +1,7 @@
 """A copy of tensors from one device to the CPU: one buffer, one copy, no wait.
 
-A device without pinned memory or events, or without memory for the buffer, gets plain copies, which wait for it.
+A device without pinned memory or events, or without memory for the buffer, gets plain copies, which
+wait for it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not cha
 class DeviceCopy:
     """Strided tensors of one device that are copied to the CPU, behind the work queued on its current stream.
 
-    Nobody else may change them; they are not referenced once the copy is queued. If not even a plain copy is possible,
-    what the device raises passes.
+    Nobody else may change them; they are not referenced once the copy is queued. If not even a
+    plain copy is possible, what the device raises passes.
     """
 
     def __init__(self, parts: Sequence[torch.Tensor]) -> None:
-        self._layout = [(part.dtype, part.shape, part.numel() * part.element_size()) for part in parts]
+        self._layout = [
+            (part.dtype, part.shape, part.numel() * part.element_size()) for part in parts
+        ]
         # Largest elements first, so that each part is aligned for its dtype without padding.
         self._order = sorted(range(len(parts)), key=lambda index: -parts[index].element_size())
         self._event: Any = None
@@ -69,7 +72,8 @@ class DeviceCopy:
         event = module.Event()
         copied = buffer.to("cpu", non_blocking=True)
         if hasattr(module, "current_stream"):
-            # The stream that copies is the device's own; without an argument it would be that of the current device.
+            # The stream that copies is the device's own; without an argument it would be that of
+            # the current device.
             event.record(module.current_stream(buffer.device))
         else:  # Apple's GPU has one stream
             event.record()

@@ -1,7 +1,8 @@
 """The histogram of a tensor reduced on the tensor's device, and over the ranks that share it.
 
-Nothing here waits for the device: the edges, and even how many buckets there are, stay tensors until the few numbers
-that remain are on the CPU. The result is that of ``conversion.histograms.to_histogram``.
+Nothing here waits for the device: the edges, and even how many buckets there are, stay tensors
+until the few numbers that remain are on the CPU. The result is that of
+``conversion.histograms.to_histogram``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mindsummary_lightning.values.limits import MAX_BUCKETS
 REDUCIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 """Dtypes whose histogram is reduced on the device; parameters and gradients rarely have others."""
 
-_CHUNK = 1 << 24  # torch.histc counts in float32, which is exact up to this count; it also bounds the memory in use
+# torch.histc counts in float32, which is exact up to this count; it also bounds the memory in use
+_CHUNK = 1 << 24
 
 
 @torch.no_grad()
@@ -30,12 +32,14 @@ def histogram_parts(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """The few numbers that the histogram of a ``REDUCIBLE`` tensor needs, on its device, without waiting for it.
 
-    Each rank of each of the process groups, which are reduced over one after the other, must take part.
+    Each rank of each of the process groups, which are reduced over one after the other, must take
+    part.
 
     Returns:
-        Four one-dimensional tensors for ``histogram_from_parts``: the numbers of all, NaN, +inf and -inf elements
-        (int64); lowest, minus highest and sum (float64, float32 on a device without it); 91 edges in the dtype that the
-        histogram has them in; 90 counts (int64), NaN and the infinities among them.
+        Four one-dimensional tensors for ``histogram_from_parts``: the numbers of all, NaN, +inf and
+        -inf elements (int64); lowest, minus highest and sum (float64, float32 on a device without
+        it); 91 edges in the dtype that the histogram has them in; 90 counts (int64), NaN and the
+        infinities among them.
     """
     edge_dtype = torch.float16 if tensor.dtype is torch.float16 else torch.float32
     flat = tensor.detach().reshape(-1)
@@ -92,7 +96,9 @@ def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     extremes = torch.full((2,), inf, dtype=torch.float32, device=device)
     total = torch.zeros(1, dtype=wide_dtype(device.type), device=device)
     for chunk in _chunks(flat):
-        tallies[1:] += torch.stack([chunk.isnan().sum(), (chunk == inf).sum(), (chunk == -inf).sum()])
+        tallies[1:] += torch.stack(
+            [chunk.isnan().sum(), (chunk == inf).sum(), (chunk == -inf).sum()]
+        )
         low = chunk.nan_to_num(inf, inf, inf).amin()
         high = chunk.nan_to_num(-inf, -inf, -inf).amax()
         extremes = torch.minimum(extremes, torch.stack([low, -high]))
@@ -118,7 +124,8 @@ def _edges(
 def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
     """float64 numbers in float16, rounded once as NumPy does; torch rounds them to float32 on the way.
 
-    In between they are rounded to odd: cut to the float32 towards zero, with the last bit set unless that is exact.
+    In between they are rounded to odd: cut to the float32 towards zero, with the last bit set
+    unless that is exact.
     """
     single = numbers.float()
     bits = single.view(torch.int32) - (single.to(numbers.dtype).abs() > numbers.abs()).int()
@@ -128,7 +135,8 @@ def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
 
 def _counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
     """How many elements have 0, 1, ... 89 of the inner edges at or below them."""
-    if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":  # torch.histc would raise
+    # torch.histc would raise
+    if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":
         return _counts_by_sorting(chunk, inner)
     # torch.bincount would wait for the device, to learn the greatest index.
     bucket = torch.bucketize(chunk, inner, out_int32=True, right=True)

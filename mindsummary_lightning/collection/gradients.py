@@ -30,8 +30,8 @@ class GradientCollector:
     ) -> None:
         """Take an optimizer's gradients in place of those of its earlier steps in this batch.
 
-        All ranks that share a sharded parameter must call; those ``selected`` get a histogram; ``scale`` is what the
-        gradients are still multiplied by.
+        All ranks that share a sharded parameter must call; those ``selected`` get a histogram;
+        ``scale`` is what the gradients are still multiplied by.
         """
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if not gradients:
@@ -42,10 +42,15 @@ class GradientCollector:
             gradient = each.parameter.grad
             if id(each.parameter) in held and gradient is not None:
                 gradient = _dense(gradient) if gradient.dim() else gradient.reshape(1)
-                unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
+                unscaled = (
+                    gradient if scale is None else gradient.float() / scale.to(gradient.device)
+                )
                 values.add_histogram(f"{each.name}.gradient", unscaled)
         norm = total_norm(gradients)
-        self._by_optimizer[optimizer] = (values, norm if scale is None else norm / scale.to(norm.device))
+        self._by_optimizer[optimizer] = (
+            values,
+            norm if scale is None else norm / scale.to(norm.device),
+        )
 
     def move_into(self, values: StepValues) -> None:
         """Add the histograms, and the norm over all optimizers, to the values of their step; it has none any more."""
@@ -58,9 +63,14 @@ class GradientCollector:
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
     """Euclidean norm of all gradients together, a float32 tensor; all ranks that share a sharded one call."""
-    norms = [torch.linalg.vector_norm(as_exact(stored_elements(gradient))).float() for gradient in gradients]
+    norms = [
+        torch.linalg.vector_norm(as_exact(stored_elements(gradient))).float()
+        for gradient in gradients
+    ]
     whole = [norm.full_tensor() if hasattr(norm, "full_tensor") else norm for norm in norms]
-    total: torch.Tensor = torch.linalg.vector_norm(torch.stack([norm.to(whole[0].device) for norm in whole]))
+    total: torch.Tensor = torch.linalg.vector_norm(
+        torch.stack([norm.to(whole[0].device) for norm in whole])
+    )
     return total
 
 
@@ -71,7 +81,11 @@ def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
 
 def as_exact(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor in a dtype with at least float32's digits; itself if it is."""
-    return tensor if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex() else tensor.float()
+    return (
+        tensor
+        if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex()
+        else tensor.float()
+    )
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,8 @@ import torch
 def loss_of(outputs: Any) -> Any:
     """What a step returned as its loss, or ``None``.
 
-    That is a tensor or number, a mapping with ``"loss"``, or a list or tuple that begins with one of these.
+    That is a tensor or number, a mapping with ``"loss"``, or a list or tuple that begins with one
+    of these.
     """
     if isinstance(outputs, Mapping):
         outputs = outputs.get("loss")
@@ -23,7 +24,8 @@ def loss_of(outputs: Any) -> Any:
 def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
     """The mean of a step's loss as a float32 tensor on its device; ``None`` if there is none.
 
-    Lightning hands out the loss divided by the accumulated batches (automatic optimization); it is undone.
+    Lightning hands out the loss divided by the accumulated batches (automatic optimization); it is
+    undone.
     """
     loss = loss_of(outputs)
     if isinstance(loss, (int, float)):

@@ -1,10 +1,11 @@
 """Buffers that hold the values of summary operators until a step is recorded, and the choice of whose a value is.
 
-The operators run deep inside a model and know no run. A value belongs to the training of its context (``contextvars``:
-a thread has one of its own, ``asyncio.to_thread`` copies one); on a step that this training does not collect, and where
-none runs, to the SummaryRecords of its thread. In a thread without any of these it belongs to the one thread that
-records, if it is given in a backward pass, which a device runs in threads of torch, or if its thread began after the
-recording; otherwise nobody knows whose it is: docs/decisions/0042.
+The operators run deep inside a model and know no run. A value belongs to the training of its
+context (``contextvars``: a thread has one of its own, ``asyncio.to_thread`` copies one); on a step
+that this training does not collect, and where none runs, to the SummaryRecords of its thread. In a
+thread without any of these it belongs to the one thread that records, if it is given in a backward
+pass, which a device runs in threads of torch, or if its thread began after the recording; otherwise
+nobody knows whose it is: docs/decisions/0042.
 
 While no buffer takes values, an operator reads one flag, ``is_listening``, and returns.
 """
@@ -38,7 +39,8 @@ _warnings = WarnOnce(_LOG)
 class OperatorBuffer:
     """Values of the operators since the last :meth:`take`: the newest of each kind and name, copied when it came.
 
-    Of one step (``is_of_one_step``), a second value under one name in the same pass is worth a warning.
+    Of one step (``is_of_one_step``), a second value under one name in the same pass is worth a
+    warning.
 
     Attributes:
         thread: the one that it takes values of, from when it is opened.
@@ -49,11 +51,13 @@ class OperatorBuffer:
     def __init__(self, is_of_one_step: bool = True) -> None:
         self.thread: threading.Thread | None = None
         self.is_taking = False
-        self._others: weakref.WeakSet[threading.Thread] | None = None  # that were alive when it was opened
+        # that were alive when it was opened
+        self._others: weakref.WeakSet[threading.Thread] | None = None
         self._outer: OperatorBuffer | None = None
         self.process: int | None = None
         self._values: dict[tuple[str, str], Any] = {}
-        self._this_pass: dict[tuple[str, str], bool] = {}  # whether a name was given in the forward pass
+        # whether a name was given in the forward pass
+        self._this_pass: dict[tuple[str, str], bool] = {}
         self._is_of_one_step = is_of_one_step
         self._warnings = WarnOnce(_LOG)
 
@@ -75,7 +79,8 @@ class OperatorBuffer:
     def put(self, plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
         """Keep a value; a second one under its name in the same pass replaces it, with one warning per name.
 
-        In a backward pass, what the forward pass gave is only computed again, for activation checkpointing.
+        In a backward pass, what the forward pass gave is only computed again, for activation
+        checkpointing.
         """
         key = (plugin, name)
         was_forward = self._this_pass.get(key)
@@ -91,7 +96,9 @@ class OperatorBuffer:
         try:
             self._values[key] = _copied(value)
         except (MemoryError, RuntimeError) as error:  # a device without memory
-            self._warnings.warn(("copy", key), "%s %r is not recorded: it cannot be copied: %s", *key, error)
+            self._warnings.warn(
+                ("copy", key), "%s %r is not recorded: it cannot be copied: %s", *key, error
+            )
 
     def take(self) -> list[tuple[str, str, Any]]:
         """Remove and return the kinds, names and values, in the order in which the names came first."""
@@ -121,7 +128,8 @@ def end_training(buffer: OperatorBuffer) -> None:
 def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
     """Let operators put their values into a buffer from now on.
 
-    That of a SummaryRecord (``is_record``) gets nothing while a step of its thread's training is collected.
+    That of a SummaryRecord (``is_record``) gets nothing while a step of its thread's training is
+    collected.
     """
     close(buffer)
     if is_record:
@@ -158,7 +166,8 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
 
 def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffer]:
     training, thread = _training.get(), threading.current_thread()
-    if training is not None and training in _trainings:  # at once: other threads come and go meanwhile
+    # at once: other threads come and go meanwhile
+    if training is not None and training in _trainings:
         if training.is_taking:
             return [training]
         return [record for record in _records if record.thread is training.thread]
@@ -202,7 +211,9 @@ def _copied(value: Any) -> Any:
 def _set_open() -> None:
     global is_open, is_listening
     was_open = is_open
-    while is_open != (is_wanted := bool(_records) or any(buffer.is_taking for buffer in (*_trainings,))):
+    while is_open != (
+        is_wanted := bool(_records) or any(buffer.is_taking for buffer in (*_trainings,))
+    ):
         is_open = is_wanted  # and another thread may have changed its mind
     if is_open or was_open:
         is_listening = is_open

@@ -1,7 +1,7 @@
 """The summary operators: called with a name and a value anywhere inside a model, recorded on collected steps.
 
-They work in eager mode, under ``torch.compile`` (``fullgraph=True`` too), in mixed precision and in recomputed
-activations, and cost one look at a flag on a step that is not collected.
+They work in eager mode, under ``torch.compile`` (``fullgraph=True`` too), in mixed precision and in
+recomputed activations, and cost one look at a flag on a step that is not collected.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from mindsummary_lightning.conversion.arguments import checked_name
 def scalar_summary(name: str, value: Any) -> None:
     """Record a number, or a tensor of one element, as a scalar.
 
-    Every function and module here records under the bare name (no ``/auto``), in training only, on the steps that the
-    SummaryCollector collects, whatever ``collect_specified_data`` says. A value may be of any dtype and device and may
-    require grad; it is copied.
+    Every function and module here records under the bare name (no ``/auto``), in training only, on
+    the steps that the SummaryCollector collects, whatever ``collect_specified_data`` says. A value
+    may be of any dtype and device and may require grad; it is copied.
 
     Args:
-        name: the tag, unique among the operators of a kind; of two values under one name the newest is recorded.
+        name: the tag, unique among the operators of a kind; of two values under one name the newest
+            is recorded.
         value: a tensor of one element or a Python number.
     """
     if operator_buffer.is_listening:
@@ -35,7 +36,8 @@ def scalar_summary(name: str, value: Any) -> None:
 def tensor_summary(name: str, value: torch.Tensor) -> None:
     """Record a tensor of at least one dimension, element by element.
 
-    A SummaryCollector takes it on at most 20 steps of a run, ``SummaryRecord.record()`` at every call.
+    A SummaryCollector takes it on at most 20 steps of a run, ``SummaryRecord.record()`` at every
+    call.
 
     Args:
         name: as in :func:`scalar_summary`.
@@ -50,8 +52,8 @@ def image_summary(name: str, value: torch.Tensor) -> None:
 
     Args:
         name: as in :func:`scalar_summary`.
-        value: shape ``(N, C, H, W)`` with C 1 or 3; uint8, floating in [0, 1], or anything else, which is stretched to
-            its range.
+        value: shape ``(N, C, H, W)`` with C 1 or 3; uint8, floating in [0, 1], or anything else,
+            which is stretched to its range.
     """
     if operator_buffer.is_listening:
         _put("image", name, value)
@@ -107,7 +109,8 @@ class HistogramSummary(nn.Module):
 def in_backward() -> bool:
     """Whether autograd is running a backward pass here; activation checkpointing then repeats a forward pass.
 
-    Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, what is repeated is recorded, too.
+    Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, what is repeated is
+    recorded, too.
     """
     current = getattr(torch._C, "_current_graph_task_id", None)
     return current is not None and current() != -1
@@ -117,7 +120,8 @@ def _put(plugin: str, name: str, value: Any) -> None:
     if is_scripting():
         pass  # what follows cannot be scripted
     elif not torch.compiler.is_compiling():
-        with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
+        # copying a value is not part of the training step that is observed
+        with torch._C.DisableTorchFunction():
             operator_buffer.put(plugin, checked_name(name), value, in_backward())
     elif operator_buffer.is_open:
         _put_compiled(plugin, checked_name(name), value)
@@ -139,7 +143,11 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
     """
     if isinstance(value, torch.Tensor):
         return None if value.is_meta else value
-    if isinstance(value, (list, tuple)) and value and all(isinstance(part, torch.Tensor) for part in value):
+    if (
+        isinstance(value, (list, tuple))
+        and value
+        and all(isinstance(part, torch.Tensor) for part in value)
+    ):
         is_even = all(part.shape == value[0].shape and not part.is_meta for part in value)
         return torch.stack([part.detach() for part in value]) if is_even else None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -159,7 +167,9 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     if not shapes:
         return (0,)
     first = shapes[0]
-    return None if first is None or any(shape != first for shape in shapes) else (len(shapes), *first)
+    return (
+        None if first is None or any(shape != first for shape in shapes) else (len(shapes), *first)
+    )
 
 
 class _Unreadable:

@@ -36,7 +36,8 @@ _FLAGS = _KNOWN[:-2]
 class CollectOptions:
     """What is collected: the keys of :class:`SpecifiedData`, the last two of them with their defaults resolved.
 
-    ``named`` are the keys that the user gave; of what they do not find there is a warning, of defaults there is none.
+    ``named`` are the keys that the user gave; of what they do not find there is a warning, of
+    defaults there is none.
     """
 
     collect_metric: bool = True
@@ -58,7 +59,11 @@ class CollectOptions:
             TypeError: it is not a dict, or a value has the wrong type.
             ValueError: a key is unknown, or the expression does not compile.
         """
-        off: dict[str, Any] = {**dict.fromkeys(_FLAGS, False), "histograms": False, "landscape": None}
+        off: dict[str, Any] = {
+            **dict.fromkeys(_FLAGS, False),
+            "histograms": False,
+            "landscape": None,
+        }
         base = cls() if keep_default_action else cls(**off)
         if data is None:
             return base
@@ -69,17 +74,23 @@ class CollectOptions:
         unknown = [key for key in data if key not in _KNOWN]
         if unknown:
             near = closest(str(unknown[0]), _KNOWN)
-            raise ValueError(f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {', '.join(_KNOWN)}")
+            raise ValueError(
+                f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {', '.join(_KNOWN)}"
+            )
         changes: dict[str, Any] = {flag: data[flag] for flag in _FLAGS if flag in data}
         for flag, value in changes.items():
             if not isinstance(value, bool):
                 raise TypeError(f"{flag} of collect_specified_data must be a bool, not {value!r}")
         if "histogram_regular" in data:
             changes["histograms"] = True
-            changes["histogram_regular"] = _checked_expression("histogram_regular", data["histogram_regular"])
+            changes["histogram_regular"] = _checked_expression(
+                "histogram_regular", data["histogram_regular"]
+            )
         if "collect_landscape" in data:
             landscape = data["collect_landscape"]
-            changes["landscape"] = None if landscape is None else LandscapeSettings.from_dict(landscape)
+            changes["landscape"] = (
+                None if landscape is None else LandscapeSettings.from_dict(landscape)
+            )
         return replace(base, **changes, named=frozenset(data))
 
 
@@ -117,9 +128,14 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
     if isinstance(collect_output_statistics, bool):
         return ChainOptions() if collect_output_statistics else None
     if isinstance(collect_output_statistics, (tuple, list)):
-        steps = [positive_int("a step of collect_output_statistics", step) for step in collect_output_statistics]
+        steps = [
+            positive_int("a step of collect_output_statistics", step)
+            for step in collect_output_statistics
+        ]
         if not steps:
-            raise ValueError("collect_output_statistics names no step; give steps counted from 1, True or None")
+            raise ValueError(
+                "collect_output_statistics names no step; give steps counted from 1, True or None"
+            )
         return ChainOptions(frozenset(steps))
     if collect_output_statistics is None:
         return None
@@ -128,10 +144,14 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
             "collect_output_statistics must be a bool, a tuple of steps, a regular expression of modules' names as a "
             f"str, or None, not {collect_output_statistics!r}"
         )
-    return ChainOptions(modules=_checked_expression("collect_output_statistics", collect_output_statistics))
+    return ChainOptions(
+        modules=_checked_expression("collect_output_statistics", collect_output_statistics)
+    )
 
 
-def chain_options(collect_output_statistics: Any, whole_tensors: Any, max_bytes: Any) -> ChainOptions | None:
+def chain_options(
+    collect_output_statistics: Any, whole_tensors: Any, max_bytes: Any
+) -> ChainOptions | None:
     """Options of chains, with whole tensors of the steps that they name, or of the first one.
 
     Raises:
@@ -151,7 +171,9 @@ def _checked_expression(name: str, expression: Any) -> str | None:
     if expression is None:
         return None
     if not isinstance(expression, str):
-        raise TypeError(f"{name} must be a regular expression as a str, or None, not {expression!r}")
+        raise TypeError(
+            f"{name} must be a regular expression as a str, or None, not {expression!r}"
+        )
     try:
         re.compile(expression)
     except re.error as error:
@@ -169,7 +191,9 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
         if not isinstance(key, str):
             raise TypeError(f"keys of custom_lineage_data must be str, not {key!r}")
         if not isinstance(value, (str, int, float)):
-            raise TypeError(f"custom_lineage_data[{key!r}] must be a str, int or float, not {value!r}")
+            raise TypeError(
+                f"custom_lineage_data[{key!r}] must be a str, int or float, not {value!r}"
+            )
     return {utf8_text(key): plain_value(value) for key, value in data.items() if key}
 
 
@@ -179,7 +203,12 @@ def hyper_config() -> dict[str, CustomValue]:
     if not text:
         return {}
     if len(text) > _MAX_HYPER_CONFIG:
-        _LOG.warning("%s is ignored: it has %d characters, more than %d", _HYPER_CONFIG, len(text), _MAX_HYPER_CONFIG)
+        _LOG.warning(
+            "%s is ignored: it has %d characters, more than %d",
+            _HYPER_CONFIG,
+            len(text),
+            _MAX_HYPER_CONFIG,
+        )
         return {}
     try:
         return checked_custom_lineage(json.loads(text).get("custom_lineage_data"))

@@ -19,18 +19,21 @@ EVERY = ".*"
 
 _DEFAULT_COUNT = 5  # MindSpore records the first five when no expression is given
 _COMPILED = "_orig_mod."
-_PARAMETRIZED = re.compile(r"parametrizations\.(\w+)\.original\d*$")  # by torch.nn.utils.parametrize
-_PRUNED, _MASK = "_orig", "_mask"  # ends of the names that torch.nn.utils.prune gives to a weight and its mask
-_Place = tuple[Mapping[str, Any], str, Any]  # a module's parameters or buffers, and what one of them is called, and is
+# by torch.nn.utils.parametrize
+_PARAMETRIZED = re.compile(r"parametrizations\.(\w+)\.original\d*$")
+# ends of the names that torch.nn.utils.prune gives to a weight and its mask
+_PRUNED, _MASK = "_orig", "_mask"
+# a module's parameters or buffers, and what one of them is called, and is
+_Place = tuple[Mapping[str, Any], str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedParameter:
     """A parameter that an optimizer holds.
 
-    Pruned, it has the name and the value of the weight that the module computes with. Parametrized, it keeps its own
-    name (``parametrizations.weight.original``) and value, which say what it is: to compute the weight would run the
-    user's code, and some of it changes state.
+    Pruned, it has the name and the value of the weight that the module computes with. Parametrized,
+    it keeps its own name (``parametrizations.weight.original``) and value, which say what it is: to
+    compute the weight would run the user's code, and some of it changes state.
     """
 
     name: str
@@ -69,11 +72,15 @@ class ParameterNames:
 
         The ``_orig_mod.`` of compiled parts is omitted from the names.
         """
-        held = [part for each in optimizers for group in each.param_groups for part in group["params"]]
+        held = [
+            part for each in optimizers for group in each.param_groups for part in group["params"]
+        ]
         if not (
             len(held) == len(self._held) == len(self._named)
             and all(map(operator.is_, held, self._held))
-            and all(key in entries and entries[key] is value for entries, key, value in self._places)
+            and all(
+                key in entries and entries[key] is value for entries, key, value in self._places
+            )
         ):
             self._held, self._places = held, []
             self._named = self._find(module, dict.fromkeys(map(id, held)))
@@ -84,7 +91,9 @@ class ParameterNames:
         for path, part in module.named_modules():
             for key, parameter in part._parameters.items():
                 if id(parameter) in held and id(parameter) not in named:
-                    each = named[id(parameter)] = _named(f"{path}.{key}".lstrip("."), parameter, key, part)
+                    each = named[id(parameter)] = _named(
+                        f"{path}.{key}".lstrip("."), parameter, key, part
+                    )
                     self._places.append((part._parameters, key, parameter))
                     if each.mask is not None:
                         self._places.append((part._buffers, _mask_key(key), each.mask))

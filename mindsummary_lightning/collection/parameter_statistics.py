@@ -44,7 +44,10 @@ _FIELDS = {  # of each column the tensor that it is taken of, and the field of i
     "update_ratio": ("update", "rms"),
     "elements": ("weight", "elements"),
 }
-_WANTED = {kind: {name for of, name in _FIELDS.values() if of == kind} for kind in ("gradient", "weight", "update")}
+_WANTED = {
+    kind: {name for of, name in _FIELDS.values() if of == kind}
+    for kind in ("gradient", "weight", "update")
+}
 _Pairs = list[tuple[str, SummaryValue]]
 _T = TypeVar("_T")
 
@@ -73,12 +76,15 @@ def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 class ParameterStatistics:
     """Takes the statistics of one step after the other, and makes tables, scalars and pictures of them.
 
-    ``names`` are those of the rows, in order: the parameters that an earlier fit into the run had, to which new ones
-    are added and of which none is removed. ``has_updates`` keeps a copy of the weights during a collected step.
-    ``skips_overflow``: a scaled loss makes some gradients infinite, and their steps are skipped.
+    ``names`` are those of the rows, in order: the parameters that an earlier fit into the run had,
+    to which new ones are added and of which none is removed. ``has_updates`` keeps a copy of the
+    weights during a collected step. ``skips_overflow``: a scaled loss makes some gradients
+    infinite, and their steps are skipped.
     """
 
-    def __init__(self, names: Sequence[str], schedule: Schedule, has_updates: bool, skips_overflow: bool) -> None:
+    def __init__(
+        self, names: Sequence[str], schedule: Schedule, has_updates: bool, skips_overflow: bool
+    ) -> None:
         self.names: list[str] = [*names]
         self._rows = {name: row for row, name in enumerate(self.names)}
         self._schedule = schedule
@@ -87,8 +93,11 @@ class ParameterStatistics:
         self._gradients: dict[int, StepValues] = {}  # of each optimizer's last step in this batch
         self._before: list[tuple[_Together, list[torch.Tensor]]] = []  # the weights before the step
         self._copied: set[int] = set()  # ids of their parameters
-        self._together: dict[tuple[str, int | None], _Together] = {}  # of the last step, by kind and optimizer
-        self._held: dict[int, tuple[Sequence[NamedParameter], Sequence[nn.Parameter], Sequence[NamedParameter]]] = {}
+        # of the last step, by kind and optimizer
+        self._together: dict[tuple[str, int | None], _Together] = {}
+        self._held: dict[
+            int, tuple[Sequence[NamedParameter], Sequence[nn.Parameter], Sequence[NamedParameter]]
+        ] = {}
         self._history = StepHistory()
         self._has_warned = False
         self._unwritten: dict[str, Callable[[], SummaryValue]] = {}  # of the last step
@@ -120,12 +129,20 @@ class ParameterStatistics:
             has_gradient = [gradient is not None for gradient in gradients]
             named = own if all(has_gradient) else [*itertools.compress(own, has_gradient)]
             gradients = [*itertools.compress(gradients, has_gradient)]
-            together, parts = self._planned("gradient", optimizer, named, gradients, RowPlan.statistics)
+            together, parts = self._planned(
+                "gradient", optimizer, named, gradients, RowPlan.statistics
+            )
             _add(values, "gradient", together, parts, scale)
         if self._has_updates:
             with _noting(values, "updates"):
-                named = [each for each in own if id(each.parameter) not in self._copied] if self._copied else own
-                self._before.append(self._planned("update", optimizer, named, _weights(named), RowPlan.copies))
+                named = (
+                    [each for each in own if id(each.parameter) not in self._copied]
+                    if self._copied
+                    else own
+                )
+                self._before.append(
+                    self._planned("update", optimizer, named, _weights(named), RowPlan.copies)
+                )
                 self._copied |= {id(each.parameter) for each in named}
 
     def move_into(self, values: StepValues, selected: Sequence[NamedParameter]) -> None:
@@ -138,10 +155,17 @@ class ParameterStatistics:
         for together, copies in before:
             with _noting(values, "weights and updates"):
                 blocks = together.plan.blocks(_weights(together.named))
-                pairs = ((after, _difference(copy, after)) for copy, after in zip(copies, blocks, strict=True))
-                for kind, parts in zip(("weight", "update"), together.plan.reduced(pairs, *wanted), strict=True):
+                pairs = (
+                    (after, _difference(copy, after))
+                    for copy, after in zip(copies, blocks, strict=True)
+                )
+                for kind, parts in zip(
+                    ("weight", "update"), together.plan.reduced(pairs, *wanted), strict=True
+                ):
                     _add(values, kind, together, parts)
-        others = [each for each in selected if id(each.parameter) not in copied] if copied else selected
+        others = (
+            [each for each in selected if id(each.parameter) not in copied] if copied else selected
+        )
         with _noting(values, "weights"):
             reduce = partial(RowPlan.statistics, wanted=_WANTED["weight"])
             together, parts = self._planned("weight", None, others, _weights(others), reduce)
@@ -159,10 +183,17 @@ class ParameterStatistics:
         is_bad = (counts > 0).any(1)
         with np.errstate(divide="ignore"):
             self._history.add(step, np.where(is_bad, np.inf, np.log10(rms)))
-        self._unwritten = {STATISTICS_TAG: partial(Tensor, to_stored(table)), PICTURE_TAG: self._picture}
+        self._unwritten = {
+            STATISTICS_TAG: partial(Tensor, to_stored(table)),
+            PICTURE_TAG: self._picture,
+        }
         due = [STATISTICS_TAG] if self._schedule.collects_tables(step) else []
         due += [PICTURE_TAG] if self._schedule.collects_pictures(step) else []
-        if first is not None and not self._has_warned and not (self._skips_overflow and first[1] == "gradient"):
+        if (
+            first is not None
+            and not self._has_warned
+            and not (self._skips_overflow and first[1] == "gradient")
+        ):
             self._warn(step, first, int(is_bad.sum()), dict(pairs).get("loss/auto"))
             due = [*dict.fromkeys([STATISTICS_TAG, *due])]
         pairs += [(tag, self._unwritten.pop(tag)()) for tag in due]
@@ -202,7 +233,9 @@ class ParameterStatistics:
             with contextlib.suppress(RuntimeError):  # a parameter has got data of another shape
                 result = use(together.plan, tensors)
         if together is None or result is None:
-            together = _Together(named, np.array([self._row(each.name) for each in named], np.intp), RowPlan(tensors))
+            together = _Together(
+                named, np.array([self._row(each.name) for each in named], np.intp), RowPlan(tensors)
+            )
             result = use(together.plan, tensors)
         if together.plan.is_lasting:
             self._together[kind, optimizer] = together
@@ -226,14 +259,25 @@ class ParameterStatistics:
         return table
 
     def _picture(self) -> SummaryValue:
-        return heat_map("log10 of the gradients' root mean square", self.names, *self._history.columns())
+        return heat_map(
+            "log10 of the gradients' root mean square", self.names, *self._history.columns()
+        )
 
-    def _warn(self, step: int, first: tuple[str, str], affected: int, loss: SummaryValue | None) -> None:
+    def _warn(
+        self, step: int, first: tuple[str, str], affected: int, loss: SummaryValue | None
+    ) -> None:
         self._has_warned = True
         _LOG.warning(
             "step %d: the %s of %s is not finite, the first in this run; %d of %d parameters are affected, the loss is "
             "%s; `mindsummary show` on the run shows what came before",
-            *(step, first[1], first[0], affected, len(self.names), "not recorded" if loss is None else f"{loss:g}"),
+            *(
+                step,
+                first[1],
+                first[0],
+                affected,
+                len(self.names),
+                "not recorded" if loss is None else f"{loss:g}",
+            ),
         )
 
 
@@ -261,8 +305,12 @@ def _add(
     scale: torch.Tensor | None = None,
 ) -> None:
     for part in parts:
-        tables = [part.table] if scale is None else [part.table, scale.to(part.table.device).reshape(1)]
-        values.add_deferred(STATISTICS_TAG, tables, partial(_built, kind, together.rows[part.places], part))
+        tables = (
+            [part.table] if scale is None else [part.table, scale.to(part.table.device).reshape(1)]
+        )
+        values.add_deferred(
+            STATISTICS_TAG, tables, partial(_built, kind, together.rows[part.places], part)
+        )
 
 
 def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
@@ -270,5 +318,9 @@ def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
     return as_exact(before).sub_(as_exact(after))
 
 
-def _built(kind: str, rows: NDArray[np.intp], part: RowStatistics, tables: list[torch.Tensor]) -> StatisticsPart:
-    return StatisticsPart(kind, rows, part.statistics(tables[0], float(tables[1]) if len(tables) > 1 else 1.0))
+def _built(
+    kind: str, rows: NDArray[np.intp], part: RowStatistics, tables: list[torch.Tensor]
+) -> StatisticsPart:
+    return StatisticsPart(
+        kind, rows, part.statistics(tables[0], float(tables[1]) if len(tables) > 1 else 1.0)
+    )

@@ -1,8 +1,9 @@
 """Statistics of many tensors at once, in few operations, without waiting for the device or any function of its own.
 
-Tensors of one shape are stacked, and long ones cut into rows, so a reduction along the rows is one operation for all of
-them: a deep network has few shapes. What remains, a few numbers a row, is reduced on the CPU, in float64. Ranks
-that share tensors exchange the rows of all of them in one collective for sums and one for maxima.
+Tensors of one shape are stacked, and long ones cut into rows, so a reduction along the rows is one
+operation for all of them: a deep network has few shapes. What remains, a few numbers a row, is
+reduced on the CPU, in float64. Ranks that share tensors exchange the rows of all of them in one
+collective for sums and one for maxima.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class RowStatistics:
             finite = np.where(elements > non_finite, elements - non_finite, np.nan)
             rms, mean = np.sqrt(squares / finite) * unit / scale, total / finite / scale
             zeros = (elements - non_zero) / elements
-        return TensorStatistics(rms, mean, np.where(finite > 0, largest / scale, np.nan), zeros, non_finite, elements)
+        return TensorStatistics(
+            rms, mean, np.where(finite > 0, largest / scale, np.nan), zeros, non_finite, elements
+        )
 
 
 class _Block(NamedTuple):
@@ -100,11 +103,15 @@ class RowPlan:
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self.is_lasting: bool = True
         """Whether tensors that are not like those are refused; otherwise it is for those alone."""
-        alike: dict[tuple[Any, ...], list[int]] = {}  # places by device, groups, shape, dtype and placements
+        # places by device, groups, shape, dtype and placements
+        alike: dict[tuple[Any, ...], list[int]] = {}
         firsts: dict[tuple[Any, ...], Any] = {}
         for place, tensor in enumerate(tensors):
             groups, placements = (), None
-            if type(tensor) not in (torch.Tensor, nn.Parameter) or tensor.layout is not torch.strided:
+            if (
+                type(tensor) not in (torch.Tensor, nn.Parameter)
+                or tensor.layout is not torch.strided
+            ):
                 self.is_lasting, tensor = False, stored_elements(tensor)
                 if is_sharded(tensor):
                     groups, placements = groups_that_share(tensor), tensor.placements  # type: ignore[attr-defined]
@@ -124,11 +131,19 @@ class RowPlan:
             together.setdefault((device, groups), []).extend(blocks)
         self._parts: list[_OneTable] = []
         for (_, groups), blocks in together.items():
-            of_each = [(place, elements, block.rows) for block, elements in blocks for place in block.places]
+            of_each = [
+                (place, elements, block.rows)
+                for block, elements in blocks
+                for place in block.places
+            ]
             each_place, counts, each_rows = zip(*of_each, strict=True)
             starts = np.cumsum((0, *each_rows[:-1]))
             part = _OneTable(
-                groups, [block for block, _ in blocks], np.array(each_place), np.array(counts, float), starts
+                groups,
+                [block for block, _ in blocks],
+                np.array(each_place),
+                np.array(counts, float),
+                starts,
             )
             self._parts.append(part)
 
@@ -143,9 +158,13 @@ class RowPlan:
                 some = [tensors[place] for place in block.places]
                 if not self.is_lasting:
                     some = [_local(stored_elements(tensor)) for tensor in some]
-                yield (torch.stack(some) if len(some) > 1 else some[0]).reshape(len(some), block.size)
+                yield (torch.stack(some) if len(some) > 1 else some[0]).reshape(
+                    len(some), block.size
+                )
 
-    def statistics(self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY) -> list[RowStatistics]:
+    def statistics(
+        self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY
+    ) -> list[RowStatistics]:
         """Reduced rows of tensors that are like those that the plan is made of, as :meth:`reduced`."""
         (reduced,) = self.reduced(((block,) for block in self.blocks(tensors)), wanted)
         return reduced
@@ -156,17 +175,23 @@ class RowPlan:
         return [block.clone() if len(block) == 1 else block for block in self.blocks(tensors)]
 
     @torch.no_grad()
-    def reduced(self, blocks: Iterable[Sequence[torch.Tensor]], *wanted: Collection[str]) -> list[list[RowStatistics]]:
+    def reduced(
+        self, blocks: Iterable[Sequence[torch.Tensor]], *wanted: Collection[str]
+    ) -> list[list[RowStatistics]]:
         """Reduced rows of such blocks, for each device (and ranks that share tensors) one.
 
-        Several blocks of one place, weights and their updates, are reduced one after the other, and each has a list.
-        All ranks that share a sharded tensor must call. Only the fields of :class:`TensorStatistics` that are
-        ``wanted`` are right, which takes a third of the time for ``rms`` alone.
+        Several blocks of one place, weights and their updates, are reduced one after the other, and
+        each has a list. All ranks that share a sharded tensor must call. Only the fields of
+        :class:`TensorStatistics` that are ``wanted`` are right, which takes a third of the time for
+        ``rms`` alone.
         """
         reduced: list[list[RowStatistics]] = [[] for _ in wanted]
         following = iter(blocks)
         for groups, own, places, elements, starts in self._parts:
-            each_table = [[_reduced(*one, block) for one in zip(next(following), wanted, strict=True)] for block in own]
+            each_table = [
+                [_reduced(*one, block) for one in zip(next(following), wanted, strict=True)]
+                for block in own
+            ]
             for result, tables in zip(reduced, zip(*each_table, strict=True), strict=True):
                 table = _reduced_over(groups, _joined(tables)) if groups else _joined(tables)
                 result.append(RowStatistics(places, elements, starts, table))
@@ -188,7 +213,11 @@ def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> t
     parts = []
     if whole:
         rows = (tensors[:, : whole * block.width] if rest else tensors).reshape(-1, block.width)
-        pieces = torch.split(rows, max(1, block.chunk // block.width)) if rows.numel() > block.chunk else [rows]
+        pieces = (
+            torch.split(rows, max(1, block.chunk // block.width))
+            if rows.numel() > block.chunk
+            else [rows]
+        )
         table = _joined([_reduced_rows(piece, wanted) for piece in pieces])
         if whole == block.rows:
             return table
@@ -215,7 +244,10 @@ def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tens
     # In units of the row's largest: neither the squares nor the sum leave the range of the dtype.
     unit = largest.clamp_min(torch.finfo(largest.dtype).tiny)
     scaled = magnitudes / unit[:, None]
-    total, norms = scaled.sum(1).to(wide) * unit, torch.linalg.vector_norm(scaled, dim=1).to(wide) * unit
+    total, norms = (
+        scaled.sum(1).to(wide) * unit,
+        torch.linalg.vector_norm(scaled, dim=1).to(wide) * unit,
+    )
     non_zero = magnitudes.sign().sum(1) + non_finite
     return torch.stack([largest.to(wide), total, norms, non_zero.to(wide), non_finite.to(wide)])
 
@@ -241,7 +273,8 @@ def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor
 
 def _reduced_over(groups: Sequence[Any], table: torch.Tensor) -> torch.Tensor:
     """The table of the ranks that share the tensors."""
-    table = table.to(wide_dtype(table.device.type))  # that of a rank's own numbers may differ from another's
+    # that of a rank's own numbers may differ from another's
+    table = table.to(wide_dtype(table.device.type))
     largest, sums = table[:1].clone(), table[1:].clone()
     sums[1] = sums[1].square()
     for group in groups:

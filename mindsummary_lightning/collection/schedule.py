@@ -1,8 +1,9 @@
 """Is this step collected? Integers only.
 
-The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own: the last step is
-collected as well, so that a run shorter than ``collect_freq`` shows where it ended, and input images are bounded by
-default to the ten that MindInsight shows, because MindSpore's rhythm fills disks with images that it does not keep.
+The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own:
+the last step is collected as well, so that a run shorter than ``collect_freq`` shows where it
+ended, and input images are bounded by default to the ten that MindInsight shows, because
+MindSpore's rhythm fills disks with images that it does not keep.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Container, Iterable
 MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
 MAX_IMAGE_STEPS = 10  # and of an image: the tensors' steps, or every second of them
 _FIRST_CHAINS = 3  # steps: what is wrong with an optimizer's state shows in the second
-_GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8
+# of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8
+_GROWTH = 2.5
 
 
 def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
@@ -33,10 +35,11 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 class Schedule:
     """States for each step, counted from 1, what is collected; the ``total`` of a run may be unknown.
 
-    Without a gap of their own, tensors are collected on the steps of the default range, input images on these too, or
-    on every second of more than 10. A resumed run has done ``step`` steps before; ``default_steps_used`` are as many of
-    them as :meth:`default_steps_until` said, ``None`` if unknown: those of this schedule. The chains of ``chain_steps``
-    are recorded, for ``None`` those of the first three steps and of all with tables.
+    Without a gap of their own, tensors are collected on the steps of the default range, input
+    images on these too, or on every second of more than 10. A resumed run has done ``step`` steps
+    before; ``default_steps_used`` are as many of them as :meth:`default_steps_until` said, ``None``
+    if unknown: those of this schedule. The chains of ``chain_steps`` are recorded, for ``None``
+    those of the first three steps and of all with tables.
     """
 
     def __init__(
@@ -59,7 +62,8 @@ class Schedule:
         self._default_tensor_steps = _coming(steps, step, MAX_TENSOR_STEPS - self._used[0])
         self._default_image_steps = _coming(image_steps, step, MAX_IMAGE_STEPS - self._used[1])
         others = sorted(self._default_tensor_steps - {1})
-        most = MAX_TENSOR_STEPS - 3  # beside the first step, the last, and one at which a number is not finite
+        # beside the first step, the last, and one at which a number is not finite
+        most = MAX_TENSOR_STEPS - 3
         self._table_steps: Container[int] = frozenset(
             others[at * len(others) // most] for at in range(most if others else 0)
         )
@@ -89,7 +93,9 @@ class Schedule:
 
     def collects_chain(self, step: int) -> bool:
         """Whether the chain of this step is recorded."""
-        return step in self._chain or (self._has_chain_rhythm and self.collects(step) and self.collects_tables(step))
+        return step in self._chain or (
+            self._has_chain_rhythm and self.collects(step) and self.collects_tables(step)
+        )
 
     def collects_pictures(self, step: int) -> bool:
         """Whether they are drawn after a collected step: five times in a run at most, and at its end."""
@@ -99,7 +105,9 @@ class Schedule:
         """Whether one of these steps lies behind the last collected one, up to this."""
         if isinstance(steps, range):  # of a fixed gap, without an end
             return step % steps.step < self._freq
-        return isinstance(steps, frozenset) and any(step - self._freq < number <= step for number in steps)
+        return isinstance(steps, frozenset) and any(
+            step - self._freq < number <= step for number in steps
+        )
 
     def collects_anything(self, step: int) -> bool:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
@@ -114,7 +122,9 @@ class Schedule:
     def default_steps_until(self, step: int) -> tuple[int, int]:
         """Steps up to this one with tensors and with images of the default range, for a run that resumes from here."""
         tensors, images = self._used
-        return tensors + _count(self._default_tensor_steps, step), images + _count(self._default_image_steps, step)
+        return tensors + _count(self._default_tensor_steps, step), images + _count(
+            self._default_image_steps, step
+        )
 
 
 def _count(steps: Iterable[int], until: int) -> int:

@@ -10,14 +10,17 @@ import torch
 
 def is_sharded(tensor: torch.Tensor) -> bool:
     """Whether each rank holds only a part: a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1."""
-    return is_flattened(tensor) or any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
+    return is_flattened(tensor) or any(
+        not placement.is_replicate() for placement in getattr(tensor, "placements", ())
+    )
 
 
 def is_flattened(parameter: torch.Tensor) -> bool:
     """Whether FSDP1 has moved the parameter into a flat one: it looks whole, and holds this rank's part at most.
 
-    Reads ``_fsdp_flattened``, by which FSDP1 itself knows them (torch 2.1 to 2.13). Neither the part's place in the
-    parameter nor its ranks can be read from it, so its values cannot be reduced as those of a `DTensor` are.
+    Reads ``_fsdp_flattened``, by which FSDP1 itself knows them (torch 2.1 to 2.13). Neither the
+    part's place in the parameter nor its ranks can be read from it, so its values cannot be reduced
+    as those of a `DTensor` are.
     """
     return bool(getattr(parameter, "_fsdp_flattened", False))
 
@@ -30,8 +33,14 @@ def groups_that_share(tensor: Any) -> tuple[Any, ...]:
     """
     placements = tensor.placements
     if any(not (placement.is_shard() or placement.is_replicate()) for placement in placements):
-        raise TypeError(f"expected a DTensor that is sharded or replicated, found placements {placements}")
-    return tuple(tensor.device_mesh.get_group(n) for n, placement in enumerate(placements) if placement.is_shard())
+        raise TypeError(
+            f"expected a DTensor that is sharded or replicated, found placements {placements}"
+        )
+    return tuple(
+        tensor.device_mesh.get_group(n)
+        for n, placement in enumerate(placements)
+        if placement.is_shard()
+    )
 
 
 def largest_shard(tensor: Any) -> int:

@@ -1,6 +1,7 @@
 """The values of a run's collected steps: from what hooks hand out to tags and values ready to be written.
 
-It counts the steps and asks the schedule; tensors are converted in `step_values`, and nothing is written here.
+It counts the steps and asks the schedule; tensors are converted in `step_values`, and nothing is
+written here.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ class _Selection(NamedTuple):
 class StepCollector:
     """Collects step after step of one run; ``step`` is the number of steps done, those of a resumed run included.
 
-    ``named`` are the parameters that the run begins with; each collected step asks for them again. Gradients are
-    those of the parameters that have histograms (``True``), or of others by an expression. On ranks above
-    zero, only what all ranks must collect together is collected.
+    ``named`` are the parameters that the run begins with; each collected step asks for them again.
+    Gradients are those of the parameters that have histograms (``True``), or of others by an
+    expression. On ranks above zero, only what all ranks must collect together is collected.
 
     Attributes:
         step: number of steps done.
         takes_chain: whether the chain of the present step is recorded.
-        raises: whether a value that cannot be recorded is raised when the others of its step are handed out, instead of
-            skipped with a warning.
+        raises: whether a value that cannot be recorded is raised when the others of its step are
+            handed out, instead of skipped with a warning.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class StepCollector:
         self._chain = chain
         self.takes_chain: bool = False
         self._unmatched: set[str] = set()  # options whose expression matched no parameter
-        self._selected: tuple[Sequence[NamedParameter], _Selection] | None = None  # of the last step, and of what
+        # of the last step, and of what
+        self._selected: tuple[Sequence[NamedParameter], _Selection] | None = None
         self._has_lazy = False
         self._use(lambda: named)
         self._selection()  # warns of what matches none
@@ -100,7 +102,8 @@ class StepCollector:
         self._last_statistics = step  # the last one handed out
         self._last_state = step  # after which the state was collected, or nothing was done yet
         self._read_loss: Callable[[], torch.Tensor | None] = lambda: None
-        self._earlier_losses: list[Callable[[], torch.Tensor | None]] = []  # of the batches that a step accumulates
+        # of the batches that a step accumulates
+        self._earlier_losses: list[Callable[[], torch.Tensor | None]] = []
 
     @property
     def has_in_flight(self) -> bool:
@@ -124,26 +127,37 @@ class StepCollector:
         self._use(parameters)
         if self._values is None:
             self._values = StepValues()
-            self.takes_chain = self._chain is not None and self._schedule.collects_chain(self.step + 1)
+            self.takes_chain = self._chain is not None and self._schedule.collects_chain(
+                self.step + 1
+            )
         if self._is_rank_zero:
             self._operators.begin_pass()
             operator_buffer.open_for(self._operators)
 
-    def take_gradients(self, optimizer: Optimizer, scale: Callable[[], torch.Tensor | None]) -> None:
+    def take_gradients(
+        self, optimizer: Optimizer, scale: Callable[[], torch.Tensor | None]
+    ) -> None:
         """An optimizer is about to step, with gradients not clipped yet; of several steps in a batch the last counts.
 
-        ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
+        ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on
+        collected steps.
         """
         if self._values is None or not self._schedule.collects(self.step + 1):
             return
         factor = scale()
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        parameters = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
         if self._gradients is not None:
             self._gradients.take(id(optimizer), parameters, self._selection().gradients, factor)
         if self._statistics is not None:
-            self._statistics.take_gradients(id(optimizer), parameters, self._selection().statistics, factor)
+            self._statistics.take_gradients(
+                id(optimizer), parameters, self._selection().statistics, factor
+            )
 
-    def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
+    def end_batch(
+        self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any
+    ) -> None:
         """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed.
 
         The loss of a collected step is the mean of its batches.
@@ -163,7 +177,11 @@ class StepCollector:
         if values is None:
             return
         step, schedule = self.step, self._schedule
-        if self._specified.collect_input_data and schedule.collects_inputs(step) and self._is_rank_zero:
+        if (
+            self._specified.collect_input_data
+            and schedule.collects_inputs(step)
+            and self._is_rank_zero
+        ):
             self._add_input(values, batch)
         self._add_operators(values)
         if schedule.collects(step):
@@ -193,7 +211,8 @@ class StepCollector:
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values.
 
-        With ``wait`` the run ends: all in-flight steps, and what the last of them has left for the end.
+        With ``wait`` the run ends: all in-flight steps, and what the last of them has left for the
+        end.
         """
         in_flight = self._in_flight
         while in_flight and (wait or len(in_flight) > _MAX_IN_FLIGHT or in_flight[0][1].is_ready()):
@@ -230,7 +249,8 @@ class StepCollector:
             values.add_image("input_data/auto", images)
         else:
             self._report_absent(
-                "collect_input_data", "input_data/auto is not recorded: the batch holds no (N, 1 or 3, H, W) tensor"
+                "collect_input_data",
+                "input_data/auto is not recorded: the batch holds no (N, 1 or 3, H, W) tensor",
             )
 
     def _add_state(self, values: StepValues) -> None:
@@ -247,11 +267,15 @@ class StepCollector:
             if loss is not None:
                 values.add_scalar("loss/auto", loss)
             else:
-                self._report_absent("collect_metric", "loss/auto is not recorded: training_step returned no loss")
+                self._report_absent(
+                    "collect_metric", "loss/auto is not recorded: training_step returned no loss"
+                )
 
     def _add_operators(self, values: StepValues) -> None:
         for plugin, name, value in self._operators.take():
-            is_due = self._schedule.collects_tensors if plugin == "tensor" else self._schedule.collects
+            is_due = (
+                self._schedule.collects_tensors if plugin == "tensor" else self._schedule.collects
+            )
             if is_due(self.step):
                 getattr(values, f"add_{plugin}")(name, value)
 
@@ -274,22 +298,30 @@ class StepCollector:
             self._has_lazy = False
             histograms: Sequence[NamedParameter] = []
             if self._specified.histograms:
-                histograms = self._select(named, "histogram_regular", self._specified.histogram_regular)
+                histograms = self._select(
+                    named, "histogram_regular", self._specified.histogram_regular
+                )
             gradients = histograms
             if isinstance(self._pattern, str) and self._gradients is not None:
                 gradients = self._select(named, "collect_gradients", self._pattern)
             statistics: Sequence[NamedParameter] = []
             if self._statistics is not None:
-                statistics = self._select(named, "collect_parameter_statistics", self._statistics_pattern)
+                statistics = self._select(
+                    named, "collect_parameter_statistics", self._statistics_pattern
+                )
             self._selected = named, _Selection(histograms, gradients, statistics)
         return self._selected[1]
 
-    def _select(self, named: Sequence[NamedParameter], option: str, pattern: str | None) -> Sequence[NamedParameter]:
+    def _select(
+        self, named: Sequence[NamedParameter], option: str, pattern: str | None
+    ) -> Sequence[NamedParameter]:
         """The parameters that an option names and this rank can record."""
         selected = select_parameters(named, pattern)
         if pattern is not None and not selected and named and option not in self._unmatched:
             self._unmatched.add(option)
-            closest = difflib.get_close_matches(pattern, [each.name for each in named], _CLOSEST, cutoff=0)
+            closest = difflib.get_close_matches(
+                pattern, [each.name for each in named], _CLOSEST, cutoff=0
+            )
             self._warn(
                 option,
                 "%s %r matches no parameter of an optimizer, so none is recorded; the closest names are %s",
@@ -298,10 +330,13 @@ class StepCollector:
         whole = [each for each in selected if not is_flattened(each.parameter)]
         if len(whole) < len(selected):
             self._warn("fsdp1", _FSDP1)
-        # Those of a lazy module that has not run yet: the same objects become parameters when it does.
+        # Those of a lazy module that has not run yet: the same objects become parameters when it
+        # does.
         ready = [each for each in whole if not is_lazy(each.parameter)]
         self._has_lazy |= len(ready) < len(whole)
-        return ready if self._is_rank_zero else [each for each in ready if is_sharded(each.parameter)]
+        return (
+            ready if self._is_rank_zero else [each for each in ready if is_sharded(each.parameter)]
+        )
 
     def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
         """Log a message once; the ranks above zero leave it to rank zero, which finds the same."""
@@ -324,8 +359,13 @@ _FSDP1 = (
 def image_batch(batch: Any) -> torch.Tensor | None:
     """The first tensor in a batch, depth first, of shape ``(N, C, H, W)`` with C 1 or 3; ``None`` if there is none.
 
-    A batch is a tensor, or any nesting of lists, tuples, mappings and objects with attributes. (MindSpore looks at the
-    first column only.)
+    A batch is a tensor, or any nesting of lists, tuples, mappings and objects with attributes.
+    (MindSpore looks at the first column only.)
     """
-    parts = (part for _, part in leaves({"batch": batch}, batch_items) if isinstance(part, torch.Tensor))
-    return next((part for part in parts if part.ndim == 4 and part.shape[1] in (1, 3) and part.numel()), None)
+    parts = (
+        part for _, part in leaves({"batch": batch}, batch_items) if isinstance(part, torch.Tensor)
+    )
+    return next(
+        (part for part in parts if part.ndim == 4 and part.shape[1] in (1, 3) and part.numel()),
+        None,
+    )

@@ -1,8 +1,8 @@
 """Tensors on any device -> the values of one collected step.
 
-CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one buffer, copied
-without waiting, and turned into values when ``drain`` is called, which should be at a later hook. Whether a
-step is collected is not decided here.
+CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one
+buffer, copied without waiting, and turned into values when ``drain`` is called, which should be at
+a later hook. Whether a step is collected is not decided here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from typing import Any, Protocol
 import torch
 
 from mindsummary_lightning.collection.device_copy import DeviceCopy
-from mindsummary_lightning.collection.device_histograms import REDUCIBLE, histogram_from_parts, histogram_parts
+from mindsummary_lightning.collection.device_histograms import (
+    REDUCIBLE,
+    histogram_from_parts,
+    histogram_parts,
+)
 from mindsummary_lightning.collection.sharding import groups_that_share, is_sharded
 from mindsummary_lightning.conversion.arrays import refuse_what_holds_no_numbers
 from mindsummary_lightning.conversion.histograms import to_histogram
@@ -50,8 +54,9 @@ class StepValues:
     """The values of one step, from tensors on any device, in the order they were added.
 
     Add, then ``send``, then ``drain`` at a later hook. Adding never waits for a device and keeps no
-    reference to memory of the caller: what changes afterwards does not change the value. A value that cannot be
-    converted, or for which a device has no memory, is skipped and noted in ``problems``; nothing is raised.
+    reference to memory of the caller: what changes afterwards does not change the value. A value
+    that cannot be converted, or for which a device has no memory, is skipped and noted in
+    ``problems``; nothing is raised.
 
     Attributes:
         problems: tag and reason of each value that was skipped.
@@ -86,7 +91,9 @@ class StepValues:
         """Add all elements of a tensor of at least one dimension."""
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
-    def add_deferred(self, tag: str, parts: Sequence[torch.Tensor], build: Callable[[list[torch.Tensor]], Any]) -> None:
+    def add_deferred(
+        self, tag: str, parts: Sequence[torch.Tensor], build: Callable[[list[torch.Tensor]], Any]
+    ) -> None:
         """Add what ``build`` makes of tensors of one device once they are on the CPU; nobody else may change them."""
         if parts[0].device.type == "cpu":
             self._values.append((tag, build([*parts])))
@@ -156,8 +163,12 @@ class StepValues:
             self.problems.append((tag, error))
 
     def _drop(self, lost: Sequence[_Pending], error: Exception) -> None:
-        self.problems += [(tag, error) for tag, value in self._values if any(value is one for one in lost)]
-        self._values = [(tag, value) for tag, value in self._values if all(value is not one for one in lost)]
+        self.problems += [
+            (tag, error) for tag, value in self._values if any(value is one for one in lost)
+        ]
+        self._values = [
+            (tag, value) for tag, value in self._values if all(value is not one for one in lost)
+        ]
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
@@ -169,10 +180,13 @@ def _plain(tensor: Any) -> torch.Tensor:
     """The dense, local tensor with the same elements.
 
     Raises:
-        TypeError: it is sharded (gathering it would take all ranks) or has no numbers that can be shown.
+        TypeError: it is sharded (gathering it would take all ranks) or has no numbers that can be
+            shown.
     """
     if is_sharded(tensor):
-        raise TypeError(f"expected a whole tensor, found a DTensor with placements {tensor.placements}")
+        raise TypeError(
+            f"expected a whole tensor, found a DTensor with placements {tensor.placements}"
+        )
     if hasattr(tensor, "to_local"):
         tensor = tensor.to_local()
     refuse_what_holds_no_numbers(tensor)
@@ -187,23 +201,32 @@ def _plain(tensor: Any) -> torch.Tensor:
 def _pending_scalar(tensor: torch.Tensor) -> _Pending:
     tensor = _plain(tensor)
     if tensor.numel() != 1:
-        raise ValueError(f"a scalar needs exactly one element, found {tensor.numel()} in shape {tuple(tensor.shape)}")
+        raise ValueError(
+            f"a scalar needs exactly one element, found {tensor.numel()} in shape {tuple(tensor.shape)}"
+        )
     return _Pending([tensor.reshape(1).clone()], lambda parts: to_scalar(parts[0]))
 
 
 def _pending_whole(tensor: torch.Tensor, convert: Callable[[Any], SummaryValue]) -> _Pending:
     tensor = _plain(tensor)
-    # Contiguous, because a copy keeps the strides and a view of a large tensor would bring all of it along.
-    return _Pending([tensor.clone(memory_format=torch.contiguous_format)], lambda parts: convert(parts[0]))
+    # Contiguous, because a copy keeps the strides and a view of a large tensor would bring all of
+    # it along.
+    return _Pending(
+        [tensor.clone(memory_format=torch.contiguous_format)], lambda parts: convert(parts[0])
+    )
 
 
 def _pending_histogram(tensor: torch.Tensor) -> _Pending:
     if tensor.dim() == 0:
-        raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
+        raise ValueError(
+            "a histogram needs at least one dimension, found a single number: record it as a scalar"
+        )
     groups: tuple[Any, ...] = ()
     if is_sharded(tensor):
         if tensor.dtype not in REDUCIBLE:
-            raise TypeError(f"expected a DTensor of dtype float32, float16 or bfloat16, found {tensor.dtype}")
+            raise TypeError(
+                f"expected a DTensor of dtype float32, float16 or bfloat16, found {tensor.dtype}"
+            )
         groups = groups_that_share(tensor)
         tensor = tensor.to_local()  # type: ignore[attr-defined]  # only a DTensor is sharded
     else:

@@ -1,7 +1,7 @@
 """Statistics of one tensor, reduced on its device without waiting for it: the numbers of a row of a step's chain.
 
-A tensor that a module takes or returns may be changed in place by the next, so each is reduced at once.
-`row_statistics` is for many tensors that lie still.
+A tensor that a module takes or returns may be changed in place by the next, so each is reduced at
+once. `row_statistics` is for many tensors that lie still.
 """
 
 from __future__ import annotations
@@ -19,24 +19,32 @@ from mindsummary_lightning.collection.gradients import as_exact
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.values.step_chain import GOLDEN, SAMPLES, sample_places
 
-_TINY, _HUGE = 1e-15, 1e15  # a tensor whose largest element is between them has squares within float32
+# a tensor whose largest element is between them has squares within float32
+_TINY, _HUGE = 1e-15, 1e15
 _WIDTH = 512  # elements of a row that is summed in float32 on the CPU; rows are summed in float64
 _NUMBERS = 6
-_WIDE = (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)  # float32 does not hold all of these
+# float32 does not hold all of these
+_WIDE = (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
 def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
     """The dense tensor of real numbers that is reduced; ``None`` for what has none here.
 
-    That is a tensor of which each rank holds a part, without elements in memory (meta, fake, within ``torch.func``),
-    sparse or quantized. Of a complex one it has real and imaginary parts, one after the other.
+    That is a tensor of which each rank holds a part, without elements in memory (meta, fake, within
+    ``torch.func``), sparse or quantized. Of a complex one it has real and imaginary parts, one
+    after the other.
     """
     if is_sharded(tensor) or is_flattened(tensor):
         return None
     if hasattr(tensor, "placements"):  # a DTensor that every rank holds whole
         tensor = tensor.to_local()  # type: ignore[attr-defined]
     is_wrapped = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
-    if is_wrapped or tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+    if (
+        is_wrapped
+        or tensor.layout is not torch.strided
+        or tensor.is_quantized
+        or tensor.device.type == "meta"
+    ):
         return None
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
@@ -66,9 +74,9 @@ class TensorReducer:
         """What :func:`columns` makes a row of, and the number of elements that it counts. Call it while ``unseen``.
 
         Returns:
-            Norm, sum, minimum, maximum and number of elements that are not zero, and not finite, and the samples:
-            float64 (float32 on a device without it), shape ``(22,)``, on the tensor's device. An element that occurs
-            many times, in an expanded tensor, counts once.
+            Norm, sum, minimum, maximum and number of elements that are not zero, and not finite,
+            and the samples: float64 (float32 on a device without it), shape ``(22,)``, on the
+            tensor's device. An element that occurs many times, in an expanded tensor, counts once.
         """
         device, elements = tensor.device, tensor.numel()
         wide = wide_dtype(device.type)
@@ -79,7 +87,9 @@ class TensorReducer:
         numbers = _plain(exact) if device.type == "cpu" else None
         every = exact if exact.numel() == elements else tensor  # float8 has no ``take``
         samples = every.take(self._places(device, elements, wide)).to(wide)
-        return torch.cat([_safe(exact, wide) if numbers is None else numbers, samples]), core.numel()
+        return torch.cat(
+            [_safe(exact, wide) if numbers is None else numbers, samples]
+        ), core.numel()
 
     def _places(self, device: torch.device, elements: int, wide: torch.dtype) -> torch.Tensor:
         """Places of the samples, computed on the device: to copy them there could wait for it."""
@@ -100,7 +110,9 @@ def columns(
         rms, mean = norm / np.sqrt(finite), total / finite
         low, high = (np.where(np.isnan(finite), np.nan, bound) for bound in (low, high))
         zeros, repeats = (counted - non_zero) / finite, elements / counted
-    return np.column_stack([elements, rms, mean, low, high, zeros, non_finite * repeats, vectors[:, _NUMBERS:]])
+    return np.column_stack(
+        [elements, rms, mean, low, high, zeros, non_finite * repeats, vectors[:, _NUMBERS:]]
+    )
 
 
 def _unexpanded(tensor: torch.Tensor) -> torch.Tensor:
@@ -119,7 +131,10 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
         return None
     flat = tensor.reshape(-1)
     whole = flat.numel() // _WIDTH * _WIDTH
-    norms = [torch.linalg.vector_norm(flat[:whole].view(-1, _WIDTH), dim=1), torch.linalg.vector_norm(flat[whole:])]
+    norms = [
+        torch.linalg.vector_norm(flat[:whole].view(-1, _WIDTH), dim=1),
+        torch.linalg.vector_norm(flat[whole:]),
+    ]
     norm = math.hypot(*(float(torch.linalg.vector_norm(each.double())) for each in norms))
     non_zero = flat.numel() if low > 0 or high < 0 else int(torch.count_nonzero(flat))
     return torch.tensor([norm, float(flat.sum()), low, high, non_zero, 0], dtype=torch.float64)
@@ -131,7 +146,14 @@ def _safe(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
     low, high = tensor.nan_to_num(inf, inf, inf).amin(), tensor.nan_to_num(-inf, -inf, -inf).amax()
     finite = tensor.nan_to_num(0.0, 0.0, 0.0)
     # In units of the largest: the squares stay within the range of the dtype.
-    unit = torch.maximum(high, -low).to(wide).abs().clamp(torch.finfo(torch.float32).tiny, torch.finfo(wide).max)
+    unit = (
+        torch.maximum(high, -low)
+        .to(wide)
+        .abs()
+        .clamp(torch.finfo(torch.float32).tiny, torch.finfo(wide).max)
+    )
     norm = torch.linalg.vector_norm(finite / unit.to(tensor.dtype)).to(wide) * unit
     counts = torch.count_nonzero(tensor), (~tensor.isfinite()).sum()
-    return torch.stack([norm, finite.sum(dtype=wide), low.to(wide), high.to(wide), *(n.to(wide) for n in counts)])
+    return torch.stack(
+        [norm, finite.sum(dtype=wide), low.to(wide), high.to(wide), *(n.to(wide) for n in counts)]
+    )

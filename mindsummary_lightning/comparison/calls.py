@@ -20,8 +20,14 @@ from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
 
 ELEMENTS, RMS, MEAN, LOW, HIGH, _, BAD, *SAMPLED = range(1, len(COLUMNS))
 _SINGLE_WEIGHT = 0.1  # rounding of one element is ten times that of a sum of many
-_NEAR = 1e-4  # or the limit, if that is more: values that are those of one tensor, whether or not they agree
-_KINDS = {"dense": "linear", "sequentialcell": "sequential", "celllist": "modulelist", "cell": "module"}
+# or the limit, if that is more: values that are those of one tensor, whether or not they agree
+_NEAR = 1e-4
+_KINDS = {
+    "dense": "linear",
+    "sequentialcell": "sequential",
+    "celllist": "modulelist",
+    "cell": "module",
+}
 
 RowPlaces = tuple[int, int]  # of a row in each run
 _Places: TypeAlias = int | list[int] | NDArray[np.int64]
@@ -58,20 +64,32 @@ class Step:
     def _links(self) -> dict[str, dict[str, int]]:
         links: dict[str, dict[str, int]] = {}
         for place, row in enumerate(self.rows):
-            words = [row.name, row.path, row.port if row.link == "settings" else "", str(row.call or "")]
+            words = [
+                row.name,
+                row.path,
+                row.port if row.link == "settings" else "",
+                str(row.call or ""),
+            ]
             links.setdefault(row.link, {})[".".join(filter(None, words))] = place
         return links
 
     def row(self, place: int) -> ChainRow:
         """What a row is of; a tensor of another size than when it first occurred is known by its elements alone."""
         row, elements = self.rows[place], self.values[place, ELEMENTS]
-        return row if np.float32(math.prod(row.shape)) == elements else replace(row, shape=(int(elements),))
+        return (
+            row
+            if np.float32(math.prod(row.shape)) == elements
+            else replace(row, shape=(int(elements),))
+        )
 
     def weights(self) -> list[TensorName]:
         """The weights with which it begins."""
         numbers = self.values[:, [LOW, HIGH, MEAN]]
         rows = self.of("weights").items()
-        return [TensorName(name, int(self.values[at, ELEMENTS]), tuple(numbers[at].tolist())) for name, at in rows]
+        return [
+            TensorName(name, int(self.values[at, ELEMENTS]), tuple(numbers[at].tolist()))
+            for name, at in rows
+        ]
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -82,9 +100,18 @@ class Step:
         places: dict[tuple[str, int], dict[str, list[int]]] = {}
         for place, row in enumerate(self.rows):
             if row.link == "forward" and row.dtype != "bool":
-                places.setdefault((row.name, row.call), {"input": [], "output": []})[row.port].append(place)
+                places.setdefault((row.name, row.call), {"input": [], "output": []})[
+                    row.port
+                ].append(place)
         return [
-            Call(row.name, row.kind, row.call, row.line, tuple(ports["input"]), tuple(ports["output"]))
+            Call(
+                row.name,
+                row.kind,
+                row.call,
+                row.line,
+                tuple(ports["input"]),
+                tuple(ports["output"]),
+            )
             for ports in places.values()
             for row in [self.rows[place] for place in ports["output"][:1]]
         ]
@@ -118,13 +145,21 @@ class Step:
     @cached_property
     def firsts(self) -> dict[str, NDArray[np.int64]]:
         """The place of the first input, and output, of each call; -1 of a call without."""
-        rows = ([(*call.inputs, -1)[0] for call in self.calls], [call.outputs[0] for call in self.calls])
-        return {port: np.array(places, np.int64) for port, places in zip(("inputs", "outputs"), rows, strict=True)}
+        rows = (
+            [(*call.inputs, -1)[0] for call in self.calls],
+            [call.outputs[0] for call in self.calls],
+        )
+        return {
+            port: np.array(places, np.int64)
+            for port, places in zip(("inputs", "outputs"), rows, strict=True)
+        }
 
     @cached_property
     def tensors(self) -> NDArray[np.int64]:
         """The places of all inputs and outputs."""
-        return np.array([place for call in self.calls for place in (*call.inputs, *call.outputs)], np.int64)
+        return np.array(
+            [place for call in self.calls for place in (*call.inputs, *call.outputs)], np.int64
+        )
 
     @cached_property
     def layouts(self) -> NDArray[np.str_]:
@@ -133,7 +168,9 @@ class Step:
 
     def same(self, row: int, among: list[int] | slice = slice(None)) -> NDArray[np.bool_]:
         """Which rows are of the same numbers as one."""
-        same: NDArray[np.bool_] = (self.values[among, ELEMENTS:] == self.values[row, ELEMENTS:]).all(axis=1)
+        same: NDArray[np.bool_] = (
+            self.values[among, ELEMENTS:] == self.values[row, ELEMENTS:]
+        ).all(axis=1)
         return same
 
     def is_loss(self, call: int, row: int) -> bool:
@@ -152,14 +189,20 @@ class Step:
         there = {row.key: place for place, row in enumerate(again.rows)}
         floors = np.zeros(len(self.rows))
         for link in {row.link for row in self.rows}:
-            at = [place for place, row in enumerate(self.rows) if row.link == link and row.key in there]
+            at = [
+                place
+                for place, row in enumerate(self.rows)
+                if row.link == link and row.key in there
+            ]
             far = row_distances(self, at, again, [there[self.rows[place].key] for place in at])
             far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
             floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
         return floors
 
 
-def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bool = True) -> Floats:
+def row_distances(
+    a: Step, ones: _Places, b: Step, others: _Places, by_order: bool = True
+) -> Floats:
     """How far rows are apart, by the root mean square: averages, and single elements by a tenth.
 
     Args:
@@ -170,7 +213,8 @@ def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bo
         by_order: whether the sampled elements count where shapes are equal.
 
     Returns:
-        Distances; infinite if the tensors have not as many elements, or not as many that are finite.
+        Distances; infinite if the tensors have not as many elements, or not as many that are
+        finite.
     """
     one, other = a.values[ones], b.values[others]
     same_order = np.asarray((a.layouts[ones] == b.layouts[others]) & by_order)
@@ -187,7 +231,9 @@ def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bo
     return distances
 
 
-def _near_rows(a: Step, one: int, b: Step, others: NDArray[np.int64], limit: float) -> NDArray[np.bool_]:
+def _near_rows(
+    a: Step, one: int, b: Step, others: NDArray[np.int64], limit: float
+) -> NDArray[np.bool_]:
     """Which rows are near one; those of another size or root mean square are asked for nothing else."""
     rms, theirs = a.values[one, RMS], b.values[others, RMS]
     near: NDArray[np.bool_] = b.values[others, ELEMENTS] == a.values[one, ELEMENTS]
@@ -204,7 +250,8 @@ class Calls:
         b: that of the second.
         layers: names of modules by whose weights they are in the second run.
         partner: calls of the second run by the calls of the first that they are.
-        held: of each call of each run the layers in its module, by names in the second, or ``None``.
+        held: of each call of each run the layers in its module, by names in the second, or
+            ``None``.
     """
 
     def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
@@ -212,8 +259,13 @@ class Calls:
         self.b: Step = b
         self._limit = max(limit, _NEAR)
         self._distances: dict[RowPlaces, float] = {}
-        self.layers: dict[str, str] = {x.rpartition(".")[0]: y.rpartition(".")[0] for x, y in weights.items()}
-        self.held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
+        self.layers: dict[str, str] = {
+            x.rpartition(".")[0]: y.rpartition(".")[0] for x, y in weights.items()
+        }
+        self.held = (
+            _holdings(a.calls, self.layers),
+            _holdings(b.calls, {x: x for x in self.layers.values()}),
+        )
         self._own = _held(a, self.layers), _held(b, {*self.layers.values()})
         self.partner: dict[int, int] = {}
         self._is_free = np.ones(len(b.calls), np.bool_)
@@ -244,7 +296,11 @@ class Calls:
         pairs = [*zip(ones, others, strict=False)]
         if len(ones) == len(others) and all(self.have_one_size(*pair) for pair in pairs):
             return max(pairs, key=lambda pair: self.distance(*pair), default=None)
-        fitting = sorted((self.distance(*pair), pair) for pair in product(ones, others) if self.have_one_size(*pair))
+        fitting = sorted(
+            (self.distance(*pair), pair)
+            for pair in product(ones, others)
+            if self.have_one_size(*pair)
+        )
         nearest = ({pair[side]: (far, pair) for far, pair in reversed(fitting)} for side in (0, 1))
         return min(max(each.values()) for each in nearest)[1] if fitting else None
 
@@ -275,11 +331,16 @@ class Calls:
         inputs = (self.a, self.b)[side].calls[call].inputs
         return bool(inputs) and all(self.is_known(side, row, limit) for row in inputs)
 
-    def source(self, side: int, row: int, among: Iterable[int], otherwise: int, limit: float) -> int:
+    def source(
+        self, side: int, row: int, among: Iterable[int], otherwise: int, limit: float
+    ) -> int:
         """The unpaired call that made a tensor of what the other run has, too."""
         step, paired = (self.a, self.b)[side], {pair[side] for pair in self.pairs}
         same = step.same(row)
-        made = next((x for x in among if x not in paired and same[[*step.calls[x].outputs]].any()), otherwise)
+        made = next(
+            (x for x in among if x not in paired and same[[*step.calls[x].outputs]].any()),
+            otherwise,
+        )
         return made if self.is_given(side, made, limit) else otherwise
 
     def _pair_all(self) -> None:
@@ -289,13 +350,20 @@ class Calls:
             if held:
                 holders.setdefault(held, []).append(other)
         leaves, theirs = (  # what each call holds; of one with calls in it a number of its run
-            np.array([~side if inner else held for inner, held in zip(step.within, own, strict=True)], np.int64)
+            np.array(
+                [~side if inner else held for inner, held in zip(step.within, own, strict=True)],
+                np.int64,
+            )
             for side, (step, own) in enumerate(zip((self.a, self.b), self._own, strict=True))
         )
         ways: tuple[Callable[[int], Iterable[int]], ...] = (
-            lambda one: self._near("inputs", one, self._near("outputs", one, np.flatnonzero(self._is_free))),
+            lambda one: self._near(
+                "inputs", one, self._near("outputs", one, np.flatnonzero(self._is_free))
+            ),
             lambda one: holders.get(self.held[0][one], ()),
-            lambda one: self._near("inputs", one, np.flatnonzero((theirs == leaves[one]) & self._is_free)),
+            lambda one: self._near(
+                "inputs", one, np.flatnonzero((theirs == leaves[one]) & self._is_free)
+            ),
         )
         for find, one in product(ways, range(len(a))):
             if one not in self.partner:
@@ -324,7 +392,11 @@ class Calls:
             if self._is_free[other] and held[0] == held[1]:
                 rows = self.inputs(one, other)
                 is_one = self.have_one_size(call.outputs[0], theirs.outputs[0])
-                if rows and call.word == theirs.word and 1 not in (self._own[0][one], self._own[1][other]):
+                if (
+                    rows
+                    and call.word == theirs.word
+                    and 1 not in (self._own[0][one], self._own[1][other])
+                ):
                     is_one |= self.distance(*rows) <= self._limit
                 if is_one and (rows or not (call.inputs and theirs.inputs)):
                     self.partner[one] = int(other)
@@ -343,6 +415,11 @@ def _holdings(calls: list[Call], layers: Mapping[str, str]) -> list[Any]:
     held: dict[str, set[str]] = {}
     for name, layer in layers.items():
         for at in range(name.count(".") + 2):
-            held.setdefault(name.rsplit(".", at)[0] if at <= name.count(".") else "", set()).add(layer)
+            held.setdefault(name.rsplit(".", at)[0] if at <= name.count(".") else "", set()).add(
+                layer
+            )
     counts = Counter(call.name for call in calls)
-    return [(frozenset(held[x.name]), x.number, counts[x.name]) if x.name in held else None for x in calls]
+    return [
+        (frozenset(held[x.name]), x.number, counts[x.name]) if x.name in held else None
+        for x in calls
+    ]

@@ -28,12 +28,18 @@ class CarriedWeights:
         a, b = self._steps
         ones, others = _by_place(a, self._anew), _by_place(b, self._anew.values())
         moved = {
-            one: others[place] for place, one in ones.items() if others.get(place, self.names[one]) != self.names[one]
+            one: others[place]
+            for place, one in ones.items()
+            if others.get(place, self.names[one]) != self.names[one]
         }
         while left := {one for one in moved if self.names[one] not in moved.values()}:
             moved = {one: other for one, other in moved.items() if one not in left}
         around = f".{module}." if module else "."
-        rows = [(a.of("weights")[x], b.of("weights")[y]) for x, y in moved.items() if f".{x}".startswith(around)]
+        rows = [
+            (a.of("weights")[x], b.of("weights")[y])
+            for x, y in moved.items()
+            if f".{x}".startswith(around)
+        ]
         return rows if moved.keys() >= {*all_of} else []
 
 
@@ -43,5 +49,7 @@ def _by_place(step: Step, names: Collection[str]) -> dict[object, str]:
     for name, elements, _ in (tensor for tensor in step.weights() if tensor.name in names):
         layer, _, last = name.rpartition(".")
         initial = layer.rpartition(".")[2][:1]
-        places.setdefault((elements, *re.findall(r"\d+", layer), initial, kind_of(name) or last), []).append(name)
+        places.setdefault(
+            (elements, *re.findall(r"\d+", layer), initial, kind_of(name) or last), []
+        ).append(name)
     return {place: names[0] for place, names in places.items() if len(names) == 1}

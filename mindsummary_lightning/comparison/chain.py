@@ -12,9 +12,25 @@ from operator import ne
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
+from mindsummary_lightning.comparison.calls import (
+    ELEMENTS,
+    MEAN,
+    RMS,
+    SAMPLED,
+    Calls,
+    RowPlaces,
+    Step,
+    row_distances,
+)
 from mindsummary_lightning.comparison.carried_weights import CarriedWeights
-from mindsummary_lightning.comparison.chain_parts import Chain, DifferenceKind, Link, Part, PartingPlace, RowPair
+from mindsummary_lightning.comparison.chain_parts import (
+    Chain,
+    DifferenceKind,
+    Link,
+    Part,
+    PartingPlace,
+    RowPair,
+)
 from mindsummary_lightning.comparison.distances import Floats, Tolerance, largest
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
@@ -34,7 +50,11 @@ _ROUNDED = 2.0**-22  # of a weight: what an update is known to, of one precision
 
 
 def compare_chains(
-    a: ModuleTable | None, b: ModuleTable | None, limits: Tolerance, names: Mapping[str, str], again: ModuleTable | None
+    a: ModuleTable | None,
+    b: ModuleTable | None,
+    limits: Tolerance,
+    names: Mapping[str, str],
+    again: ModuleTable | None,
 ) -> tuple[Chain | None, Part | None, Mapping[str, str]]:
     """Pair weights, and follow the steps with a table in both, up to a gap behind which weights are others, if any.
 
@@ -43,7 +63,8 @@ def compare_chains(
         b: of the second.
         limits: distances up to which rows and losses agree.
         names: of weights in the second run, by those in the first, which decide.
-        again: tables of a second run of the first program; three times as far apart as it is no difference.
+        again: tables of a second run of the first program; three times as far apart as it is no
+            difference.
     """
     if a is None or b is None:
         return None, None, {}
@@ -63,19 +84,37 @@ def compare_chains(
         last, part = compared, compared.part()
         if part is not None:
             break
-    return Chain(steps, part, *last.links(), last.calls) if last else None, late, compared.names if compared else {}
+    return (
+        Chain(steps, part, *last.links(), last.calls) if last else None,
+        late,
+        compared.names if compared else {},
+    )
 
 
 class _Compared:
     """One step of both runs, and the one before it, in which nothing parted."""
 
     def __init__(
-        self, step: int, a: Step, b: Step, limits: Tolerance, names: Mapping[str, str], earlier: _Compared | None
+        self,
+        step: int,
+        a: Step,
+        b: Step,
+        limits: Tolerance,
+        names: Mapping[str, str],
+        earlier: _Compared | None,
     ) -> None:
-        self.step, self.a, self.b, self.limit, self.loss_limit = step, a, b, limits.row, min(limits.loss, limits.row)
+        self.step, self.a, self.b, self.limit, self.loss_limit = (
+            step,
+            a,
+            b,
+            limits.row,
+            min(limits.loss, limits.row),
+        )
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
-        self._grown: float = 0.0 if earlier is None else max(earlier._grown, earlier._effects[1], _FLIP)
+        self._grown: float = (
+            0.0 if earlier is None else max(earlier._grown, earlier._effects[1], _FLIP)
+        )
         self._risen = min(_RISE * self._grown, _RISEN + TIMES_FLOOR * self._grown)
         self._drifted: float = _FLIP if earlier is None else max(earlier._drifted, earlier._seen)
         self._carried = CarriedWeights(a, b, names)
@@ -83,14 +122,21 @@ class _Compared:
         self.weights = self._rows_of("weights")
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
         self.calls = Calls(a, b, self.names, self.limit)
-        self._begun: list[RowPlaces] = self.weights if earlier is None else self._changed_since(earlier)
+        self._begun: list[RowPlaces] = (
+            self.weights if earlier is None else self._changed_since(earlier)
+        )
         counts = [float(len(step.of("loss"))) for step in (a, b)]
-        self._counts = (("number of losses", counts[:1], counts[1:]),) if counts[0] != counts[1] else ()
-        self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)][: 1 if self._counts else None]
+        self._counts = (
+            (("number of losses", counts[:1], counts[1:]),) if counts[0] != counts[1] else ()
+        )
+        self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)][
+            : 1 if self._counts else None
+        ]
         self.is_sure = True  # that no optimizer has seen what was not recorded
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen: float = 0.0  # the largest distance of outputs that agree
-        self._until = len(a.rows)  # the row that parts, if one of several optimizers has updated before it
+        # the row that parts, if one of several optimizers has updated before it
+        self._until = len(a.rows)
 
     def part(self) -> Part | None:
         """The first link that parts."""
@@ -100,22 +146,37 @@ class _Compared:
             return forward
         losses = [pair for pair in self.loss if pair[0] < self._until]
         link: DifferenceKind = "loss" if self.calls.pairs else "forward"
-        far = max([self._seen, *(self.calls.distance(*rows) for rows in self.weights if not self.calls.pairs)])
+        far = max(
+            [
+                self._seen,
+                *(self.calls.distance(*rows) for rows in self.weights if not self.calls.pairs),
+            ]
+        )
         loss = self._first(link, losses, max(self.limit, _GROWTH * far) if far else self.loss_limit)
         return loss or self._backward() or (self._update() if self.is_sure else None) or forward
 
     def _weights(self) -> Part | None:
         part = self._first("weights", self._begun)
-        moved = part and self.apart(self._carried.exchanged("", {pair.a.name for pair in part.tensors}))
+        moved = part and self.apart(
+            self._carried.exchanged("", {pair.a.name for pair in part.tensors})
+        )
         return part._replace(tensors=moved) if part and moved else part
 
-    def _first(self, link: DifferenceKind, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
-        return Part(self.step, link, tensors, settings=self._counts) if (tensors := self.apart(pairs, limit)) else None
+    def _first(
+        self, link: DifferenceKind, pairs: list[RowPlaces], limit: float | None = None
+    ) -> Part | None:
+        return (
+            Part(self.step, link, tensors, settings=self._counts)
+            if (tensors := self.apart(pairs, limit))
+            else None
+        )
 
     def _changed_since(self, earlier: _Compared) -> list[RowPlaces]:
         """Weights that something changed since the end of the step before, in one run alone or otherwise in each."""
         changed: list[RowPlaces] = []
-        limit = _GROWTH * max([self.limit, *(earlier.calls.distance(*rows) for rows in earlier._rows_of("update"))])
+        limit = _GROWTH * max(
+            [self.limit, *(earlier.calls.distance(*rows) for rows in earlier._rows_of("update"))]
+        )
         for rows in self.weights:
             far = []
             for then, now, row in zip((earlier.a, earlier.b), (self.a, self.b), rows, strict=True):
@@ -130,20 +191,44 @@ class _Compared:
         """What was compared, and how far outputs are apart."""
         pairs = {"data": self._data_pairs(), "weights": self.weights}
         pairs["forward"] = [self.calls.outputs(*pair) for pair in self.calls.pairs]
-        pairs |= {"loss": self.loss, "gradients": self._rows_of("gradients"), "update": self._rows_of("update")}
-        far = {name: np.array([self._shown(name, *pair) for pair in rows], np.float64) for name, rows in pairs.items()}
+        pairs |= {
+            "loss": self.loss,
+            "gradients": self._rows_of("gradients"),
+            "update": self._rows_of("update"),
+        }
+        far = {
+            name: np.array([self._shown(name, *pair) for pair in rows], np.float64)
+            for name, rows in pairs.items()
+        }
         links = []
         for name, rows in pairs.items():
-            ones, others = (step.calls if name == "forward" else step.of(name) for step in (self.a, self.b))
-            links.append(Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), largest(far[name])))
+            ones, others = (
+                step.calls if name == "forward" else step.of(name) for step in (self.a, self.b)
+            )
+            links.append(
+                Link(
+                    name,
+                    len(rows),
+                    (len(ones) - len(rows), len(others) - len(rows)),
+                    largest(far[name]),
+                )
+            )
         return links, far["forward"]
 
     def _rows_of(self, link: str) -> list[RowPlaces]:
-        rows_a, rows_b = self.gradients if link == "gradients" else (self.a.of(link), self.b.of(link))
-        return [(rows_a[x], rows_b[y]) for x, y in self.names.items() if x in rows_a and y in rows_b]
+        rows_a, rows_b = (
+            self.gradients if link == "gradients" else (self.a.of(link), self.b.of(link))
+        )
+        return [
+            (rows_a[x], rows_b[y]) for x, y in self.names.items() if x in rows_a and y in rows_b
+        ]
 
     def _pair(self, one: int, other: int, far: float | None = None) -> RowPair:
-        return RowPair(self.a.row(one), self.b.row(other), self.calls.distance(one, other) if far is None else far)
+        return RowPair(
+            self.a.row(one),
+            self.b.row(other),
+            self.calls.distance(one, other) if far is None else far,
+        )
 
     def apart(self, pairs: list[RowPlaces], limit: float | None = None) -> tuple[RowPair, ...]:
         """What is beyond the limit, the farthest first."""
@@ -156,7 +241,9 @@ class _Compared:
         if self.calls.distance(one, other) <= limit or self._has_effect():
             return self.calls.distance(one, other) > limit
         is_number = "int" not in self.a.rows[one].dtype
-        return is_number and bool(limit < row_distances(self.a, one, self.b, other, by_order=False) < np.inf)
+        return is_number and bool(
+            limit < row_distances(self.a, one, self.b, other, by_order=False) < np.inf
+        )
 
     def _has_effect(self, most: float = np.inf) -> bool:
         """Whether the loss or a gradient parts, without which elements may be in another order."""
@@ -167,17 +254,24 @@ class _Compared:
     def _effects(self) -> tuple[float, float]:
         """How far losses, and gradients that are no rounding, are apart; if there are none, infinitely."""
         slopes = [rows for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
-        loss, far = (max((self.calls.distance(*x) for x in pairs), default=0.0) for pairs in (self.loss, slopes))
+        loss, far = (
+            max((self.calls.distance(*x) for x in pairs), default=0.0)
+            for pairs in (self.loss, slopes)
+        )
         return (loss, far) if self.loss or slopes else (np.inf, 0.0)
 
     def _data_pairs(self) -> list[RowPlaces]:
         """Tensors of the batch: by names that both have, if it matters; the likest first, then in their order."""
         pairs: dict[int, int] = {}
         ones, others = self.a.of("data"), self.b.of("data")
-        by_name = ones.keys() == others.keys() and not any(map(str.isdigit, ones)) and self._has_effect()
+        by_name = (
+            ones.keys() == others.keys() and not any(map(str.isdigit, ones)) and self._has_effect()
+        )
         every = ((x != y, ones[x], others[y]) for x, y in product(ones, others))
         unlike = self.calls.unlikeness
-        ranked = ((by_name and other, unlike(x, y, self.limit), other, x, y) for other, x, y in every)
+        ranked = (
+            (by_name and other, unlike(x, y, self.limit), other, x, y) for other, x, y in every
+        )
         for _, rank, _, one, other in sorted(ranked):
             if rank < 3 and one not in pairs and other not in pairs.values():
                 pairs[one] = other
@@ -192,20 +286,30 @@ class _Compared:
             while module and module not in compared:
                 module = module.rpartition(".")[0]
             far = self.calls.distance(*rows) if self.a.rows[rows[0]].kind == "parameter" else 0.0
-            own[module] = max(own.get(module, 0.0), far, min(self._drift.get(name, 0.0), self._drifted))
+            own[module] = max(
+                own.get(module, 0.0), far, min(self._drift.get(name, 0.0), self._drifted)
+            )
         for one, other in self.calls.pairs:
             into, outputs = self.calls.inputs(one, other), self.calls.outputs(one, other)
             seen = self._seen
-            if into and not self.calls.held[0][one]:  # a function: of its inputs alone, which may be greater
+            # a function: of its inputs alone, which may be greater
+            if into and not self.calls.held[0][one]:
                 size = self.a.values[into[0], RMS] / max(self.a.values[outputs[0], RMS], 1e-300)
-                seen = min(self.calls.distance(*into), max(seen, self.limit)) * min(float(size), _CUT_OFF)
+                seen = min(self.calls.distance(*into), max(seen, self.limit)) * min(
+                    float(size), _CUT_OFF
+                )
             room = max(self.limit, _GROWTH * max(seen, own.get(self.a.calls[one].name, 0.0)))
             if not self._is_apart(*outputs, room):
                 far = self._shown("forward", *outputs)
                 before = before if np.isnan(far) else self._pair(*outputs, far)
-                in_order = self.calls.distance(*outputs)  # another order gives no room to what follows, rounding does
-                self._seen = float(np.fmax(self._seen, in_order if in_order <= _GROWTH * self.limit else far))
-            elif self.loss and (self.a.is_loss(one, outputs[0]) or self.b.is_loss(other, outputs[1])):
+                # another order gives no room to what follows, rounding does
+                in_order = self.calls.distance(*outputs)
+                self._seen = float(
+                    np.fmax(self._seen, in_order if in_order <= _GROWTH * self.limit else far)
+                )
+            elif self.loss and (
+                self.a.is_loss(one, outputs[0]) or self.b.is_loss(other, outputs[1])
+            ):
                 return None
             elif self._counts_behind(*outputs):
                 given = into if into is not None and self._is_apart(*into, room) else None
@@ -215,24 +319,40 @@ class _Compared:
                 if exchanged := self.apart(self._carried.exchanged(place.a)):
                     return Part(self.step, "weights", exchanged)
                 moved = () if given else self._moved(place.a)
-                return Part(self.step, "forward", (self._pair(*(given or outputs)), *moved), place, before)
+                return Part(
+                    self.step, "forward", (self._pair(*(given or outputs)), *moved), place, before
+                )
         return None
 
     def _moved(self, module: str) -> tuple[RowPair, ...]:
         """Weights of a module that are apart after the step though neither run has a gradient of them."""
-        slopes, parted = self.gradients, self.apart(self._rows_of("update")) if all(self.gradients) else ()
-        own = (pair for pair in parted if (pair.a.kind, pair.a.name.rpartition(".")[0]) == ("parameter", module))
-        return tuple(pair for pair in own if pair.a.name not in slopes[0] and pair.b.name not in slopes[1])
+        slopes, parted = (
+            self.gradients,
+            self.apart(self._rows_of("update")) if all(self.gradients) else (),
+        )
+        own = (
+            pair
+            for pair in parted
+            if (pair.a.kind, pair.a.name.rpartition(".")[0]) == ("parameter", module)
+        )
+        return tuple(
+            pair for pair in own if pair.a.name not in slopes[0] and pair.b.name not in slopes[1]
+        )
 
     def _counts_behind(self, one: int, other: int) -> bool:
         """Whether an output that neither run has elsewhere has an effect; the network's may be any of equal losses."""
-        is_last = any(step.same(row, [*step.calls[-1].outputs]).any() for step, row in ((self.a, one), (self.b, other)))
+        is_last = any(
+            step.same(row, [*step.calls[-1].outputs]).any()
+            for step, row in ((self.a, one), (self.b, other))
+        )
         has_effect = not is_last or self._has_effect(self.calls.distance(one, other) / 10)
         return has_effect and not self.calls.are_elsewhere(one, other)
 
     def _place(self, one: int, other: int, rows: RowPlaces, is_given: bool) -> PartingPlace:
         """Where two calls part: unpaired calls that made their inputs or outputs; otherwise calls around, or they."""
-        among = (range(one), range(other)) if is_given else (self.a.within[one], self.b.within[other])
+        among = (
+            (range(one), range(other)) if is_given else (self.a.within[one], self.b.within[other])
+        )
         made = (
             self.calls.source(0, rows[0], among[0], one, self.limit),
             self.calls.source(1, rows[1], among[1], other, self.limit),
@@ -243,55 +363,90 @@ class _Compared:
         outer = self._around(one, other) if is_given else made
         at = outer[0] if made[0] == one else made[0], outer[1] if made[1] == other else made[1]
         runs = zip(at, (self.a, self.b), strict=True)
-        ones, others = (("", "training step", 0) if x is None else step.calls[x][:3] for x, step in runs)
+        ones, others = (
+            ("", "training step", 0) if x is None else step.calls[x][:3] for x, step in runs
+        )
         lines = self.a.calls[made[0]].line, self.b.calls[made[1]].line
         between = is_given or bool(self.a.within[made[0]] or self.b.within[made[1]])
         return PartingPlace(ones[0], others[0], ones[1], others[1], ones[2], *lines, between)
 
     def _around(self, one: int, other: int) -> tuple[int | None, int | None]:
         """The innermost calls around two others whose inputs agree; ``None``: the training step."""
-        for outer, partner in ((x, self.calls.partner[x]) for x in self.a.around(one) if x in self.calls.partner):
+        for outer, partner in (
+            (x, self.calls.partner[x]) for x in self.a.around(one) if x in self.calls.partner
+        ):
             rows = self.calls.inputs(outer, partner)
-            if not self._is_apart(*rows) if rows else not (self.a.calls[outer].inputs and self.b.calls[partner].inputs):
+            if (
+                not self._is_apart(*rows)
+                if rows
+                else not (self.a.calls[outer].inputs and self.b.calls[partner].inputs)
+            ):
                 return outer, partner
         return None, None
 
     def _backward(self) -> Part | None:
         if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):
             return None
-        # One factor in all, or in the nearest, is a clipped norm or a scale: what it does not explain is what differs.
-        sizes = ((self.a.values[x, RMS], self.b.values[y, RMS], self.a.rows[x]) for x, y in self._rows_of("gradients"))
+        # One factor in all, or in the nearest, is a clipped norm or a scale: what it does not
+        # explain is what differs.
+        sizes = (
+            (self.a.values[x, RMS], self.b.values[y, RMS], self.a.rows[x])
+            for x, y in self._rows_of("gradients")
+        )
         factors = {row: float(there / here) for here, there, row in sizes if min(here, there) > 0}
-        likely = {float(np.median([*factors.values()] or 1)), *[factors[x.a] for x in apart if x.a in factors][:1]}
+        likely = {
+            float(np.median([*factors.values()] or 1)),
+            *[factors[x.a] for x in apart if x.a in factors][:1],
+        }
         rests = map(self._gradients_apart, likely)
-        if rest := min([apart, *(x for x in rests if len(x) < max(1, len(apart) - 2) and {*x} <= {*apart})], key=len):
+        if rest := min(
+            [apart, *(x for x in rests if len(x) < max(1, len(apart) - 2) and {*x} <= {*apart})],
+            key=len,
+        ):
             return Part(self.step, "backward", rest, settings=self._counts)
         one, other = self._norms(self.gradients)
-        return Part(self.step, "backward", apart, settings=(*self._counts, ("norm of all gradients", one, other)))
+        return Part(
+            self.step,
+            "backward",
+            apart,
+            settings=(*self._counts, ("norm of all gradients", one, other)),
+        )
 
     def _norms(self, gradients: Iterable[dict[str, int]]) -> list[list[float]]:
-        both = (step.values[[*x.values()]] for step, x in zip((self.a, self.b), gradients, strict=True))
+        both = (
+            step.values[[*x.values()]] for step, x in zip((self.a, self.b), gradients, strict=True)
+        )
         return [[float(np.sqrt(np.nansum(rows[:, RMS] ** 2 * rows[:, ELEMENTS])))] for rows in both]
 
     def _gradients_apart(self, factor: float) -> tuple[RowPair, ...]:
         """Gradients beyond the limit if those of the second run are so many times too large, from the loss on."""
         slopes_a, slopes_b = self.gradients
         b = self.b.divided(factor)
-        # Where activations are apart by a share of their size, about as many are on the other side of zero.
+        # Where activations are apart by a share of their size, about as many are on the other side
+        # of zero.
         least = max(self._risen, _FLIPPED * float(np.sqrt(self._seen)))
         apart: dict[str, RowPair] = {}
         for (name, other), weights in self._parameters:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
             if one is None or theirs is None:
                 if one != theirs and self._update_distance(name, other, weights) > _UPDATE:
-                    apart[name] = self._pair(slopes_a.get(name, weights[0]), slopes_b.get(other, weights[1]), np.inf)
+                    apart[name] = self._pair(
+                        slopes_a.get(name, weights[0]), slopes_b.get(other, weights[1]), np.inf
+                    )
             elif one < self._until:
-                noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
-                limit = max(GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
+                noise = self._noise / max(
+                    np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300
+                )
+                limit = max(
+                    GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one]
+                )
                 if row_distances(self.a, one, b, theirs, self._has_effect()) > limit:
                     apart[name] = self._pair(one, theirs)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
-        return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))
+        return tuple(
+            apart[name]
+            for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1))
+        )
 
     @cached_property
     def gradients(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -300,8 +455,12 @@ class _Compared:
         if bool(clipped[0]) == bool(clipped[1]):
             return plain
         after = clipped[0] or plain[0], clipped[1] or plain[1]
-        common = [pair for pair in self.names.items() if all(pair[side] in after[side] for side in (0, 1))]
-        rows = [[(ones[one], others[other]) for one, other in common] for ones, others in (plain, after)]
+        common = [
+            pair for pair in self.names.items() if all(pair[side] in after[side] for side in (0, 1))
+        ]
+        rows = [
+            [(ones[one], others[other]) for one, other in common] for ones, others in (plain, after)
+        ]
         far = [np.median([self.calls.distance(*pair) for pair in pairs] or [0.0]) for pairs in rows]
         return after if far[1] < far[0] else plain
 
@@ -318,16 +477,30 @@ class _Compared:
         limit = max(least, _GROWTH * max(self.limit, self._seen))
         found = ((self._update_distance(*names, rows), names) for names, rows in self._parameters)
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
-        apart = [self._pair(rows_a[one], rows_b[other], far) for far, (one, other) in found if far > limit]
+        apart = [
+            self._pair(rows_a[one], rows_b[other], far)
+            for far, (one, other) in found
+            if far > limit
+        ]
         apart.sort(key=lambda pair: -pair.distance)
-        return Part(self.step, "update", tuple(apart), settings=(*self._counts, *settings)) if apart else None
+        return (
+            Part(self.step, "update", tuple(apart), settings=(*self._counts, *settings))
+            if apart
+            else None
+        )
 
     def _shown(self, link: str, one: int, other: int) -> float:
         """How far rows are apart; NaN of what is so without an effect, and of gradients that are rounding."""
-        far = float(row_distances(self.a, one, self.b, other, link not in ("data", "forward") or self._has_effect()))
+        far = float(
+            row_distances(
+                self.a, one, self.b, other, link not in ("data", "forward") or self._has_effect()
+            )
+        )
         is_idle = link == "gradients" and self._is_noise(one, other)
         if link == "forward":
-            is_idle = not self._counts_behind(one, other) if self._is_apart(one, other) else far == np.inf
+            is_idle = (
+                not self._counts_behind(one, other) if self._is_apart(one, other) else far == np.inf
+            )
         if link == "data":
             is_idle = far > self.limit and not self._is_apart(one, other)
         return np.nan if is_idle else far
@@ -339,14 +512,16 @@ class _Compared:
     def next_drift(self) -> dict[str, float]:
         """How far rounding may have moved weights apart as the next step begins.
 
-        Where gradients are apart by a share of their size, about as many of their elements are nothing but rounding,
-        and an optimizer like Adam makes whole steps of these.
+        Where gradients are apart by a share of their size, about as many of their elements are
+        nothing but rounding, and an optimizer like Adam makes whole steps of these.
         """
         drift, before, after = dict(self._drift), self.a.of("weights"), self.a.of("update")
         for rows in self._rows_of("gradients"):
             name = self.a.rows[rows[0]].name
             if name in before and name in after:
-                moved = np.abs(self.a.values[after[name], SAMPLED] - self.a.values[before[name], SAMPLED]).max()
+                moved = np.abs(
+                    self.a.values[after[name], SAMPLED] - self.a.values[before[name], SAMPLED]
+                ).max()
                 share = float(moved) / max(float(self.a.values[after[name], RMS]), 1e-300)
                 drift[name] = drift.get(name, 0.0) + share * np.sqrt(self.calls.distance(*rows))
         return drift
@@ -359,7 +534,8 @@ class _Compared:
             yield "norm of the gradients that are applied", one, other
         found: list[dict[str, list[float]]] = [{}, {}]
         for side, step in zip(found, (self.a, self.b), strict=True):
-            for row in (row for row in step.of("settings").values() if not step.rows[row].call):  # some step twice
+            # some step twice
+            for row in (row for row in step.of("settings").values() if not step.rows[row].call):
                 side.setdefault(step.rows[row].port, []).append(float(step.values[row, MEAN]))
         for name, ones in found[0].items():
             others = found[1].get(name, ones)
@@ -371,29 +547,55 @@ class _Compared:
         """How far two updates are apart by their size, beyond what gradients and the weights' precision explain."""
         after = self.a.of("update").get(name), self.b.of("update").get(other)
         slopes = self.gradients[0].get(name), self.gradients[1].get(other)
-        if after[0] is None or after[1] is None or self.calls.distance(after[0], after[1]) == np.inf:
+        if (
+            after[0] is None
+            or after[1] is None
+            or self.calls.distance(after[0], after[1]) == np.inf
+        ):
             return 0.0 if None in after else np.inf  # not as many elements are finite
-        columns = [MEAN, *SAMPLED] if self.a.layouts[after[0]] == self.b.layouts[after[1]] else [MEAN]
-        noise = np.zeros(len(columns))  # of the gradients, by their size: Adam makes whole steps of it
+        columns = (
+            [MEAN, *SAMPLED] if self.a.layouts[after[0]] == self.b.layouts[after[1]] else [MEAN]
+        )
+        # of the gradients, by their size: Adam makes whole steps of it
+        noise = np.zeros(len(columns))
         if slopes[0] is not None and slopes[1] is not None:
             if self._is_noise(slopes[0], slopes[1]):
                 return 0.0
             ours, theirs = self.a.values[slopes[0], columns], self.b.values[slopes[1], columns]
-            decays = (self.a.values[x, MEAN] for name, x in self.a.of("settings").items() if "weight_decay" in name)
-            added = [x * self.a.values[before[0], columns] for x in (0.0, *decays)]  # to gradients, by some optimizers
+            decays = (
+                self.a.values[x, MEAN]
+                for name, x in self.a.of("settings").items()
+                if "weight_decay" in name
+            )
+            # to gradients, by some optimizers
+            added = [x * self.a.values[before[0], columns] for x in (0.0, *decays)]
             sizes = [np.fmax(np.abs(ours + more), np.abs(theirs + more)) for more in added]
-            noise = np.abs(ours - theirs) / np.fmax(np.min(sizes, axis=0), np.finfo(np.float32).tiny)
-            noise[0] = max(noise[0], noise.mean())  # what single elements are unsure of, their mean is, too
+            noise = np.abs(ours - theirs) / np.fmax(
+                np.min(sizes, axis=0), np.finfo(np.float32).tiny
+            )
+            # what single elements are unsure of, their mean is, too
+            noise[0] = max(noise[0], noise.mean())
             noise = self._unsure[name] = np.fmax(noise, self._unsure.get(name, 0.0))
         one, other_ = (
             step.values[now, columns] - step.values[then, columns]
             for step, then, now in zip((self.a, self.b), before, after, strict=True)
         )
         size = float(np.fmax.reduce([*np.abs(one), *np.abs(other_)]))
-        precision = _ROUNDED if self.a.rows[after[0]].dtype == self.b.rows[after[1]].dtype else self.limit
-        rounding = precision * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS])
+        precision = (
+            _ROUNDED if self.a.rows[after[0]].dtype == self.b.rows[after[1]].dtype else self.limit
+        )
+        rounding = precision * np.fmax(
+            np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS]
+        )
         if self.a.rows[after[0]].kind == "buffer":  # a mean that is zero but for rounding
-            given = [x for call in self.a.calls if call.name == name.rpartition(".")[0] for x in call.inputs]
-            rounding = rounding + _GROWTH * max(self.limit, self._seen) * self.a.values[given, RMS].max(initial=0.0)
+            given = [
+                x
+                for call in self.a.calls
+                if call.name == name.rpartition(".")[0]
+                for x in call.inputs
+            ]
+            rounding = rounding + _GROWTH * max(self.limit, self._seen) * self.a.values[
+                given, RMS
+            ].max(initial=0.0)
         far = float(np.fmax.reduce(np.abs(one - other_) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0

@@ -23,8 +23,8 @@ class RowPair(NamedTuple):
 class PartingPlace(NamedTuple):
     """Where in the code the values part: in a module's call, or in its own code, ``between`` the calls in it.
 
-    In each run the module's name and class, number of the call in the step, and file and line of the call at which
-    they part; ``""`` if unknown.
+    In each run the module's name and class, number of the call in the step, and file and line of
+    the call at which they part; ``""`` if unknown.
     """
 
     a: str
@@ -46,7 +46,8 @@ class Part(NamedTuple):
         tensors: what is apart, the farthest first; of gradients the nearest to the loss.
         place: where, of class ``forward``.
         before: the last row before it, which agrees.
-        settings: numbers of losses, norms and settings of optimizers that differ: name, all values of each run.
+        settings: numbers of losses, norms and settings of optimizers that differ: name, all values
+            of each run.
     """
 
     step: int

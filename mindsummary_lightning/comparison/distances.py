@@ -13,7 +13,8 @@ from mindsummary_lightning.values.text import Phrase
 Floats = NDArray[np.float64]
 
 _LOSS_FLOOR = 0.05  # of the first loss: one that falls to nothing is noise
-_SCALE_FLOOR = 0.1  # of the larger tensors' greatest element: rounding in a small bias is that of large weights
+# of the larger tensors' greatest element: rounding in a small bias is that of large weights
+_SCALE_FLOOR = 0.1
 
 
 class Tolerance(NamedTuple):
@@ -49,8 +50,15 @@ class Distances(NamedTuple):
     def tolerances(self) -> str:
         """The limits in words."""
         name, loss, tensor, _ = self.tolerance
-        limits = max(loss, self.loss_limits.max(initial=0.0)), max(tensor, self.tensor_limits.max(initial=0.0))
-        measured = "" if limits == (loss, tensor) else Phrase(", or three times what two runs of a differ by")
+        limits = (
+            max(loss, self.loss_limits.max(initial=0.0)),
+            max(tensor, self.tensor_limits.max(initial=0.0)),
+        )
+        measured = (
+            ""
+            if limits == (loss, tensor)
+            else Phrase(", or three times what two runs of a differ by")
+        )
         return Phrase("tolerance {}{}: loss {:.2g}, tensors {:.2g}", name, measured, *limits)
 
     @property
@@ -61,7 +69,11 @@ class Distances(NamedTuple):
 
 def loss_distances(a: Floats, b: Floats) -> Floats:
     """Relative differences of two losses of the same steps, shape ``(steps,)``; infinite where only one is a number."""
-    floor = _LOSS_FLOOR * max(abs(a[0]), abs(b[0])) if a.size and np.isfinite([a[0], b[0]]).all() else 0.0
+    floor = (
+        _LOSS_FLOOR * max(abs(a[0]), abs(b[0]))
+        if a.size and np.isfinite([a[0], b[0]]).all()
+        else 0.0
+    )
     with np.errstate(invalid="ignore"):
         distances = np.abs(a - b) / np.maximum(np.maximum(np.abs(a), np.abs(b)), floor)
     is_same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -76,13 +88,18 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
         b: those of the other run.
 
     Returns:
-        Shape ``(tensors, steps)``: the largest difference of the three over the largest element so far; NaN where
-        either was not recorded.
+        Shape ``(tensors, steps)``: the largest difference of the three over the largest element so
+        far; NaN where either was not recorded.
     """
     scale = np.fmax(_largest(a[:, :, :2]), _largest(b[:, :, :2]))
     scale = np.fmax.accumulate(scale, axis=1)  # a bias may pass through zero
-    first = [row[np.isfinite(row)][:1] for row in scale]  # later ones may have grown beyond any bound
-    floor = _SCALE_FLOOR * float(np.quantile(np.concatenate(first), 0.75)) if any(map(len, first)) else 0.0
+    # later ones may have grown beyond any bound
+    first = [row[np.isfinite(row)][:1] for row in scale]
+    floor = (
+        _SCALE_FLOOR * float(np.quantile(np.concatenate(first), 0.75))
+        if any(map(len, first))
+        else 0.0
+    )
     with np.errstate(invalid="ignore"):
         difference = _largest(a - b)
         return np.where(difference == 0, 0.0, difference / np.maximum(scale, floor))
@@ -90,7 +107,9 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
 
 def _largest(numbers: Floats) -> Floats:
     """The largest magnitudes along the last axis, which is short: plane by plane takes a fifth of ``max``."""
-    return functools.reduce(np.maximum, (np.abs(numbers[..., index]) for index in range(numbers.shape[-1])))
+    return functools.reduce(
+        np.maximum, (np.abs(numbers[..., index]) for index in range(numbers.shape[-1]))
+    )
 
 
 def largest(distances: Floats) -> float | None:

@@ -7,7 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-_WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+_WRAPPERS = re.compile(
+    r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
+)
 _KINDS = {
     **dict.fromkeys(("weight", "gamma", "embedding_table", "kernel", "w"), "weight"),
     **dict.fromkeys(("bias", "beta"), "bias"),
@@ -23,7 +25,8 @@ class TensorName(NamedTuple):
     Attributes:
         name: its tag without the collector's ``/auto``.
         elements: how many numbers it has; 0 if unknown.
-        first: minimum, maximum and mean in the first step that both runs recorded; ``()`` if unknown.
+        first: minimum, maximum and mean in the first step that both runs recorded; ``()`` if
+            unknown.
     """
 
     name: str
@@ -46,7 +49,9 @@ def kind_of(name: str) -> str:
 
 def is_bias(name: str) -> bool:
     """Whether a tensor is a bias, by its name."""
-    return kind_of(name).startswith("bias") or "bias" in name.removesuffix(GRADIENT).rpartition(".")[2]
+    return (
+        kind_of(name).startswith("bias") or "bias" in name.removesuffix(GRADIENT).rpartition(".")[2]
+    )
 
 
 def parts_of(name: str) -> tuple[str, str]:
@@ -72,7 +77,9 @@ def layers_of(tensors: Iterable[TensorName]) -> dict[str, list[TensorName]]:
 
 def layout_of(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
     """Kind and size of each tensor of a layer. A weight's kind is left out: a parameter of another name may be one."""
-    return tuple(("" if kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
+    return tuple(
+        ("" if kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer
+    )
 
 
 class Blocks:
@@ -80,13 +87,18 @@ class Blocks:
 
     def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName]) -> None:
         partners = dict(_of_lists(a, b))
-        self._partners: tuple[dict[str, str], ...] = partners, {other: one for one, other in partners.items()}
+        self._partners: tuple[dict[str, str], ...] = (
+            partners,
+            {other: one for one, other in partners.items()},
+        )
 
     def of(self, name: str, side: int) -> tuple[str, str]:
         """The smallest block of a name of a run and the one that belongs to it in the other; ``""`` if in none."""
         words = name.split(".")
         beginnings = (".".join([*words[:length], ""]) for length in range(len(words), 0, -1))
-        block = next((beginning for beginning in beginnings if beginning in self._partners[side]), "")
+        block = next(
+            (beginning for beginning in beginnings if beginning in self._partners[side]), ""
+        )
         return block, self._partners[side].get(block, "")
 
     def may_hold(self, one: str, other: str) -> bool:
@@ -105,8 +117,12 @@ def _of_lists(*sides: Sequence[TensorName]) -> Iterator[tuple[str, str]]:
                 lists[name[: match.start()]][int(match[1])][layout_of(layer)] += 1
         by_layouts = defaultdict[tuple[object, ...], list[list[str]]](list)
         for name, members in lists.items():
-            key: tuple[object, ...] = tuple(frozenset(members[number].items()) for number in sorted(members))
+            key: tuple[object, ...] = tuple(
+                frozenset(members[number].items()) for number in sorted(members)
+            )
             by_layouts[key].append([f"{name}{number}." for number in sorted(members)])
-        found.append({key: those[0] for key, those in by_layouts.items() if len(those) == 1 < len(key)})
+        found.append(
+            {key: those[0] for key, those in by_layouts.items() if len(those) == 1 < len(key)}
+        )
     for key in found[0].keys() & found[1].keys():
         yield from zip(found[0][key], found[1][key], strict=True)

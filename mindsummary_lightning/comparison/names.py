@@ -1,8 +1,8 @@
 """Names of tensors of two runs, paired by what was recorded of them.
 
-In this order: what the user says; the same name; the same values in the first step, which only runs that began alike
-have; the same place beside a pair; the only one of its kind, or of its numbers, in blocks that belong together; and the
-same place between two pairs. No name is used twice.
+In this order: what the user says; the same name; the same values in the first step, which only runs
+that began alike have; the same place beside a pair; the only one of its kind, or of its numbers, in
+blocks that belong together; and the same place between two pairs. No name is used twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ AUTO = "/auto"  # what the collector adds to a tag
 
 _LARGE = 64  # elements, from which on minimum, maximum and mean tell a tensor from others
 _NEARER = 4.0  # times, than the next candidate
-_WIDTH = 4.0  # times as wide must a tensor be as _NEARER distances; one that began as a constant is not
+# times as wide must a tensor be as _NEARER distances; one that began as a constant is not
+_WIDTH = 4.0
 _CONSTANT = 0.2  # of the mean: the width up to which a tensor began as ones
 _TRUSTED = 0.3  # share of the large tensors that pair by values, if the runs began alike
 _ALL_TRUSTED = 0.5  # of those that began as constants, if the first updates were alike
@@ -51,21 +52,28 @@ class NameMatch(NamedTuple):
     unmatched_b: tuple[str, ...]
 
 
-def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping[str, str] | None = None) -> NameMatch:
+def match_names(
+    a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping[str, str] | None = None
+) -> NameMatch:
     """Match the tensors of two runs.
 
     Args:
         a: tensors of the first run, in the order in which they were recorded.
         b: those of the second.
-        given: names of the first run to names of the second, which decide where both are tensors of these.
+        given: names of the first run to names of the second, which decide where both are tensors of
+            these.
     """
     sizes_a, sizes_b = ({tensor.name: tensor.elements for tensor in tensors} for tensors in (a, b))
-    both = ((one, other) for one, other in (given or {}).items() if one in sizes_a and other in sizes_b)
+    both = (
+        (one, other) for one, other in (given or {}).items() if one in sizes_a and other in sizes_b
+    )
     pairs = {one: Pair(one, other, "map") for one, other in both}
 
     def left() -> tuple[list[TensorName], list[TensorName]]:
         taken = {pair.b for pair in pairs.values()}
-        return [one for one in a if one.name not in pairs], [other for other in b if other.name not in taken]
+        return [one for one in a if one.name not in pairs], [
+            other for other in b if other.name not in taken
+        ]
 
     def take(found: Iterable[tuple[str, str]], rule: str) -> None:
         free = {other.name for other in left()[1]}
@@ -91,17 +99,20 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
     """Weights of one framework under the names of the other, for a port that begins where the original does.
 
     Args:
-        weights: arrays by their names; of MindSpore ``{p.name: p.asnumpy() for p in net.get_parameters()}``.
-        like: arrays or tensors by the names that are wanted, for example ``module.state_dict()``; only their shapes
-            count.
+        weights: arrays by their names; of MindSpore
+            ``{p.name: p.asnumpy() for p in net.get_parameters()}``.
+        like: arrays or tensors by the names that are wanted, for example ``module.state_dict()``;
+            only their shapes count.
 
     Returns:
-        The arrays of ``weights``, in the order of ``like`` and with its dimensions of one element, as MindSpore's
-        ``Conv1d`` has one more. Counters such as ``num_batches_tracked`` are skipped.
+        The arrays of ``weights``, in the order of ``like`` and with its dimensions of one element,
+        as MindSpore's ``Conv1d`` has one more. Counters such as ``num_batches_tracked`` are
+        skipped.
 
     Raises:
         TypeError: one of them is not a mapping.
-        ValueError: a name of ``like`` has no partner with as many elements, or one of another shape.
+        ValueError: a name of ``like`` has no partner with as many elements, or one of another
+            shape.
 
     Example:
         >>> import numpy as np
@@ -111,7 +122,9 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
     if not isinstance(weights, Mapping) or not isinstance(like, Mapping):
         found = f"{type(weights).__name__} and {type(like).__name__}"
         raise TypeError(f"weights and like must be dicts of arrays by their names, not {found}")
-    wanted = {name: array for name, array in like.items() if not name.endswith("num_batches_tracked")}
+    wanted = {
+        name: array for name, array in like.items() if not name.endswith("num_batches_tracked")
+    }
     match = match_names(
         [TensorName(name, math.prod(array.shape)) for name, array in weights.items()],
         [TensorName(name, math.prod(array.shape)) for name, array in wanted.items()],
@@ -125,7 +138,9 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
     for name, array in wanted.items():
         found, expected = tuple(carried[name].shape), tuple(array.shape)
         if [size for size in found if size != 1] != [size for size in expected if size != 1]:
-            raise ValueError(f"the weight that fits {name!r} has shape {found}, not {expected}; transpose it yourself")
+            raise ValueError(
+                f"the weight that fits {name!r} has shape {found}, not {expected}; transpose it yourself"
+            )
     return {name: carried[name].reshape(tuple(array.shape)) for name, array in wanted.items()}
 
 
@@ -133,10 +148,14 @@ def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of equal names, and of names that are equal without prefixes and in PyTorch's words, if no two are."""
     a, b = list(a), list(b)
     shifted = _counted_otherwise(a, b)
-    sure = [[name for name in names if not any(at in shifted for at, _ in _numbered(name))] for names in (a, b)]
+    sure = [
+        [name for name in names if not any(at in shifted for at, _ in _numbered(name))]
+        for names in (a, b)
+    ]
     same = {*sure[0]} & {*sure[1]}
     names_a, names_b = (
-        _plain([name for name in names if name not in same], every) for names, every in zip(sure, (a, b), strict=True)
+        _plain([name for name in names if name not in same], every)
+        for names, every in zip(sure, (a, b), strict=True)
     )
     plain = [(name, names_b[key]) for key, name in names_a.items() if key in names_b]
     return [(name, name) for name in a if name in same] + plain
@@ -150,7 +169,8 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
         ValueError: a line is not a pair, or a name is there twice.
     """
     pairs: dict[str, str] = {}
-    with open(path, encoding="utf-8-sig", errors="replace") as file:  # editors of Windows begin it with a mark
+    # editors of Windows begin it with a mark
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, 1):
             words = line.partition("#")[0].split()
             if not words:
@@ -167,19 +187,27 @@ def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, 
     """Refuse, by a ValueError, names of no tensor, names given twice, and tensors of other numbers of elements."""
     for names, own, run in ((given, a, "first"), (given.values(), b, "second")):
         if unknown := sorted({*names} - own.keys()):
-            raise ValueError(f"the {run} run has no tensor {unknown[0]!r}; it has {listed([*own], _LISTED) or 'none'}")
+            raise ValueError(
+                f"the {run} run has no tensor {unknown[0]!r}; it has {listed([*own], _LISTED) or 'none'}"
+            )
     counts = Counter(given.values())
     for one, other in given.items():
         if counts[other] > 1:
-            raise ValueError(f"{other!r} of the second run is given to two names of the first; each has one partner")
+            raise ValueError(
+                f"{other!r} of the second run is given to two names of the first; each has one partner"
+            )
         if a[one] != b[other]:
-            raise ValueError(f"{one!r} has {a[one]} elements and {other!r} {b[other]}: they are not one tensor")
+            raise ValueError(
+                f"{one!r} has {a[one]} elements and {other!r} {b[other]}: they are not one tensor"
+            )
 
 
 def _plain(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Names by their words and kind, without the words that every name begins with; those that only one has."""
     layers = {parts_of(name)[0] for name in every}  # a network may have a bias of its own
-    stems = [layer.split(".")[: -1 if "." in layer or len(layers) == 1 else None] for layer in layers]
+    stems = [
+        layer.split(".")[: -1 if "." in layer or len(layers) == 1 else None] for layer in layers
+    ]
     common = len([*takewhile(lambda words: len({*words}) == 1, zip(*stems, strict=False))])
     keys = [(*filter(None, parts_of(name)[0].split(".")[common:]), kind_of(name)) for name in names]
     counts = Counter(keys)
@@ -192,7 +220,11 @@ def _counted_otherwise(a: Iterable[str], b: Iterable[str]) -> set[str]:
     for names, numbers in ((a, one), (b, other)):
         for before, number in (found for name in names for found in _numbered(name)):
             numbers[before].add(number)
-    return {at for at in one.keys() & other.keys() if other[at] in ({n + 1 for n in one[at]}, {n - 1 for n in one[at]})}
+    return {
+        at
+        for at in one.keys() & other.keys()
+        if other[at] in ({n + 1 for n in one[at]}, {n - 1 for n in one[at]})
+    }
 
 
 def _numbered(name: str) -> Iterator[tuple[str, int]]:
@@ -200,24 +232,34 @@ def _numbered(name: str) -> Iterator[tuple[str, int]]:
     words = name.split(".")
     for at, word in enumerate(words):
         if word.isdecimal():
-            yield ".".join("*" if before.isdecimal() else before for before in words[:at]), int(word)
+            yield (
+                ".".join("*" if before.isdecimal() else before for before in words[:at]),
+                int(word),
+            )
 
 
 def _equal_values(
-    a: Sequence[TensorName], b: Sequence[TensorName], are_meant: Callable[[TensorName], bool], trusted: float
+    a: Sequence[TensorName],
+    b: Sequence[TensorName],
+    are_meant: Callable[[TensorName], bool],
+    trusted: float,
 ) -> list[tuple[str, str]]:
     """Tensors of as many elements whose numbers are nearest to each other, if enough of them are clearly so."""
     groups: dict[tuple[int, str], tuple[list[TensorName], list[TensorName]]] = {}
     for side, tensors in enumerate((a, b)):
         for tensor in filter(are_meant, tensors):
-            groups.setdefault((tensor.elements, kind_of(tensor.name)), ([], []))[side].append(tensor)
+            groups.setdefault((tensor.elements, kind_of(tensor.name)), ([], []))[side].append(
+                tensor
+            )
     pairs, large = [], 0
     for (elements, _), (ones, others) in groups.items():
         if not ones or not others:
             continue
         # Means of n random elements are nearer to each other than extremes are, by the root of n.
         weights = np.array([1.0, 1.0, elements**0.5 / 4])
-        numbers, theirs = (np.array([tensor.first for tensor in tensors]) * weights for tensors in (ones, others))
+        numbers, theirs = (
+            np.array([tensor.first for tensor in tensors]) * weights for tensors in (ones, others)
+        )
         nearest, far, of_one = _nearest(numbers, theirs)
         of_other = _nearest(theirs, numbers)[2][nearest]
         rivals = np.minimum(np.minimum(of_one, of_other), np.ptp(numbers[:, :2], axis=1) / _WIDTH)
@@ -257,7 +299,9 @@ def _nearest(ones: Floats, others: Floats) -> tuple[NDArray[np.int64], Floats, F
     return places, *distances
 
 
-def _siblings(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]) -> Iterator[tuple[str, str]]:
+def _siblings(
+    a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]
+) -> Iterator[tuple[str, str]]:
     """Tensors of one kind in layers of which another tensor is paired."""
     layers = {parts_of(pair.a)[0]: parts_of(pair.b)[0] for pair in pairs}
     there = {parts_of(tensor.name): tensor.name for tensor in b}
@@ -282,7 +326,9 @@ def _in_blocks(
     for key, layers in found[0].items():
         ones, others = sorted(layers), sorted(found[1].get(key, ()))
         numbers = [number for number, _ in ones]
-        is_told = numbers == [number for number, _ in others] and len({*map(tuple, numbers)}) == len(numbers)
+        is_told = numbers == [number for number, _ in others] and len(
+            {*map(tuple, numbers)}
+        ) == len(numbers)
         if is_told or len(ones) == len(others) == 1:
             yield from ((one, other) for (_, one), (_, other) in zip(ones, others, strict=True))
 
@@ -291,16 +337,26 @@ def _between(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair], blocks: Blocks
 ) -> Iterator[tuple[str, str]]:
     """First tensors of layers between two pairs: of the layouts that both sides have as often, if in one order."""
-    at_a, at_b = ({tensor.name: place for place, tensor in enumerate(tensors)} for tensors in (a, b))
+    at_a, at_b = (
+        {tensor.name: place for place, tensor in enumerate(tensors)} for tensors in (a, b)
+    )
     anchors = ascending([(at_a[pair.a], at_b[pair.b]) for pair in pairs.values()])
     gaps_a = _layers_in_gaps(a, pairs, {a[one].name for one, _ in anchors})
-    gaps_b = _layers_in_gaps(b, {pair.b for pair in pairs.values()}, {b[other].name for _, other in anchors})
+    gaps_b = _layers_in_gaps(
+        b, {pair.b for pair in pairs.values()}, {b[other].name for _, other in anchors}
+    )
     for both in ((layers, gaps_b[gap]) for gap, layers in gaps_a.items()):
         counts = [Counter(map(layout_of, layers)) for layers in both]
-        ones, others = ([x for x in layers if len({of[layout_of(x)] for of in counts}) == 1] for layers in both)
+        ones, others = (
+            [x for x in layers if len({of[layout_of(x)] for of in counts}) == 1] for layers in both
+        )
         if [*map(layout_of, ones)] == [*map(layout_of, others)]:
-            firsts = [(layout_of(x), x[0].name, y[0].name) for x, y in zip(ones, others, strict=True)]
-            unsure = _crossed(firsts) | {layout for layout, *names in firsts if not blocks.may_hold(*names)}
+            firsts = [
+                (layout_of(x), x[0].name, y[0].name) for x, y in zip(ones, others, strict=True)
+            ]
+            unsure = _crossed(firsts) | {
+                layout for layout, *names in firsts if not blocks.may_hold(*names)
+            }
             yield from ((one, other) for layout, one, other in firsts if layout not in unsure)
 
 
@@ -308,7 +364,9 @@ def _layers_in_gaps(
     tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
 ) -> defaultdict[int, list[list[TensorName]]]:
     """Layers of what is left in their order, by how many anchors come before."""
-    before = dict(zip((x.name for x in tensors), accumulate(x.name in anchors for x in tensors), strict=True))
+    before = dict(
+        zip((x.name for x in tensors), accumulate(x.name in anchors for x in tensors), strict=True)
+    )
     gaps = defaultdict[int, list[list[TensorName]]](list)
     for layer in layers_of(tensor for tensor in tensors if tensor.name not in taken).values():
         gaps[min(before[tensor.name] for tensor in layer)].append(layer)
@@ -318,7 +376,8 @@ def _layers_in_gaps(
 def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest part of pairs of places that ascends in both."""
     ends: list[int] = []
-    chains: list[tuple[tuple[int, int], Any]] = []  # the longest of each length: its last place, and the chain before
+    # the longest of each length: its last place, and the chain before
+    chains: list[tuple[tuple[int, int], Any]] = []
     for place in sorted(places):
         at = bisect_left(ends, place[1])
         ends[at : at + 1] = [place[1]]

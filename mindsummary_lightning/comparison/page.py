@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.chain_parts import Chain
-from mindsummary_lightning.comparison.chain_words import around, both, link_rows, module_text, row_text
+from mindsummary_lightning.comparison.chain_words import (
+    around,
+    both,
+    link_rows,
+    module_text,
+    row_text,
+)
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.name_blocks import GRADIENT
 from mindsummary_lightning.comparison.result import TRENDS, Comparison
@@ -27,7 +33,9 @@ _ROW = 14  # pixels
 _LONGEST_NAME = 38
 _DECADES = 7  # of distances in the map, the last of them 1
 # From "the same" to "entirely different", readable in light and dark and by the colour-blind.
-_COLOURS = np.array([[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [190, 40, 60]])
+_COLOURS = np.array(
+    [[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [190, 40, 60]]
+)
 _COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1, inf, nan")
 
 
@@ -66,16 +74,25 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
             text = "\n".join(map(say, around(chain.part)))
             yield f'<pre class="scroll">{text}</pre>'
         heads = ("", *map(say, ("compared", "in a alone", "in b alone", "farthest")), "")
-        links = [(say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain, limit)]
+        links = [
+            (say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain, limit)
+        ]
         yield _table("", heads, links)
         if chain.calls.a.calls:
             note = "Modules as they finished: green agrees or is no difference, grey is apart or not paired."
             yield f'<p class="small">{say(note)}</p><div class="chain">{_tree(chain, say, limit)}</div>'
         if chain.outputs.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
-            yield _distance_curve(legend, np.arange(chain.outputs.size), chain.outputs, limit, say("call"))
+            yield _distance_curve(
+                legend, np.arange(chain.outputs.size), chain.outputs, limit, say("call")
+            )
     yield from (f"<p>{say(hint.text)}</p>" for hint in comparison.hints)
-    unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
+    unmatched = [
+        (side, name)
+        for side in "ab"
+        for name in comparison.unmatched[side]
+        if not name.endswith(GRADIENT)
+    ]
     yield _table(say("Tensors of one run only"), (say("run"), say("tensor")), unmatched)
     yield _table(say("Paired by their first numbers"), ("a", "b"), comparison.by_value)
     yield _table(say("Paired by their place alone"), ("a", "b"), comparison.guessed)
@@ -85,27 +102,51 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         yield f"<h2>{escape(comparison.alignment.loss_tag or 'loss')}</h2>"
         yield '<p class="small"><span class="key ka">a</span> <span class="key kb">b</span></p>'
         yield _curves(comparison, say("step"))
-        legend, steps = say("distance of the losses, logarithmic; dashed: tolerance"), comparison.alignment.loss_steps
-        yield _distance_curve(legend, steps, comparison.losses, comparison.tolerance.loss, say("step"))
+        legend, steps = (
+            say("distance of the losses, logarithmic; dashed: tolerance"),
+            comparison.alignment.loss_steps,
+        )
+        yield _distance_curve(
+            legend, steps, comparison.losses, comparison.tolerance.loss, say("step")
+        )
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
-        yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison, say("step"))
+        yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(
+            comparison, say("step")
+        )
         note = "Compared are minimum, maximum and mean of histograms: permuted or transposed weights look the same."
         yield f'<p class="small">{say(note)}</p>'
-    if (first := comparison.first_difference) and (comparison.chain is None or comparison.chain.part is None):
+    if (first := comparison.first_difference) and (
+        comparison.chain is None or comparison.chain.part is None
+    ):
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield _table(say("At step {}", first.step), (say("distance"), "a", "b"), tensors)
-    known = ((TRENDS[name[:-2]], name[-1], x) for name, x in comparison.trend.items() if x is not None)
-    yield _table(say("Trends"), ("", ""), [(f"{say(name)} {run}", f"{value:.4g}") for name, run, value in known])
+    known = (
+        (TRENDS[name[:-2]], name[-1], x) for name, x in comparison.trend.items() if x is not None
+    )
+    yield _table(
+        say("Trends"),
+        ("", ""),
+        [(f"{say(name)} {run}", f"{value:.4g}") for name, run, value in known],
+    )
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
         rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
-        yield _table(say(f"Other {kind}s: largest difference"), (say(kind), say("difference")), rows)
+        yield _table(
+            say(f"Other {kind}s: largest difference"), (say(kind), say("difference")), rows
+        )
 
 
 def _tree(chain: Chain, say: Callable[..., str], limit: float) -> str:
     """The calls, each with those in it behind; the one where the chain parts is open with all around it."""
     both_calls, calls, parents = chain.calls, chain.calls.a.calls, chain.calls.a.parents
     row = chain.part.tensors[0] if chain.part and chain.part.place else None
-    at = next((place for place, x in enumerate(calls) if row and (x.name, x.number) == (row.a.name, row.a.call)), -1)
+    at = next(
+        (
+            place
+            for place, x in enumerate(calls)
+            if row and (x.name, x.number) == (row.a.name, row.a.call)
+        ),
+        -1,
+    )
     distances = dict(zip(sorted(both_calls.partner), chain.outputs.tolist(), strict=True))
     inner = [""] * (len(calls) + 1)  # the last of those that nothing is around
     for index, call in enumerate(calls):
@@ -115,8 +156,14 @@ def _tree(chain: Chain, say: Callable[..., str], limit: float) -> str:
             text = Phrase("{}: not paired", text)
         else:
             text = both(text, module_text(*both_calls.b.calls[partner][:2]))
-            text = Phrase("{}: counts as no difference", text) if np.isnan(far) else Phrase("{}: {:.1e}", text, far)
-        state = "agrees" if not far > limit or (chain.part is None and partner is not None) else "apart"
+            text = (
+                Phrase("{}: counts as no difference", text)
+                if np.isnan(far)
+                else Phrase("{}: {:.1e}", text, far)
+            )
+        state = (
+            "agrees" if not far > limit or (chain.part is None and partner is not None) else "apart"
+        )
         if row and index == at:
             text, state = Phrase("{}; {}", text, row_text(row)), "first"
         label = f'<span class="{state}">{say(text)}</span>'
@@ -131,7 +178,9 @@ def _table(title: str, heads: tuple[str, ...], rows: Any) -> str:
     """A table below its title; nothing without rows."""
     title = title and f"<h2>{title}</h2>"
     top = "".join(f"<th>{head}</th>" for head in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
     return f'{title}<div class="scroll"><table><tr>{top}</tr>{body}</table></div>' if body else ""
 
 
@@ -144,7 +193,9 @@ def _curves(comparison: Comparison, unit: str) -> str:
     return _chart(comparison.alignment.loss_steps, curves, f"{high:.4g}", f"{low:.4g}", unit)
 
 
-def _distance_curve(legend: str, steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str) -> str:
+def _distance_curve(
+    legend: str, steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str
+) -> str:
     limit = _CURVE * (1 - float(_height(np.array(tolerance))))
     line = f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>'
     chart = _chart(steps, {"d": _height(distances)}, "1", f"1e-{_DECADES}", unit, line)
@@ -152,7 +203,12 @@ def _distance_curve(legend: str, steps: NDArray[np.int64], distances: Floats, to
 
 
 def _chart(
-    steps: NDArray[np.int64], curves: dict[str, Floats], top: str, bottom: str, unit: str, lines: str = ""
+    steps: NDArray[np.int64],
+    curves: dict[str, Floats],
+    top: str,
+    bottom: str,
+    unit: str,
+    lines: str = "",
 ) -> str:
     lines += "".join(_line(steps, heights, name) for name, heights in curves.items())
     return (
@@ -186,7 +242,10 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     starts, first, last = _starts(steps.size, _MAX_POINTS), int(steps[0]), int(steps[-1])
     tops = np.fmax.reduceat(np.where(np.isfinite(heights), heights, np.nan), starts)
     points = [
-        (_MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first), _CURVE * (1 - height))
+        (
+            _MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first),
+            _CURVE * (1 - height),
+        )
         for step, height in zip(steps[starts].tolist(), tops.tolist(), strict=True)
         if not np.isnan(height)
     ]
@@ -199,7 +258,9 @@ def _map(comparison: Comparison, unit: str) -> str:
     """A row per tensor, a column per step or stretch of steps, coloured by the largest distance."""
     alignment, distances = comparison.alignment, comparison.distances
     rows = _starts(len(distances), _MAX_ROWS)
-    largest = np.fmax.reduceat(np.fmax.reduceat(distances, rows), _starts(alignment.steps.size, _MAX_COLUMNS), axis=1)
+    largest = np.fmax.reduceat(
+        np.fmax.reduceat(distances, rows), _starts(alignment.steps.size, _MAX_COLUMNS), axis=1
+    )
     height, left = _ROW * len(rows), 250
     places = np.nan_to_num(_height(largest) * (len(_COLOURS) - 1)).round().astype(int)
     colours = np.where(np.isnan(largest)[:, :, None], 128, _COLOURS[places]).astype(np.uint8)
@@ -209,7 +270,9 @@ def _map(comparison: Comparison, unit: str) -> str:
     for index in range(0, len(rows), 1 if len(rows) <= 100 else 4):
         name = alignment.names.pairs[rows[index]].a + (f" +{more[index]}" if more[index] else "")
         name = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
-        labels += f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(name)}</text>'
+        labels += (
+            f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(name)}</text>'
+        )
     key = " ".join(
         f'<span class="chip" style="background:rgb{(*colour,)}"></span>{text}'
         for colour, text in zip(_COLOURS.tolist(), _COLOUR_TEXTS, strict=True)

@@ -18,7 +18,10 @@ from mindsummary_lightning.values.text import counted, finite_or_named, listed, 
 Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
 SETTINGS = "settings that differ"
-TRENDS = {"final_loss": "mean of the last tenth of the losses", "seconds_per_step": "seconds per step"}
+TRENDS = {
+    "final_loss": "mean of the last tenth of the losses",
+    "seconds_per_step": "seconds per step",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class TensorDistance:
     Attributes:
         a: its name in the first run.
         b: its name in the second run.
-        distance: largest difference of minimum, maximum and mean, over the largest element; infinite if one run counts
-            other elements that are not finite.
+        distance: largest difference of minimum, maximum and mean, over the largest element;
+            infinite if one run counts other elements that are not finite.
     """
 
     a: str
@@ -43,14 +46,16 @@ class FirstDifference:
 
     Attributes:
         step: the first recorded step at which they differ.
-        kind: ``weights`` if tensors are farther apart after it than ten updates lead; ``forward`` if the loss of the
-            step differs and no weight before it; ``update`` if tensors do after it and its loss does not; ``None``
-            where the records do not show which. With the chains of the steps also ``data``, ``loss``, ``backward``.
+        kind: ``weights`` if tensors are farther apart after it than ten updates lead; ``forward``
+            if the loss of the step differs and no weight before it; ``update`` if tensors do after
+            it and its loss does not; ``None`` where the records do not show which. With the chains
+            of the steps also ``data``, ``loss``, ``backward``.
         loss_distance: of the losses at that step, or ``None`` if one of them was not recorded.
         tensors: those that differ at that step, the farthest first.
         after: the last recorded step at which they did not differ, or ``None``.
         module: with the chains and of kind ``forward``, where.
-        settings: with the chains, numbers of losses, norms and settings of optimizers that differ: name, all values.
+        settings: with the chains, numbers of losses, norms and settings of optimizers that differ:
+            name, all values.
     """
 
     step: int
@@ -76,9 +81,11 @@ class Comparison:
     Attributes:
         a: directory of the first run.
         b: directory of the second run.
-        verdict: ``same``, ``different``, ``undecided`` if it may be rounding, or ``not_comparable``.
-        mode: ``exact`` if the runs are followed step by step, because the first losses agree or the weights began
-            alike; ``trend`` if only their courses are compared; ``None`` if nothing can be compared.
+        verdict: ``same``, ``different``, ``undecided`` if it may be rounding, or
+            ``not_comparable``.
+        mode: ``exact`` if the runs are followed step by step, because the first losses agree or the
+            weights began alike; ``trend`` if only their courses are compared; ``None`` if nothing
+            can be compared.
         sentence: the verdict in words.
         first_difference: where they part; only in mode ``exact``.
         unmatched: names of tensors that only one run has, by ``a`` and ``b``.
@@ -86,18 +93,23 @@ class Comparison:
         by_value: pairs of names that were matched by the numbers of the first step.
         compared: numbers of common ``steps``, ``tensors`` and ``losses``.
         alone: what ``a`` and ``b`` alone recorded.
-        largest: largest distance of ``loss`` and ``tensor`` at any common step; ``None`` without one.
+        largest: largest distance of ``loss`` and ``tensor`` at any common step; ``None`` without
+            one.
         tolerance: the distances up to which the runs are the same.
-        floor: largest distance of ``loss`` and ``tensor`` of two runs of the first program, or ``None``.
-        settings: settings that both runs state differently: name, value of the first, value of the second.
+        floor: largest distance of ``loss`` and ``tensor`` of two runs of the first program, or
+            ``None``.
+        settings: settings that both runs state differently: name, value of the first, value of the
+            second.
         scalars: largest relative difference of every other common scalar, the greatest first.
-        whole_tensors: largest distance of every tensor that both runs recorded whole, the greatest first.
+        whole_tensors: largest distance of every tensor that both runs recorded whole, the greatest
+            first.
         hints: facts of the numbers.
         trend: in mode ``trend``, differences of the runs' courses.
         chain: what the chains of the steps say, or ``None``.
         alignment: the runs side by side.
         losses: distances of the losses, float64, one per common step of the loss.
-        distances: distances of the tensors, float64, shape ``(tensors, steps)``; NaN where not recorded.
+        distances: distances of the tensors, float64, shape ``(tensors, steps)``; NaN where not
+            recorded.
     """
 
     a: str
@@ -130,7 +142,9 @@ class Comparison:
         return self.verdict == "same"
 
     def __bool__(self) -> bool:
-        raise TypeError("a Comparison is neither true nor false: ask .is_same, or .verdict, which has four answers")
+        raise TypeError(
+            "a Comparison is neither true nor false: ask .is_same, or .verdict, which has four answers"
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.verdict!r}, {self.sentence!r})"
@@ -139,7 +153,8 @@ class Comparison:
         return "\n".join(comparison_lines(self))
 
     def _repr_html_(self) -> str:
-        from mindsummary_lightning.comparison.page import comparison_page  # here: it draws what this is
+        # here: it draws what this is
+        from mindsummary_lightning.comparison.page import comparison_page
 
         page = escape(comparison_page(self), quote=True)
         return f'<iframe srcdoc="{page}" height="600" style="border: 0; width: 100%"></iframe>'
@@ -151,7 +166,8 @@ class Comparison:
         if first is not None:
             settings = _both((name, (one, other)) for name, one, other in first.settings)
             module = first.module and first.module._asdict()
-            changed = {"class": first.kind, "module": module, "settings": settings}  # the class has its first name, too
+            # the class has its first name, too
+            changed = {"class": first.kind, "module": module, "settings": settings}
             shown["first_difference"] = asdict(replace(first, module=None)) | changed
         result: dict[str, Any] = map_json(
             shown
@@ -178,31 +194,54 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     compared = comparison.compared
     yield from (f"a: {comparison.a}", f"b: {comparison.b}")
     tag = comparison.alignment.loss_tag
-    loss = f"the loss ({tag}) at {counted(compared['losses'], 'step')}" if tag else "no loss of a training step"
+    loss = (
+        f"the loss ({tag}) at {counted(compared['losses'], 'step')}"
+        if tag
+        else "no loss of a training step"
+    )
     yield f"compared: {counted(compared['steps'], 'step')}, {loss}, {counted(compared['tensors'], 'tensor')}"
     for side, alone in comparison.alone.items():
         unmatched = comparison.unmatched[side]
         weights = [name for name in unmatched if not name.endswith(GRADIENT)]
         parts = [counted(alone.steps, "step")] if alone.steps else []
-        kinds = ("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])
-        parts += [f"{counted(len(names), kind)} ({listed(names, LISTED)})" for kind, names in kinds if names]
+        kinds = (
+            ("tensor", weights),
+            ("gradient", [name for name in unmatched if name not in weights]),
+        )
+        parts += [
+            f"{counted(len(names), kind)} ({listed(names, LISTED)})"
+            for kind, names in kinds
+            if names
+        ]
         if parts:
             yield f"in {side} alone, not compared: {', '.join(parts)}"
-    for how, matched in (("by their first numbers", comparison.by_value), ("by their place alone", comparison.guessed)):
+    for how, matched in (
+        ("by their first numbers", comparison.by_value),
+        ("by their place alone", comparison.guessed),
+    ):
         if matched:
             pairs = [f"{one} = {other}" for one, other in matched]
             yield f"paired {how} (--map decides): {listed(pairs, LISTED)}"
     if comparison.settings:
         yield SETTINGS
-        yield from (f"  {name}: {one} | {other}" for name, (one, other) in comparison.settings.items())
+        yield from (
+            f"  {name}: {one} | {other}" for name, (one, other) in comparison.settings.items()
+        )
     yield comparison.sentence
     first = comparison.first_difference
     if first is not None and (comparison.chain is None or comparison.chain.part is None):
-        yield from (f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}" for tensor in first.tensors[:LISTED])
+        yield from (
+            f"  {tensor.distance:8.1e}  {both(tensor.a, tensor.b)}"
+            for tensor in first.tensors[:LISTED]
+        )
         if len(first.tensors) > LISTED:
             yield f"  and {len(first.tensors) - LISTED} more"
     if comparison.chain is not None:
         yield from lines(comparison.chain, comparison.tolerance.row)
-    trend = ((TRENDS[name[:-2]], name[-1], value) for name, value in comparison.trend.items() if value is not None)
+    trend = (
+        (TRENDS[name[:-2]], name[-1], value)
+        for name, value in comparison.trend.items()
+        if value is not None
+    )
     yield from (f"  {name} of {run}: {value:.4g}" for name, run, value in trend)
     yield from (f"- {hint.text}" for hint in comparison.hints)

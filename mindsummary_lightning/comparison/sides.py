@@ -26,7 +26,14 @@ from mindsummary_lightning.values.text import shortest_float32
 
 LOSS, STATISTICS = "loss/auto", " (statistics)"  # a tag, and what is added to names
 _GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
-_NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
+_NOT_SETTINGS = (
+    "loss",
+    "model_path",
+    "model_size",
+    "train_dataset_path",
+    "status",
+    "final_learning_rate",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +67,12 @@ class Side:
     @property
     def precision(self) -> str:
         """What it states, or the type of a quarter of its modules' outputs, if that is a short one."""
-        types = [row.dtype for row in (self.modules.rows if self.modules else ()) if row.port == "output"]
-        short = [name for name in ("bfloat16", "float16") if 4 * types.count(name) >= max(len(types), 1)]
+        types = [
+            row.dtype for row in (self.modules.rows if self.modules else ()) if row.port == "output"
+        ]
+        short = [
+            name for name in ("bfloat16", "float16") if 4 * types.count(name) >= max(len(types), 1)
+        ]
         return " ".join([str(self.settings.get("precision", "")), *short])
 
     @property
@@ -79,14 +90,20 @@ class Side:
 
     def steps_without(self, other: Side) -> int:
         """How many steps of its loss, histograms or chains another run has not; if neither has any, of scalars."""
-        both = [[side.scalars.get(LOSS), *side.tensors.values(), side.modules] for side in (self, other)]
+        both = [
+            [side.scalars.get(LOSS), *side.tensors.values(), side.modules] for side in (self, other)
+        ]
         if not any(map(any, both)):  # scripts count otherwise what they log
             both = [[*side.scalars.values()] for side in (self, other)]
-        ours, theirs = (np.concatenate([np.empty(0, np.int64), *(x.steps for x in own if x)]) for own in both)
+        ours, theirs = (
+            np.concatenate([np.empty(0, np.int64), *(x.steps for x in own if x)]) for own in both
+        )
         return int(np.setdiff1d(ours, theirs).size) if theirs.size else 0
 
 
-def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None) -> Side:
+def read_side(
+    run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None
+) -> Side:
     """Read a run; ``progress`` is called with the bytes of its files.
 
     Raises:
@@ -100,7 +117,9 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     progress(files_size(reader.run_dir))
     modules = reader.module_statistics()
     if not scalars and not histograms and modules is None:
-        raise FileNotFoundError(f"{reader.run_dir} holds no scalar, no histogram and no chain of a step")
+        raise FileNotFoundError(
+            f"{reader.run_dir} holds no scalar, no histogram and no chain of a step"
+        )
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
     of_tensors = tensors, _whole_tensors(reader), reader.parameter_statistics(), modules
     return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
@@ -119,22 +138,31 @@ def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
         counts = of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count
         rows.append((step, of.low, of.high, of.total / max(of.finite, 1), *counts))
     steps, low, high, mean, *numbers = (np.array(column) for column in zip(*rows, strict=True))
-    return HistogramStatistics(steps.astype(np.int64), low, high, mean, *(x.astype(np.int64) for x in numbers))
+    return HistogramStatistics(
+        steps.astype(np.int64), low, high, mean, *(x.astype(np.int64) for x in numbers)
+    )
 
 
-def magnitudes(table: ParameterTable | None, known: Collection[str]) -> dict[str, HistogramStatistics]:
+def magnitudes(
+    table: ParameterTable | None, known: Collection[str]
+) -> dict[str, HistogramStatistics]:
     """Root mean square and largest magnitude of the parameters that have no histogram, as ``known`` do."""
     rows: dict[str, HistogramStatistics] = {}
     if table is None:
         return rows
-    columns = [COLUMNS.index(name) for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")]
+    columns = [
+        COLUMNS.index(name)
+        for name in ("weight_rms", "weight_max", "elements", "weight_non_finite")
+    ]
     for index, name in enumerate(table.parameters):
         there = np.flatnonzero(np.isfinite(table.values[:, index, columns[2]]))
         if name not in known and there.size:
             size, greatest, *counts = table.values[there, index][:, columns].T
             count, bad = (np.nan_to_num(column).astype(np.int64) for column in counts)
             none, steps = np.zeros(there.size, np.int64), table.steps[there].astype(np.int64)
-            rows[name + STATISTICS] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
+            rows[name + STATISTICS] = HistogramStatistics(
+                steps, size, greatest, size, count, bad, none, none
+            )
     return rows
 
 
@@ -145,4 +173,8 @@ def _settings(reader: SummaryReader) -> dict[str, Any]:
         settings |= asdict(lineage.train)
         rate = lineage.train.learning_rate
         settings["learning_rate"] = None if rate is None else shortest_float32(rate)
-    return {name: value for name, value in settings.items() if value is not None and name not in _NOT_SETTINGS}
+    return {
+        name: value
+        for name, value in settings.items()
+        if value is not None and name not in _NOT_SETTINGS
+    }

@@ -1,6 +1,7 @@
 """Checks of arguments: each refusal names the argument, what was given and what is expected.
 
-Shared by everything that takes the same argument, so that the same mistake gives the same message everywhere.
+Shared by everything that takes the same argument, so that the same mistake gives the same message
+everywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RemotePathError
-from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
+from mindsummary_lightning.values.addresses import (
+    is_remote,
+    with_both_slashes,
+    without_local_scheme,
+)
 from mindsummary_lightning.values.text import utf8_text, without_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -46,7 +51,9 @@ def recorded_steps(steps: Any) -> frozenset[int]:
     """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps, at least one."""
     if isinstance(steps, (tuple, list, range)):
         if not steps:
-            raise ValueError(f"steps must name at least one step, not {steps!r}, which records none")
+            raise ValueError(
+                f"steps must name at least one step, not {steps!r}, which records none"
+            )
         return frozenset(positive_int("a step", step) for step in steps)
     return frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
 
@@ -55,7 +62,9 @@ def max_file_bytes(value: Any) -> int | None:
     """The argument ``max_file_size``: ``None`` or a :func:`positive_int`."""
     if value is None:
         return None
-    return positive_int("max_file_size", value, "an int of bytes or None", "at least 1 byte, or None for no limit")
+    return positive_int(
+        "max_file_size", value, "an int of bytes or None", "at least 1 byte, or None for no limit"
+    )
 
 
 def file_permissions(value: Any) -> int:
@@ -66,7 +75,9 @@ def file_permissions(value: Any) -> int:
     if not 0o600 <= mode <= 0o777 or mode & 0o600 != 0o600:
         is_meant_octal = re.fullmatch("[67][0-7]{2}", str(value))  # 640, as chmod takes it
         hint = f"{value}, which is decimal; write 0o{value}" if is_meant_octal else oct(mode)
-        raise ValueError(f"file_mode must be 0o600..0o777 and let the owner read and write, not {hint}")
+        raise ValueError(
+            f"file_mode must be 0o600..0o777 and let the owner read and write, not {hint}"
+        )
     return mode
 
 
@@ -96,7 +107,9 @@ def optional_module(name: str, value: Any) -> Any:
     return value
 
 
-def _int_in(smallest: float, largest: float, name: str, value: Any, kind: str, expected: str) -> int:
+def _int_in(
+    smallest: float, largest: float, name: str, value: Any, kind: str, expected: str
+) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be {kind}, not {value!r}")
     if not smallest <= value <= largest:
@@ -173,13 +186,19 @@ def check_export_options(export_options: Any) -> bool:
     if not all(isinstance(key, str) for key in export_options):
         raise TypeError(f"keys of export_options must be str, not {[*export_options]}")
     if not all(isinstance(value, (str, type(None))) for value in export_options.values()):
-        raise TypeError(f"values of export_options must be str or None, not {[*export_options.values()]}")
+        raise TypeError(
+            f"values of export_options must be str or None, not {[*export_options.values()]}"
+        )
     unknown = sorted(set(export_options) - {"tensor_format"})
     if unknown:
-        raise ValueError(f"export_options knows only 'tensor_format', not {', '.join(map(repr, unknown))}")
+        raise ValueError(
+            f"export_options knows only 'tensor_format', not {', '.join(map(repr, unknown))}"
+        )
     tensor_format = export_options.get("tensor_format")
     if tensor_format not in (None, "npy"):
-        raise ValueError(f"tensor_format of export_options must be 'npy' or None, not {tensor_format!r}")
+        raise ValueError(
+            f"tensor_format of export_options must be 'npy' or None, not {tensor_format!r}"
+        )
     return tensor_format == "npy"
 
 
@@ -196,7 +215,9 @@ def drops_num_process(position: int) -> Callable[[_F], _F]:
             if len(args) > position and type(args[position]) is int:
                 is_given, args = True, (*args[:position], *args[position + 1 :])
             if is_given:
-                _LOG.debug("num_process is ignored: values are written by the call that records them")
+                _LOG.debug(
+                    "num_process is ignored: values are written by the call that records them"
+                )
             init(*args, **kwargs)
 
         return without_num_process  # type: ignore[return-value]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values.step_chain import COLUMNS, sample_places
 
-_TINY, _HUGE = 1e-15, 1e15  # an array whose largest element is between them has squares within float32
+# an array whose largest element is between them has squares within float32
+_TINY, _HUGE = 1e-15, 1e15
 _WIDTH = 512  # elements of a row whose squares are summed in float32; rows are summed in float64
 
 
@@ -30,7 +31,9 @@ def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
         return np.array([0, *[math.nan] * (len(COLUMNS) - 2)])
     numbers = _plain(flat) if flat.dtype == np.float32 else None
     samples = flat[sample_places(flat.size)].astype(np.float64)
-    return np.array([flat.size, *(_safe(flat.astype(np.float64)) if numbers is None else numbers), *samples])
+    return np.array(
+        [flat.size, *(_safe(flat.astype(np.float64)) if numbers is None else numbers), *samples]
+    )
 
 
 def _plain(flat: NDArray[np.float32]) -> list[float] | None:
@@ -56,4 +59,11 @@ def _safe(flat: NDArray[np.float64]) -> list[float]:
     low, high = float(finite.min()), float(finite.max())
     unit = max(-low, high) or 1.0  # squares in units of the largest stay within float64
     rms = unit * math.sqrt(float(np.square(finite / unit).mean()))
-    return [rms, float(finite.mean()), low, high, 1 - np.count_nonzero(finite) / finite.size, non_finite]
+    return [
+        rms,
+        float(finite.mean()),
+        low,
+        high,
+        1 - np.count_nonzero(finite) / finite.size,
+        non_finite,
+    ]

@@ -1,7 +1,7 @@
 """Conversion of array-likes to one NumPy array of a dtype that the format knows.
 
-PyTorch is not imported: a tensor can only exist after somebody else has, so ``sys.modules`` is checked. Nothing is
-copied where a view suffices; the values built from the array copy it.
+PyTorch is not imported: a tensor can only exist after somebody else has, so ``sys.modules`` is
+checked. Nothing is copied where a view suffices; the values built from the array copy it.
 """
 
 from __future__ import annotations
@@ -15,34 +15,40 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
-_EXPECTED = "a number, a NumPy array, a list of numbers or a dense torch.Tensor, of bools, ints or floats"
+_EXPECTED = (
+    "a number, a NumPy array, a list of numbers or a dense torch.Tensor, of bools, ints or floats"
+)
 
 
 def to_array(value: Any) -> NDArray[Any]:
     """The numbers of ``value`` as a NumPy array on the CPU, which may share memory with it.
 
-    ``value`` is a Python number; a NumPy array or scalar; nested lists of numbers; anything with ``__array__``; a
-    ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are dequantized, sparse ones made dense
-    up to 10,000,000 elements, wrappers of ``torch.func`` unwrapped (a tensor inside ``vmap`` gives its complete batch),
-    and a replicated ``DTensor`` gives its local tensor.
+    ``value`` is a Python number; a NumPy array or scalar; nested lists of numbers; anything with
+    ``__array__``; a ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are
+    dequantized, sparse ones made dense up to 10,000,000 elements, wrappers of ``torch.func``
+    unwrapped (a tensor inside ``vmap`` gives its complete batch), and a replicated ``DTensor``
+    gives its local tensor.
 
-    The dtype is bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become float64; bfloat16 and the
-    8-bit floats become float32.
+    The dtype is bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become
+    float64; bfloat16 and the 8-bit floats become float32.
 
     Raises:
-        TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or a tensor without data on this
-            process (meta, nested, sharded), or the nested lists are ragged.
+        TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or a tensor
+            without data on this process (meta, nested, sharded), or the nested lists are ragged.
     """
     if _is_torch_tensor(value):
         return _torch_to_numpy(value)
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"expected {_EXPECTED}; found a masked array: fill it first, for example with NaN")
+        raise TypeError(
+            f"expected {_EXPECTED}; found a masked array: fill it first, for example with NaN"
+        )
     try:
         array = np.asarray(value)
     except (RuntimeError, TypeError):
         if not isinstance(value, (list, tuple)):
             raise
-        return to_array([to_array(part) for part in value])  # tensors that require grad, or are on a device
+        # tensors that require grad, or are on a device
+        return to_array([to_array(part) for part in value])
     except ValueError as error:
         raise TypeError(
             f"expected {_EXPECTED}; found a {type(value).__name__} that is not an array: {error}"
@@ -62,7 +68,11 @@ def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
     if dtype.kind == "f":
         return array.astype(np.float64)
-    if dtype.kind == "O" and array.size and all(isinstance(number, (int, float)) for number in array.flat):
+    if (
+        dtype.kind == "O"
+        and array.size
+        and all(isinstance(number, (int, float)) for number in array.flat)
+    ):
         with contextlib.suppress(OverflowError):
             return array.astype(np.float64)  # ints beyond 64 bits
     name = dtype.name  # last: NumPy composes it anew each time
@@ -76,7 +86,9 @@ def _described(array: NDArray[Any], value: Any) -> str:
         return repr(value) if value is None else f"the text {value[:40]!r}"
     if isinstance(value, np.ndarray):
         return f"an array of dtype {array.dtype} and shape {array.shape}"
-    return f"a {type(value).__name__}" + (f" of dtype {array.dtype}" if array.dtype.kind != "O" else "")
+    return f"a {type(value).__name__}" + (
+        f" of dtype {array.dtype}" if array.dtype.kind != "O" else ""
+    )
 
 
 def _is_torch_tensor(value: Any) -> bool:
@@ -88,7 +100,8 @@ def _is_torch_tensor(value: Any) -> bool:
 def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
     torch = sys.modules["torch"]
     if tensor.dtype is torch.float32:
-        with contextlib.suppress(RuntimeError, TypeError):  # the common case: dense, on the CPU, no wrapper
+        # the common case: dense, on the CPU, no wrapper
+        with contextlib.suppress(RuntimeError, TypeError):
             array: NDArray[Any] = tensor.detach().numpy()
             return array
     functorch = getattr(torch._C, "_functorch", None)
@@ -103,11 +116,16 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
             plain = plain.dequantize()
         if plain.layout is not torch.strided:
             plain = plain.to_dense()
-        if plain.dtype.is_floating_point and plain.dtype not in (torch.float32, torch.float64, torch.float16):
+        if plain.dtype.is_floating_point and plain.dtype not in (
+            torch.float32,
+            torch.float64,
+            torch.float16,
+        ):
             plain = plain.to(torch.float32)
         array = plain.cpu().resolve_neg().numpy()
     except (RuntimeError, TypeError) as error:
-        if "can't allocate memory" in str(error) or "out of memory" in str(error):  # torch's words, CPU and device
+        # torch's words, CPU and device
+        if "can't allocate memory" in str(error) or "out of memory" in str(error):
             raise MemoryError(str(error)) from error
         raise TypeError(
             f"expected {_EXPECTED}; found {_tensor(plain)}, which PyTorch cannot convert: {error}"
@@ -119,13 +137,21 @@ def refuse_what_holds_no_numbers(tensor: Any) -> None:
     """Raise TypeError for a ``torch.Tensor`` whose elements ``to_array`` cannot give, without reading them."""
     torch = sys.modules["torch"]
     if tensor.is_meta:
-        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, which has a shape but no data")
+        raise TypeError(
+            f"expected {_EXPECTED}; found {_tensor(tensor)}, which has a shape but no data"
+        )
     if tensor.is_nested:
-        raise TypeError(f"expected {_EXPECTED}; found a nested tensor: pass .values() or a padded tensor")
+        raise TypeError(
+            f"expected {_EXPECTED}; found a nested tensor: pass .values() or a padded tensor"
+        )
     if tensor.dtype.is_complex:
-        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}: pass .real, .imag or .abs()")
+        raise TypeError(
+            f"expected {_EXPECTED}; found {_tensor(tensor)}: pass .real, .imag or .abs()"
+        )
     if tensor.layout is not torch.strided and tensor.numel() > MAX_ELEMENTS:
-        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: pass .values()")
+        raise TypeError(
+            f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: pass .values()"
+        )
 
 
 def _tensor(tensor: Any) -> str:
@@ -136,7 +162,8 @@ def _func_to_numpy(tensor: Any, functorch: Any) -> NDArray[Any]:
     """What the wrappers of ``torch.func`` hold; private names as read in PyTorch 2.13 (there since 2.0)."""
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
-    with sys.modules["torch"]._C._DisableFuncTorch():  # otherwise the next operation would wrap its result again
+    # otherwise the next operation would wrap its result again
+    with sys.modules["torch"]._C._DisableFuncTorch():
         return _torch_to_numpy(tensor)
 
 

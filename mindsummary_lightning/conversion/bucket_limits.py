@@ -16,22 +16,30 @@ _MAX_COUNT = float(2**53)  # above it a float64 does not count
 
 
 def histogram_of_limits(
-    limits: NDArray[np.float64], buckets: NDArray[np.float64], low: float, high: float, number: float, total: float
+    limits: NDArray[np.float64],
+    buckets: NDArray[np.float64],
+    low: float,
+    high: float,
+    number: float,
+    total: float,
 ) -> Histogram:
     """A histogram from the fields of TensorBoard's ``HistogramProto``: right edges of buckets, and elements in each.
 
-    Elements that are in no bucket are beyond the outermost if ``low`` or ``high`` is, and between these if no bucket
-    has any; else they are what makes ``low`` or ``high`` infinite, and NaN if neither tells. An extreme that is not
-    finite, or that the buckets contradict, is the edge of its bucket.
+    Elements that are in no bucket are beyond the outermost if ``low`` or ``high`` is, and between
+    these if no bucket has any; else they are what makes ``low`` or ``high`` infinite, and NaN if
+    neither tells. An extreme that is not finite, or that the buckets contradict, is the edge of its
+    bucket.
 
     Raises:
-        ValueError: the buckets are none: other lengths, limits that descend, counts that are not numbers of elements.
+        ValueError: the buckets are none: other lengths, limits that descend, counts that are not
+            numbers of elements.
     """
     if limits.shape != buckets.shape:
         raise ValueError(f"a histogram of {limits.size} bucket limits and {buckets.size} buckets")
     counts = _counts(buckets)
     missing = max(round(number) - int(counts.sum()), 0) if 0 < number < _MAX_COUNT else 0
-    edges = np.concatenate([limits[:1], limits])  # a first bucket begins at the smallest element, an empty one anywhere
+    # a first bucket begins at the smallest element, an empty one anywhere
+    edges = np.concatenate([limits[:1], limits])
     if missing and math.isfinite(low + high):
         if not counts.any():
             edges, counts, missing = np.array([low, high]), np.array([missing]), 0
@@ -83,7 +91,9 @@ def _histogram(
     first, last = float(edges[full[0]]), float(edges[full[-1] + 1])
     low = low if -HISTOGRAM_LIMIT <= low <= last else first
     high = high if max(low, first) <= high <= HISTOGRAM_LIMIT else last
-    return histogram_of_buckets(edges, counts, low, high, others, total if math.isfinite(total) else None)
+    return histogram_of_buckets(
+        edges, counts, low, high, others, total if math.isfinite(total) else None
+    )
 
 
 def histogram_of_buckets(
@@ -96,15 +106,17 @@ def histogram_of_buckets(
 ) -> Histogram:
     """A histogram of at most 90 buckets from neighbouring ones, with as many elements in all.
 
-    ``edges`` ascend, the outermost may be far beyond the data, that is from ``smallest`` to ``largest``; ``others`` are
-    the numbers of NaN, +inf and -inf.
+    ``edges`` ascend, the outermost may be far beyond the data, that is from ``smallest`` to
+    ``largest``; ``others`` are the numbers of NaN, +inf and -inf.
     """
     whole = int(counts.sum())
-    # MindSpore's buckets of constant data reach half a unit to both sides; TensorBoard's outermost may be anywhere.
+    # MindSpore's buckets of constant data reach half a unit to both sides; TensorBoard's outermost
+    # may be anywhere.
     if smallest < largest or edges[-1] - edges[0] > 2:
         edges = np.clip(edges, smallest, largest)
     if edges[-1] <= edges[0]:
-        # A bucket without width shows nothing in MindInsight; MindSpore too puts constant data in one of width 1.
+        # A bucket without width shows nothing in MindInsight; MindSpore too puts constant data in
+        # one of width 1.
         half = max(0.5, float(np.spacing(abs(smallest))))  # large numbers have no half between them
         edges, counts = np.array([smallest - half, smallest + half]), np.array([whole])
     else:
@@ -113,13 +125,17 @@ def histogram_of_buckets(
         edges, counts = edges[inside[0] : inside[-1] + 2], counts[inside[0] : inside[-1] + 1]
     if counts.size > MAX_BUCKETS or (np.diff(edges) <= 0).any():
         running = np.concatenate([[0], np.cumsum(counts)])
-        coarse = np.unique(np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, counts.size) + 1))  # some may be equal
-        # Elements count as evenly spread in their bucket; rounding the running total keeps the sum exact.
+        # some may be equal
+        coarse = np.unique(np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, counts.size) + 1))
+        # Elements count as evenly spread in their bucket; rounding the running total keeps the sum
+        # exact.
         below = np.rint(np.interp(coarse, edges, running))
         below[0], below[-1] = 0, running[-1]  # where the outermost have no width too
         edges, counts = coarse, np.diff(below).astype(np.int64)
     number = whole + sum(others)
-    return Histogram(edges[:-1], np.diff(edges), counts, number, *others, min=smallest, max=largest, sum=total)
+    return Histogram(
+        edges[:-1], np.diff(edges), counts, number, *others, min=smallest, max=largest, sum=total
+    )
 
 
 def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -14,7 +14,8 @@ _NOT_THE_USERS = re.compile(
 def calling_line() -> str:
     """``file.py:12`` of the innermost frame that is neither of the frameworks nor ours; ``""`` if there is none.
 
-    The file is relative to the working directory, or to the folder of packages it is in; elsewhere its name alone.
+    The file is relative to the working directory, or to the folder of packages it is in; elsewhere
+    its name alone.
     """
     frame = sys._getframe(1)
     while frame is not None:

@@ -1,7 +1,7 @@
 """Flattening of nested containers to ``outer/inner`` keys, for metrics, hyper-parameters and batches alike.
 
-MindInsight shows, filters and sorts by flat keys only. Whatever a user's object does when it is read, nothing is raised
-except KeyboardInterrupt, and nothing is walked without end.
+MindInsight shows, filters and sorts by flat keys only. Whatever a user's object does when it is
+read, nothing is raised except KeyboardInterrupt, and nothing is walked without end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Items: TypeAlias = list[tuple[str, Any]]
 
 _MAX_DEPTH = 16
 _MAX_NODES = 100_000  # containers that share parts could otherwise unfold without end
-_OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")  # their objects hold no part of a batch
+# their objects hold no part of a batch
+_OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")
 
 
 def value_or_default(default: _Default, read: Callable[..., _T], *arguments: Any) -> _T | _Default:
@@ -43,7 +44,9 @@ def items_of(values: Any) -> list[tuple[Any, Any]]:
     try:
         return list(dict(values).items())
     except (TypeError, ValueError):
-        raise TypeError(f"a dict of numbers by their names is expected, not {type(values).__name__}") from None
+        raise TypeError(
+            f"a dict of numbers by their names is expected, not {type(values).__name__}"
+        ) from None
 
 
 def field_items(value: Any) -> Items | None:
@@ -56,12 +59,17 @@ def field_items(value: Any) -> Items | None:
 def batch_items(value: Any) -> Items | None:
     """Keys and parts of what a batch is made of: mappings, tuples, lists, dataclasses, other objects with attributes.
 
-    ``None`` for a leaf, such as a tensor or a module. Attributes are only read, no property is computed.
+    ``None`` for a leaf, such as a tensor or a module. Attributes are only read, no property is
+    computed.
     """
     if isinstance(value, (tuple, list)):
         return list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=True))
     items, kind = mapping_items(value), type(value)
-    if items is not None or str(kind.__module__).partition(".")[0] in _OPAQUE_PACKAGES or isinstance(value, type):
+    if (
+        items is not None
+        or str(kind.__module__).partition(".")[0] in _OPAQUE_PACKAGES
+        or isinstance(value, type)
+    ):
         return items
     if hasattr(kind, "__torch_function__") or hasattr(kind, "named_parameters"):
         return None
@@ -74,8 +82,9 @@ def leaves(
 ) -> Iterator[tuple[str, Any]]:
     """Walk nested containers in order; give the ``outer/inner`` key and value of each leaf.
 
-    ``parts_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose items cannot be read,
-    that is within itself, or more than 16 levels deep is a leaf; ``empty`` stands for an empty one, ``None`` skips it.
+    ``parts_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose
+    items cannot be read, that is within itself, or more than 16 levels deep is a leaf; ``empty``
+    stands for an empty one, ``None`` skips it.
     """
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, ())]
     for _ in range(_MAX_NODES):
@@ -89,7 +98,9 @@ def leaves(
                 yield key, value
         elif items:
             inner = (*outer, value)
-            todo += [(f"{key}/{name}" if key else name, child, inner) for name, child in reversed(items)]
+            todo += [
+                (f"{key}/{name}" if key else name, child, inner) for name, child in reversed(items)
+            ]
         elif key and empty is not None:
             yield key, empty
 
@@ -103,5 +114,7 @@ def _item(mapping: Mapping[Any, Any], key: Any) -> Any:
         return mapping[key]
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # OmegaConf: a missing value or an interpolation that leads nowhere
+    except (
+        BaseException
+    ) as error:  # OmegaConf: a missing value or an interpolation that leads nowhere
         return f"<{type(error).__name__}>"

@@ -20,13 +20,26 @@ _WIDTH, _HEIGHT = 720, 1200  # of the cells, in pixels, unless there are too few
 _FONT, _LINE, _MARGIN = 11, 14, 8
 _LABEL = 44  # characters
 _TICKS = 6
-_VIRIDIS = ("440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")
+_VIRIDIS = (
+    "440154",
+    "482878",
+    "3e4a89",
+    "31688e",
+    "26828e",
+    "1f9e89",
+    "35b779",
+    "6ece58",
+    "b5de2b",
+    "fde725",
+)
 _SHADES = 256
 _NOT_FINITE, _ZERO, _MISSING = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8)
 _PAPER, _INK = (255, 255, 255), (0x30, 0x30, 0x30)
 
 
-def heat_map(title: str, names: Sequence[str], steps: Sequence[int], numbers: NDArray[Any]) -> Image:
+def heat_map(
+    title: str, names: Sequence[str], steps: Sequence[int], numbers: NDArray[Any]
+) -> Image:
     """A picture of logarithms, shape ``(names, steps)``: red where one is +inf, black -inf, grey NaN.
 
     Of more than 1,000 names, layers are drawn; the largest number of a layer counts.
@@ -63,7 +76,9 @@ def heat_map(title: str, names: Sequence[str], steps: Sequence[int], numbers: ND
     return Image(pixels.shape[0], pixels.shape[1], encode_png(pixels))
 
 
-def grouped(names: Sequence[str], numbers: NDArray[Any], most: int) -> tuple[list[str], NDArray[Any]]:
+def grouped(
+    names: Sequence[str], numbers: NDArray[Any], most: int
+) -> tuple[list[str], NDArray[Any]]:
     """At most so many names, and the rows of ``numbers`` for them: of layers, or of neighbouring layers.
 
     The largest number of a group counts, NaN only if all are.
@@ -71,14 +86,21 @@ def grouped(names: Sequence[str], numbers: NDArray[Any], most: int) -> tuple[lis
     labels, starts = [*names], np.arange(len(names))
     if len(labels) > most:
         layers = [name.rpartition(".")[0] or name for name in names]
-        starts = np.array([at for at in range(len(layers)) if not at or layers[at] != layers[at - 1]])
+        starts = np.array(
+            [at for at in range(len(layers)) if not at or layers[at] != layers[at - 1]]
+        )
         labels = [layers[at] for at in starts]
     if len(labels) > most:
         size = -(-len(labels) // most)
         ends = [min(at + size, len(labels)) - 1 for at in range(0, len(labels), size)]
-        labels = [f"{labels[at]} to {labels[end]}" for at, end in zip(range(0, len(labels), size), ends, strict=True)]
+        labels = [
+            f"{labels[at]} to {labels[end]}"
+            for at, end in zip(range(0, len(labels), size), ends, strict=True)
+        ]
         starts = starts[::size]
-    return labels, numbers if starts.size == len(names) else np.fmax.reduceat(numbers, starts, axis=0)
+    return labels, numbers if starts.size == len(names) else np.fmax.reduceat(
+        numbers, starts, axis=0
+    )
 
 
 def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
@@ -94,10 +116,12 @@ def colours_of(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uin
     anchors = np.array([[int(colour[at : at + 2], 16) for at in (0, 2, 4)] for colour in _VIRIDIS])
     places = np.linspace(0, len(anchors) - 1, _SHADES)
     shades = [np.interp(places, np.arange(len(anchors)), channel).round() for channel in anchors.T]
-    palette = np.concatenate([np.stack(shades, axis=-1), [_NOT_FINITE, _ZERO, _MISSING]]).astype(np.uint8)
-    shade = np.clip((np.nan_to_num(numbers, nan=low, posinf=high, neginf=low) - low) / (high - low), 0, 1) * (
-        _SHADES - 1
+    palette = np.concatenate([np.stack(shades, axis=-1), [_NOT_FINITE, _ZERO, _MISSING]]).astype(
+        np.uint8
     )
+    shade = np.clip(
+        (np.nan_to_num(numbers, nan=low, posinf=high, neginf=low) - low) / (high - low), 0, 1
+    ) * (_SHADES - 1)
     index = shade.round().astype(np.intp)
     for at, mask in enumerate((np.isposinf(numbers), np.isneginf(numbers), np.isnan(numbers))):
         index[mask] = _SHADES + at

@@ -19,7 +19,8 @@ def _where(condition: bool, value: int, other: int) -> int:
     return value if condition else other
 
 
-def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:  # Any: an int, or a tensor
+# Any: an int, or a tensor
+def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:
     """Number of buckets that MindSpore 2.7.0 uses for ``finite`` >= 1 finite elements.
 
     With ``where=torch.where`` it takes and gives a tensor, and waits for no device.
@@ -34,9 +35,10 @@ def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:  
 def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """MindSpore's ascending edges: ``numpy.linspace`` from the smallest to the largest of the finite elements.
 
-    Around a constant they reach half a unit to both sides; neighbours may be equal. They are of the elements' dtype, or
-    of float64 where that cannot hold them or rounding would leave elements outside (MindSpore's worker dies there: an
-    unsigned constant 0, the ends of int64), or where integers have more digits than a float64.
+    Around a constant they reach half a unit to both sides; neighbours may be equal. They are of the
+    elements' dtype, or of float64 where that cannot hold them or rounding would leave elements
+    outside (MindSpore's worker dies there: an unsigned constant 0, the ends of int64), or where
+    integers have more digits than a float64.
     """
     first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
     exact = _evenly_spaced(first, last, number_of_buckets(finite))
@@ -49,7 +51,8 @@ def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> 
 
 
 def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float64]:
-    # The arithmetic of numpy.linspace without its checks, which cost a small tensor as much as its counts.
+    # The arithmetic of numpy.linspace without its checks, which cost a small tensor as much as its
+    # counts.
     width = (last - first) / buckets
     if not width:  # below the smallest float; linspace handles that
         return np.linspace(first, last, buckets + 1)
@@ -66,7 +69,8 @@ def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int
     """
     edges = in_single(edges)
     counts = np.zeros(edges.size - 1, np.int64)
-    with np.errstate(all="ignore"):  # of edges that are closer than numbers can say, where it does not count
+    # of edges that are closer than numbers can say, where it does not count
+    with np.errstate(all="ignore"):
         bucket_of = _arithmetic(edges)
         for values in map(in_single, blocks(elements)):
             if bucket_of is None:
@@ -79,8 +83,9 @@ def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int
 def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp]] | None:
     """A function that computes the bucket of each element; ``None`` if the edges are too close, or far from even.
 
-    A place is computed a little too low: it is that of the bucket or of the one before, and the edge between decides.
-    Rounding keeps the order of numbers, so what holds for each edge and the number below it holds for all between.
+    A place is computed a little too low: it is that of the bucket or of the one before, and the
+    edge between decides. Rounding keeps the order of numbers, so what holds for each edge and the
+    number below it holds for all between.
     """
     dtype = edges.dtype if edges.dtype.kind == "f" else np.dtype(np.float64)
     limits = edges.astype(dtype)
@@ -101,7 +106,8 @@ def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp
 
     def bucket_of(values: NDArray[Any]) -> NDArray[np.intp]:
         bucket = place(values)
-        bucket += values >= rights.take(bucket, mode="clip")  # which is quicker than to check the bounds
+        # which is quicker than to check the bounds
+        bucket += values >= rights.take(bucket, mode="clip")
         return bucket
 
     return bucket_of

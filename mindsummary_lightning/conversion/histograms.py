@@ -51,11 +51,13 @@ def to_histogram(value: Any) -> Histogram:
     """Buckets and statistics of the elements; NaN and infinities are counted separately.
 
     Args:
-        value: anything that ``to_array`` accepts, of at least one dimension; may be empty. Bools count as 0.0 and 1.0.
+        value: anything that ``to_array`` accepts, of at least one dimension; may be empty. Bools
+            count as 0.0 and 1.0.
 
     Returns:
-        2 to 90 buckets by the number of finite elements (none for none), edges evenly spaced in the dtype of the
-        elements, counts as by ``numpy.histogram``. Float64 elements beyond half its range count at the half.
+        2 to 90 buckets by the number of finite elements (none for none), edges evenly spaced in the
+        dtype of the elements, counts as by ``numpy.histogram``. Float64 elements beyond half its
+        range count at the half.
 
     Raises:
         TypeError: ``value`` holds no real numbers.
@@ -63,8 +65,11 @@ def to_histogram(value: Any) -> Histogram:
     """
     array = to_array(value)
     if array.ndim == 0:
-        raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
-    if array.dtype.kind == "b":  # MindSpore's worker dies on it; as float32, each value has its own bucket
+        raise ValueError(
+            "a histogram needs at least one dimension, found a single number: record it as a scalar"
+        )
+    # MindSpore's worker dies on it; as float32, each value has its own bucket
+    if array.dtype.kind == "b":
         array = array.astype(np.float32)
     flat = array.ravel(order="K")
     return _histogram_of_few(flat) or _histogram_of_any(flat)
@@ -76,7 +81,8 @@ def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
         return None
     ordered = flat.copy()
     ordered.sort()
-    low, high = float(ordered[0]), float(ordered[-1])  # infinities are sorted to the ends, NaN to the last
+    # infinities are sorted to the ends, NaN to the last
+    low, high = float(ordered[0]), float(ordered[-1])
     if not -_SAFELY_SUMMED < low <= high < _SAFELY_SUMMED:
         return None
     statistics = Statistics(flat.size, 0, 0, 0, low, high, float(flat.sum(dtype=np.float64)))
@@ -92,12 +98,15 @@ def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
     return build_histogram(statistics, edges, bucket_counts(elements, edges))
 
 
-def build_histogram(statistics: Statistics, edges: NDArray[Any], counts: NDArray[np.int64]) -> Histogram:
+def build_histogram(
+    statistics: Statistics, edges: NDArray[Any], counts: NDArray[np.int64]
+) -> Histogram:
     """The value of its parts; the widths are computed in the dtype of the edges, of which there is one more."""
     finite = bool(statistics.finite)
     widths = edges[1:] - edges[:-1]
     if widths.dtype.kind == "i":
-        widths = widths.view(widths.dtype.str.replace("i", "u"))  # a width may be twice the largest signed number
+        # a width may be twice the largest signed number
+        widths = widths.view(widths.dtype.str.replace("i", "u"))
     return Histogram(
         lefts=edges[:-1],
         widths=widths,
@@ -116,7 +125,8 @@ def finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
     """The finite elements, within ``HISTOGRAM_LIMIT``, and the statistics of all."""
     count, nan_count, pos_inf_count, neg_inf_count = array.size, 0, 0, 0
     low, high, total = _low_high_total(array)
-    if not math.isfinite(low) or not math.isfinite(high):  # NaN and infinities all show in one of the two
+    # NaN and infinities all show in one of the two
+    if not math.isfinite(low) or not math.isfinite(high):
         nan_count = int(np.count_nonzero(np.isnan(array)))
         pos_inf_count = int(np.count_nonzero(array == np.inf))
         neg_inf_count = int(np.count_nonzero(array == -np.inf))
@@ -133,6 +143,10 @@ def _low_high_total(array: NDArray[Any]) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         # Three passes over each block in the cache, not over the whole array.
-        parts = [(block.min(), block.max(), block.sum(dtype=np.float64)) for block in map(in_single, blocks(array))]
+        parts = [
+            (block.min(), block.max(), block.sum(dtype=np.float64))
+            for block in map(in_single, blocks(array))
+        ]
         lows, highs, totals = zip(*parts, strict=True)
-        return float(np.min(lows)), float(np.max(highs)), float(sum(totals))  # np.min keeps NaN, unlike min
+        # np.min keeps NaN, unlike min
+        return float(np.min(lows)), float(np.max(highs)), float(sum(totals))

@@ -1,6 +1,7 @@
 """Conversion of hyper-parameters to the flat keys and plain values of custom lineage.
 
-No object is called to determine what it is, and nothing raises: what has no readable value is named by its type.
+No object is called to determine what it is, and nothing raises: what has no readable value is named
+by its type.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from mindsummary_lightning.conversion.flattening import Items, field_items, leaves, mapping_items, value_or_default
+from mindsummary_lightning.conversion.flattening import (
+    Items,
+    field_items,
+    leaves,
+    mapping_items,
+    value_or_default,
+)
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
 
@@ -31,10 +38,11 @@ _MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thou
 def flatten(params: Any) -> dict[str, CustomValue]:
     """Hyper-parameters as custom lineage: one entry per leaf, in order, at most :data:`MAX_PARAMETERS`.
 
-    ``params`` is a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth; keys that begin with
-    ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``). Values become int, finite float or str:
-    ``None``, NaN and infinities text; a tensor of one element its number; a module its class and number of parameters;
-    a function or class its name; an empty container ``{}``.
+    ``params`` is a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth;
+    keys that begin with ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``).
+    Values become int, finite float or str: ``None``, NaN and infinities text; a tensor of one
+    element its number; a module its class and number of parameters; a function or class its name;
+    an empty container ``{}``.
     """
     parameters = leaves(params, _items, empty="{}")
     flat = {key: plain_value(value) for key, value in islice(parameters, MAX_PARAMETERS)}
@@ -50,9 +58,15 @@ def _items(value: Any) -> Items | None:
         items = field_items(value)
     if items is None and type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
         items = mapping_items(vars(value))
-    if items is None and _is_list(value) and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS)):
+    if (
+        items is None
+        and _is_list(value)
+        and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS))
+    ):
         items = [(str(index), child) for index, child in enumerate(islice(value, MAX_PARAMETERS))]
-    return None if items is None else [(key, child) for key, child in items if not key.startswith("_")]
+    return (
+        None if items is None else [(key, child) for key, child in items if not key.startswith("_")]
+    )
 
 
 def _has_keys(value: Any) -> bool:
@@ -76,10 +90,13 @@ def _readable(value: Any) -> CustomValue:
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, int):
         number = int(value)
-        return number if number.bit_length() <= _MAX_INT else f"an int of {number.bit_length()} bits"
+        return (
+            number if number.bit_length() <= _MAX_INT else f"an int of {number.bit_length()} bits"
+        )
     if isinstance(value, str):
         return utf8_text(str(value))
-    if isinstance(value, type):  # before its attributes are asked for: a module's class has those of a module
+    # before its attributes are asked for: a module's class has those of a module
+    if isinstance(value, type):
         return _type_name(value)
     if isinstance(value, os.PathLike):
         return utf8_text(str(os.fspath(value)))
@@ -96,8 +113,10 @@ def _readable(value: Any) -> CustomValue:
         return _type_name(value)
     if _is_list(value) or isinstance(value, (set, frozenset)):
         return utf8_text(_cut("".join(_list_text(value, _MAX_TEXT + 1, 0))))
-    text = _type_name(value) if _has_keys(value) else repr(value)  # those with keys are too deep to unfold
-    return _type_name(value) if " at 0x" in text else utf8_text(_cut(text))  # no two runs share an address
+    # those with keys are too deep to unfold
+    text = _type_name(value) if _has_keys(value) else repr(value)
+    # no two runs share an address
+    return _type_name(value) if " at 0x" in text else utf8_text(_cut(text))
 
 
 def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:

@@ -21,11 +21,12 @@ _LARGEST = 1e38  # twice as much still fits a float32, so differences cannot ove
 def batch_to_image(value: Any) -> Image:
     """A batch of images, of shape ``(images, channels, height, width)``, as one RGB image, eight per row.
 
-    There are 1 or 3 channels (grey is tripled), and no length is 0; otherwise it raises ValueError. Uint8 pixels are
-    kept. Others: if all lie in [0, 1], ``v * 255``; else ``(v - min) * 255 / (max - min + 1)`` over the batch, so a
-    constant becomes 0; computed in float32 and truncated to uint8, as MindSpore 2.7.0 does. A last row that is not full
-    is padded with zeros, which take part in min and max. Where MindSpore's result is useless: NaN is black, and
-    infinities (any number beyond 1e38) show as the smallest or largest other pixel.
+    There are 1 or 3 channels (grey is tripled), and no length is 0; otherwise it raises ValueError.
+    Uint8 pixels are kept. Others: if all lie in [0, 1], ``v * 255``; else
+    ``(v - min) * 255 / (max - min + 1)`` over the batch, so a constant becomes 0; computed in
+    float32 and truncated to uint8, as MindSpore 2.7.0 does. A last row that is not full is padded
+    with zeros, which take part in min and max. Where MindSpore's result is useless: NaN is black,
+    and infinities (any number beyond 1e38) show as the smallest or largest other pixel.
     """
     batch = to_array(value)
     if batch.ndim != 4 or batch.shape[1] not in (1, 3) or not batch.size:
@@ -50,7 +51,9 @@ def _rescaled_grid(batch: NDArray[Any]) -> Image:
     return grid_image(_rescaled(batch, shift, scale), batch.shape, filling)
 
 
-def _rescaled(batch: NDArray[Any], shift: np.float32, scale: np.float32) -> Iterator[NDArray[np.uint8]]:
+def _rescaled(
+    batch: NDArray[Any], shift: np.float32, scale: np.float32
+) -> Iterator[NDArray[np.uint8]]:
     """Each image in turn, in one buffer that is reused for the next."""
     levels = np.empty(batch.shape[1:], np.float32)
     pixels = np.empty(batch.shape[1:], np.uint8)

@@ -1,8 +1,9 @@
 """Grid of images as one PNG, eight per row, as MindSpore arranges a batch.
 
-The PNG encoder is about four times as fast as Pillow at the same size: every row is stored as its difference to the row
-above, and deflate looks only for runs. Neither searches, and on batches of photographs, digits and figures the file is
-within a few per cent of Pillow's default; figures in ``docs/decisions/0009-png-encoding.md``.
+The PNG encoder is about four times as fast as Pillow at the same size: every row is stored as its
+difference to the row above, and deflate looks only for runs. Neither searches, and on batches of
+photographs, digits and figures the file is within a few per cent of Pillow's default; figures in
+``docs/decisions/0009-png-encoding.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from mindsummary_lightning.values import Image
 _IMAGES_PER_ROW = 8
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_EIGHT_BIT_RGB = bytes((8, 2, 0, 0, 0))  # bit depth, colour type, deflate, adaptive filters, no interlace
+# bit depth, colour type, deflate, adaptive filters, no interlace
+_EIGHT_BIT_RGB = bytes((8, 2, 0, 0, 0))
 _FILTER_UP = 2
 
 
@@ -28,11 +30,13 @@ def has_gaps(count: int) -> bool:
     return count > _IMAGES_PER_ROW and count % _IMAGES_PER_ROW != 0
 
 
-def grid_image(images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, int], filling: int = 0) -> Image:
+def grid_image(
+    images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, int], filling: int = 0
+) -> Image:
     """One RGB image of shape ``(rows * height, columns * width)`` with all images on it.
 
-    The images are uint8, each of ``shape[1:]``, which is ``(channels, height, width)`` with 1 (grey) or 3 channels;
-    ``filling`` is the level of the empty cells, 0 to 255.
+    The images are uint8, each of ``shape[1:]``, which is ``(channels, height, width)`` with 1
+    (grey) or 3 channels; ``filling`` is the level of the empty cells, 0 to 255.
     """
     count, _, height, width = shape
     columns = min(count, _IMAGES_PER_ROW)
@@ -43,14 +47,23 @@ def grid_image(images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, 
         cell = canvas[row * height : (row + 1) * height, column * width : (column + 1) * width]
         for channel in range(3):  # plane by plane: three times as fast as one transposed copy
             cell[..., channel] = image[channel if len(image) == 3 else 0]
-    return Image(height=canvas.shape[0], width=canvas.shape[1], encoded=encode_png(canvas), colorspace=3)
+    return Image(
+        height=canvas.shape[0], width=canvas.shape[1], encoded=encode_png(canvas), colorspace=3
+    )
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     """A PNG file of RGB pixels: uint8, shape ``(height, width, 3)``, C-contiguous, at least one pixel."""
     height, width, _ = pixels.shape
     header = struct.pack(">II", width, height) + _EIGHT_BIT_RGB
-    return b"".join((_PNG_SIGNATURE, _chunk(b"IHDR", header), _chunk(b"IDAT", _deflated(pixels)), _chunk(b"IEND", b"")))
+    return b"".join(
+        (
+            _PNG_SIGNATURE,
+            _chunk(b"IHDR", header),
+            _chunk(b"IDAT", _deflated(pixels)),
+            _chunk(b"IEND", b""),
+        )
+    )
 
 
 def _deflated(pixels: NDArray[np.uint8]) -> bytes:

@@ -45,9 +45,16 @@ def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
     if isinstance(event.what, str):
         return {**line, "version": event.what}
     if isinstance(event.what, tuple):
-        values = [{"tag": tag, "kind": kind_of(value), "value": _plain_value(value)} for tag, value in event.what]
+        values = [
+            {"tag": tag, "kind": kind_of(value), "value": _plain_value(value)}
+            for tag, value in event.what
+        ]
         return {**line, "values": values}
-    return {**line, "graph": plain(event.what)} if event.what is not None else {**line, "unknown": None}
+    return (
+        {**line, "graph": plain(event.what)}
+        if event.what is not None
+        else {**line, "unknown": None}
+    )
 
 
 def _plain_value(value: SummaryValue) -> Any:
@@ -57,14 +64,19 @@ def _plain_value(value: SummaryValue) -> Any:
 def train_fields(train: TrainInfo) -> dict[str, Any]:
     """What is known of a training job by field, with the digits of the numbers that are float32 in the file."""
     known = {field.name: getattr(train, field.name) for field in dataclasses.fields(train)}
-    digits = {name: shortest_float32(known[name]) for name in ("learning_rate", "loss") if known[name] is not None}
+    digits = {
+        name: shortest_float32(known[name])
+        for name in ("learning_rate", "loss")
+        if known[name] is not None
+    }
     return {name: part for name, part in {**known, **digits}.items() if part is not None}
 
 
 def plain(value: Any) -> Any:
     """A value of ``mindsummary_lightning.values`` as a JSON value.
 
-    Images are described, not printed; of a tensor of more than 1,000 elements only shape and type are kept.
+    Images are described, not printed; of a tensor of more than 1,000 elements only shape and type
+    are kept.
     """
     if isinstance(value, float):
         return finite_or_named(value)
@@ -72,7 +84,9 @@ def plain(value: Any) -> Any:
         return value.name
     if isinstance(value, (np.ndarray, np.generic)):
         elements = (
-            map(shortest_float32, value.ravel().tolist()) if value.dtype == np.float32 else value.ravel().tolist()
+            map(shortest_float32, value.ravel().tolist())
+            if value.dtype == np.float32
+            else value.ravel().tolist()
         )
         return plain(np.array(list(elements), object).reshape(value.shape).tolist())
     if isinstance(value, TrainInfo):
@@ -82,10 +96,18 @@ def plain(value: Any) -> Any:
         return {**size, "encoded_bytes": len(value.encoded)}
     if isinstance(value, Tensor):
         head = {"dims": list(value.data.shape), "data_type": value.data_type.name}
-        return {**head, "data": plain(value.data.reshape(-1))} if value.data.size <= _MAX_ELEMENTS else head
+        return (
+            {**head, "data": plain(value.data.reshape(-1))}
+            if value.data.size <= _MAX_ELEMENTS
+            else head
+        )
     if isinstance(value, Histogram):
-        rest = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)[3:]}
-        buckets = zip(value.lefts.tolist(), value.widths.tolist(), value.counts.tolist(), strict=True)
+        rest = {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)[3:]
+        }
+        buckets = zip(
+            value.lefts.tolist(), value.widths.tolist(), value.counts.tolist(), strict=True
+        )
         return {"buckets": [plain(list(bucket)) for bucket in buckets], **rest}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))

@@ -32,15 +32,17 @@ def to_scalar(value: Any) -> float:
             raise ValueError(f"an int of {value.bit_length()} bits is beyond every float") from None
     array = to_array(value)
     if array.size != 1:
-        raise ValueError(f"a scalar needs exactly one element, found {array.size} in shape {array.shape}")
+        raise ValueError(
+            f"a scalar needs exactly one element, found {array.size} in shape {array.shape}"
+        )
     return float(array.item())
 
 
 def to_tensor(value: Any) -> Tensor:
     """A tensor value: every element as float32, with the name of the dtype it had.
 
-    Elements beyond float32 become infinite, integers beyond 2**24 lose digits, and bfloat16 is named float32
-    (MindInsight does not know it).
+    Elements beyond float32 become infinite, integers beyond 2**24 lose digits, and bfloat16 is
+    named float32 (MindInsight does not know it).
 
     Raises:
         TypeError: ``value`` holds no real numbers.
@@ -49,7 +51,9 @@ def to_tensor(value: Any) -> Tensor:
     """
     array = to_array(value)
     if array.ndim == 0:
-        raise ValueError("a tensor needs at least one dimension, found a single number: record it as a scalar")
+        raise ValueError(
+            "a tensor needs at least one dimension, found a single number: record it as a scalar"
+        )
     if array.size > MAX_ELEMENTS:
         raise RecordTooLargeError(
             f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most {MAX_ELEMENTS}: "
@@ -61,7 +65,9 @@ def to_tensor(value: Any) -> Tensor:
 
 def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
     """The metrics that are one finite number each; nested mappings become ``outer/inner`` keys, the rest is skipped."""
-    numbers = {name: value_or_default(math.nan, to_scalar, value) for name, value in leaves(metrics)}
+    numbers = {
+        name: value_or_default(math.nan, to_scalar, value) for name, value in leaves(metrics)
+    }
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 

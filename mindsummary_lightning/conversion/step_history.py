@@ -13,7 +13,8 @@ _MAX_COLUMNS = 512  # a picture has half of them at least
 class StepHistory:
     """One column of float32 a step, until there are 512; then neighbours are merged, of which the larger number stays.
 
-    So a short spike is not lost. Later columns may have more rows. NaN stays only where both neighbours have it.
+    So a short spike is not lost. Later columns may have more rows. NaN stays only where both
+    neighbours have it.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,9 @@ class StepHistory:
             self._in_last += 1
             return
         if len(self._columns) == _MAX_COLUMNS:
-            self._columns = [_larger(*self._columns[at : at + 2]) for at in range(0, _MAX_COLUMNS, 2)]
+            self._columns = [
+                _larger(*self._columns[at : at + 2]) for at in range(0, _MAX_COLUMNS, 2)
+            ]
             self._steps, self._merged = self._steps[1::2], 2 * self._merged
         self._columns.append(column)
         self._steps.append(step)

@@ -28,7 +28,9 @@ def check_dataformats(dataformats: str | None) -> None:
     """Raise ValueError for a layout that is neither ``None`` nor the letters of HW, CHW or NCHW in any order."""
     letters = "".join(sorted(str(dataformats).upper(), key="NCHW".find))
     if dataformats is not None and letters not in _LAYOUTS:
-        raise ValueError(f"dataformats must be the letters of {', '.join(_LAYOUTS)} in any order, not {dataformats!r}")
+        raise ValueError(
+            f"dataformats must be the letters of {', '.join(_LAYOUTS)} in any order, not {dataformats!r}"
+        )
 
 
 def _to_nchw(array: NDArray[Any], layout: str) -> NDArray[Any]:
@@ -39,23 +41,26 @@ def _to_nchw(array: NDArray[Any], layout: str) -> NDArray[Any]:
 def to_image(image: Any, dataformats: str | None = None) -> Image:
     """One image, or a grid of several with eight per row, as an image value.
 
-    Levels of numbers: uint8 is kept, and so are other integers if all lie in 0..255; a bool is black or white;
-    floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond these ranges are rescaled over the array,
-    its smallest black and its largest white (alpha is clipped to its range instead). NaN is black; infinities are the
-    smallest and largest other pixel. Transparent pixels are blended with white.
+    Levels of numbers: uint8 is kept, and so are other integers if all lie in 0..255; a bool is
+    black or white; floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond these ranges
+    are rescaled over the array, its smallest black and its largest white (alpha is clipped to its
+    range instead). NaN is black; infinities are the smallest and largest other pixel. Transparent
+    pixels are blended with white.
 
     Args:
-        image: an array, tensor or nested list; a Pillow image; the path of an image file (rotated as its metadata
-            demands); or a matplotlib figure.
-        dataformats: layout of an array: the letters of ``"HW"``, ``"CHW"`` or ``"NCHW"`` in the order of its axes, with
-            1 (grey), 3 (RGB) or 4 (RGBA) channels. ``None`` infers it if the shape is unambiguous.
+        image: an array, tensor or nested list; a Pillow image; the path of an image file (rotated
+            as its metadata demands); or a matplotlib figure.
+        dataformats: layout of an array: the letters of ``"HW"``, ``"CHW"`` or ``"NCHW"`` in the
+            order of its axes, with 1 (grey), 3 (RGB) or 4 (RGBA) channels. ``None`` infers it if
+            the shape is unambiguous.
 
     Returns:
         An RGB image in PNG.
 
     Raises:
         TypeError: ``image`` is not one of these.
-        ValueError: the layout is ambiguous or does not fit, the image is empty, or the file is not an image.
+        ValueError: the layout is ambiguous or does not fit, the image is empty, or the file is not
+            an image.
         FileNotFoundError: the file does not exist.
 
     >>> to_image(np.zeros((3, 20, 30), np.uint8)).width
@@ -70,11 +75,13 @@ def to_image(image: Any, dataformats: str | None = None) -> Image:
     return _encoded(_pixels(image, dataformats))
 
 
-def boxes_to_image(image: Any, boxes: Any, dataformats: str, rescale: float = 1, labels: Any = None) -> Image:
+def boxes_to_image(
+    image: Any, boxes: Any, dataformats: str, rescale: float = 1, labels: Any = None
+) -> Image:
     """An image with red boxes drawn on it, as TensorBoard draws them.
 
-    ``boxes`` has the shape ``(n, 4)``: left, top, right and bottom in pixels. ``labels``, a text each, are drawn if
-    there are as many. The size is multiplied by ``rescale``.
+    ``boxes`` has the shape ``(n, 4)``: left, top, right and bottom in pixels. ``labels``, a text
+    each, are drawn if there are as many. The size is multiplied by ``rescale``.
 
     Raises:
         TypeError, ValueError: as :func:`to_image`, or ``boxes`` have another shape.
@@ -82,7 +89,9 @@ def boxes_to_image(image: Any, boxes: Any, dataformats: str, rescale: float = 1,
     batch = _on_white(_pixels(image, dataformats))
     corners = to_array(boxes).astype(np.float64)
     if len(batch) != 1 or corners.ndim != 2 or corners.shape[1] != 4:
-        raise ValueError(f"boxes need one image and the shape (n, 4), not {len(batch)} images and {corners.shape}")
+        raise ValueError(
+            f"boxes need one image and the shape (n, 4), not {len(batch)} images and {corners.shape}"
+        )
     texts = [labels] if isinstance(labels, str) else list(labels or [])
     rgb = batch[0] if batch.shape[1] == 3 else np.repeat(batch[0], 3, axis=0)
     picture = PillowImage.fromarray(np.ascontiguousarray(rgb.transpose(1, 2, 0)))
@@ -91,7 +100,9 @@ def boxes_to_image(image: Any, boxes: Any, dataformats: str, rescale: float = 1,
         outline = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
         draw.line(outline, width=_BOX_WIDTH, fill=_BOX_COLOUR)
         if len(texts) == len(corners):
-            draw.rectangle(draw.textbbox((left, bottom), str(texts[index]), anchor="ld"), fill=_BOX_COLOUR)
+            draw.rectangle(
+                draw.textbbox((left, bottom), str(texts[index]), anchor="ld"), fill=_BOX_COLOUR
+            )
             draw.text((left, bottom), str(texts[index]), fill="black", anchor="ld")
     if rescale != 1:
         size = (max(1, int(picture.width * rescale)), max(1, int(picture.height * rescale)))
@@ -103,7 +114,9 @@ def _pixels(image: Any, dataformats: str | None) -> NDArray[np.uint8]:
     array = to_array(image)
     batch = _to_nchw(array, _layout(array, dataformats))
     if batch.shape[1] not in _CHANNELS or not batch.size:
-        raise ValueError(f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and at least one pixel")
+        raise ValueError(
+            f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and at least one pixel"
+        )
     return _levels(batch)
 
 
@@ -117,7 +130,9 @@ def figure_to_image(figure: Any) -> Image:
     figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
     pixels = [_drawn(one) for one in figures]
     if len({one.shape for one in pixels}) != 1:
-        raise ValueError(f"figures of one image need one size, found {[one.shape for one in pixels]}")
+        raise ValueError(
+            f"figures of one image need one size, found {[one.shape for one in pixels]}"
+        )
     return _encoded(np.stack(pixels).transpose(0, 3, 1, 2))
 
 
@@ -126,12 +141,15 @@ def _drawn(figure: Any) -> NDArray[np.uint8]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise TypeError(f"expected a matplotlib figure, found a {type(figure).__name__}; no matplotlib here") from error
+        raise TypeError(
+            f"expected a matplotlib figure, found a {type(figure).__name__}; no matplotlib here"
+        ) from error
     if not isinstance(figure, Figure):
         raise TypeError(f"expected a matplotlib.figure.Figure, found a {type(figure).__name__}")
     before = figure.canvas
     try:
-        canvas: Any = FigureCanvasAgg(figure)  # attaches itself to the figure; its methods are not annotated
+        # attaches itself to the figure; its methods are not annotated
+        canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
         return np.array(canvas.buffer_rgba())
     finally:
@@ -147,7 +165,8 @@ def _from_file(path: Path) -> Image:
 
 
 def _from_pillow(image: PillowImage.Image) -> Image:
-    if image.mode in ("F", "I") or image.mode.startswith("I;"):  # more than 8 bits: the rule for numbers applies
+    # more than 8 bits: the rule for numbers applies
+    if image.mode in ("F", "I") or image.mode.startswith("I;"):
         return to_image(np.asarray(image), "HW")
     transparent = "A" in image.getbands() or "transparency" in image.info
     return to_image(np.asarray(image.convert("RGBA" if transparent else "RGB")), "HWC")
@@ -207,5 +226,7 @@ def _levels(batch: NDArray[Any]) -> NDArray[np.uint8]:
     colours -= low
     colours *= 255 / (high - low)
     numbers[:, 3:] *= 255 / white
-    levels: NDArray[np.uint8] = (np.nan_to_num(numbers, nan=0.0).clip(0, 255) + 0.5).astype(np.uint8)
+    levels: NDArray[np.uint8] = (np.nan_to_num(numbers, nan=0.0).clip(0, 255) + 0.5).astype(
+        np.uint8
+    )
     return levels

@@ -1,7 +1,7 @@
 """Batch size and number of samples of a DataLoader, checked against the batches that it gave.
 
-A loader states sizes that need not be those of its batches: one whose data set gives whole batches says 1. What does
-not fit a batch is unknown.
+A loader states sizes that need not be those of its batches: one whose data set gives whole batches
+says 1. What does not fit a batch is unknown.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ UNKNOWN = LoaderSizes(None, None)
 class CheckedSizes:
     """The sizes that a loader states, until a batch contradicts them; of several loaders those of the first.
 
-    ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them. Loaders may end earlier
-    or later than they state, and batches differ in size: the second and the last of an epoch are looked at too.
+    ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them.
+    Loaders may end earlier or later than they state, and batches differ in size: the second and the
+    last of an epoch are looked at too.
     """
 
     def __init__(self, dataloader: Any, batch: Any, max_batches: float = math.inf) -> None:
@@ -52,7 +53,9 @@ class CheckedSizes:
         """A batch of an epoch, numbered from 0; cheap, for every batch."""
         if index == 0:
             self._read = 1
-        elif self._read:  # an epoch that is resumed in its middle begins with the loader's first batch
+        elif (
+            self._read
+        ):  # an epoch that is resumed in its middle begins with the loader's first batch
             self._read += 1
             if self._path:  # one of several loaders may begin again before the others end
                 index %= self._last + 1
@@ -65,7 +68,11 @@ class CheckedSizes:
             self.sizes = self.sizes._replace(dataset_size=None)
 
     def _stated(self, loader: Any, batch: Any, max_batches: float) -> LoaderSizes:
-        size, sampler, dataset = claimed_batch_size(loader), sampler_of(loader), safe_getattr(loader, "dataset")
+        size, sampler, dataset = (
+            claimed_batch_size(loader),
+            sampler_of(loader),
+            safe_getattr(loader, "dataset"),
+        )
         samples = length_of(sampler) if sampler is not None else length_of(dataset)
         if size is not None and samples:
             size = min(size, samples)
@@ -74,11 +81,15 @@ class CheckedSizes:
         batches = length_of(loader)
         if samples is None and batches is None:
             return LoaderSizes(size, None)
-        counts = [math.inf if batches is None else batches * size, math.inf if samples is None else samples]
+        counts = [
+            math.inf if batches is None else batches * size,
+            math.inf if samples is None else samples,
+        ]
         count = int(min(*counts, max_batches * size))
         self._last, self._rest = (count - 1) // size, (count - 1) % size + 1
         devices = safe_getattr(sampler, "num_replicas", 1)
-        if isinstance(devices, int) and devices > 1:  # each of them repeats samples until all have the same number
+        # each of them repeats samples until all have the same number
+        if isinstance(devices, int) and devices > 1:
             count = min(count * devices, length_of(dataset) or count * devices)
         return LoaderSizes(size, count if count <= INT32_MAX else None)
 
@@ -90,8 +101,11 @@ class CheckedSizes:
         is_full = fits(batch, self.sizes.batch_size or 0)
         if index < self._last:
             self.sizes = self.sizes if is_full else UNKNOWN
-        # One sample may be of any length: if others are expected in a batch, only a full one is surely no such rest.
-        elif index > self._last or not (fits(batch, self._rest) or (self._rest == 1 and not is_full)):
+        # One sample may be of any length: if others are expected in a batch, only a full one is
+        # surely no such rest.
+        elif index > self._last or not (
+            fits(batch, self._rest) or (self._rest == 1 and not is_full)
+        ):
             self.sizes = self.sizes._replace(dataset_size=None)
 
 
@@ -101,8 +115,13 @@ def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
         loader = safe_getattr(loader, "iterables")
     if isinstance(loader, (list, tuple)):
         loader = dict(enumerate(loader))
-    loaders = {str(name): inner for name, inner in loader.items()} if isinstance(loader, Mapping) else {}
-    if not all(safe_getattr(inner, "dataset") is not None or loaders_in(inner) for inner in loaders.values()):
+    loaders = (
+        {str(name): inner for name, inner in loader.items()} if isinstance(loader, Mapping) else {}
+    )
+    if not all(
+        safe_getattr(inner, "dataset") is not None or loaders_in(inner)
+        for inner in loaders.values()
+    ):
         return []
     batches = dict(_items(batch))
     return [(name, inner, batches.get(name)) for name, inner in loaders.items()]
@@ -126,7 +145,11 @@ def claimed_batch_size(loader: Any) -> int | None:
             return size
     # DataLoader(batch_size=None) over a map-style data set: each sample is a step of its own.
     has_no_batches = hasattr(loader, "batch_size") and batch_sampler_of(loader) is None
-    return 1 if has_no_batches and hasattr(type(safe_getattr(loader, "dataset")), "__getitem__") else None
+    return (
+        1
+        if has_no_batches and hasattr(type(safe_getattr(loader, "dataset")), "__getitem__")
+        else None
+    )
 
 
 def batch_sampler_of(loader: Any) -> Any:
@@ -147,16 +170,20 @@ def sampler_of(loader: Any) -> Any:
 def fits(batch: Any, size: int) -> bool:
     """Whether a batch may have so many samples.
 
-    A batch that states its number is believed (``num_graphs`` of PyTorch Geometric, ``batch_size`` of a TensorDict).
-    Else its tensors begin with the samples. Where their lengths differ, one of them, or a list, must have that length;
-    of one sample alone that would say nothing.
+    A batch that states its number is believed (``num_graphs`` of PyTorch Geometric, ``batch_size``
+    of a TensorDict). Else its tensors begin with the samples. Where their lengths differ, one of
+    them, or a list, must have that length; of one sample alone that would say nothing.
     """
     for name in ("num_graphs", "batch_size"):
         stated = safe_getattr(batch, name) if not isinstance(batch, torch.Tensor) else None
         stated = stated[0] if isinstance(stated, tuple) and stated else stated
         if isinstance(stated, int) and not isinstance(stated, bool):
             return stated == size
-    lengths = {length for _, part in leaves({"batch": batch}, batch_items) if (length := _length(part)) is not None}
+    lengths = {
+        length
+        for _, part in leaves({"batch": batch}, batch_items)
+        if (length := _length(part)) is not None
+    }
     if len(lengths) == 1 or size == 1:
         return lengths == {size}
     return size in lengths or size in _list_lengths(batch)

@@ -1,7 +1,7 @@
 """The pipeline behind a DataLoader: its stages for MindInsight's data pages, and the path for the lineage.
 
-Only attributes and ``len()`` are read: no sample is fetched and no iterator made. Whatever cannot be found is omitted,
-and nothing here raises for an unusual data set.
+Only attributes and ``len()`` are read: no sample is fetched and no iterator made. Whatever cannot
+be found is omitted, and nothing here raises for an unusual data set.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ _MAX_DEPTH = 16
 _MAX_WEIGHTS = 32
 
 
-def dataset_graph(dataloader: Any, batch: Any) -> DatasetGraph | None:  # Any, here and below: of any library
+# Any, here and below: of any library
+def dataset_graph(dataloader: Any, batch: Any) -> DatasetGraph | None:
     """The pipeline of a loader, its last stage first: Repeat, Batch, Shuffle, Map, source.
 
-    A loader is a ``DataLoader``, Lightning's ``CombinedLoader``, a list, tuple or dict of loaders, or anything else
-    that has a ``dataset`` or yields batches itself; ``None`` for what yields none. A batch size that the first batch
-    does not have is not told.
+    A loader is a ``DataLoader``, Lightning's ``CombinedLoader``, a list, tuple or dict of loaders,
+    or anything else that has a ``dataset`` or yields batches itself; ``None`` for what yields none.
+    A batch size that the first batch does not have is not told.
     """
     try:
         return _loader_graph(dataloader, batch, Budget(), ())
@@ -70,7 +71,9 @@ def dataset_path(dataset: Any) -> str | None:
     return None
 
 
-def _loader_graph(loader: Any, batch: Any, budget: Budget, outer: tuple[Any, ...]) -> DatasetGraph | None:
+def _loader_graph(
+    loader: Any, batch: Any, budget: Budget, outer: tuple[Any, ...]
+) -> DatasetGraph | None:
     loader = inner_loader(loader)
     if loader is None or not budget.claim_stage(loader, outer):
         return None
@@ -86,7 +89,9 @@ def _loader_graph(loader: Any, batch: Any, budget: Budget, outer: tuple[Any, ...
     return stage(source_name(loader), fields) if yields(loader) else None
 
 
-def _combined(loader: Any, parts: list[tuple[str, Any, Any]], budget: Budget, outer: tuple[Any, ...]) -> DatasetGraph:
+def _combined(
+    loader: Any, parts: list[tuple[str, Any, Any]], budget: Budget, outer: tuple[Any, ...]
+) -> DatasetGraph:
     mode = safe_getattr(loader, "_mode")  # Lightning has no public name for it
     longest = max(_batches(part) for _, part, _ in parts)
     names, children = [], []
@@ -95,7 +100,9 @@ def _combined(loader: Any, parts: list[tuple[str, Any, Any]], budget: Budget, ou
         if graph is not None:
             is_repeated = mode == "max_size_cycle" and _batches(part) < longest
             names.append(name)
-            children.append(stage("RepeatDataset", {"count": _ENDLESS}, graph) if is_repeated else graph)
+            children.append(
+                stage("RepeatDataset", {"count": _ENDLESS}, graph) if is_repeated else graph
+            )
     fields = {"loaders": names} if mode is None else {"mode": str(mode), "loaders": names}
     return stage(display_name(type(loader).__name__), fields, *children)
 
@@ -105,15 +112,23 @@ def _batches(loader: Any) -> float:
     return math.inf if length is None else length
 
 
-def _batched(loader: Any, dataset: Any, batch: Any, budget: Budget, outer: tuple[Any, ...]) -> DatasetGraph | None:
+def _batched(
+    loader: Any, dataset: Any, batch: Any, budget: Budget, outer: tuple[Any, ...]
+) -> DatasetGraph | None:
     sampler = sampler_of(loader)
-    graph = source_graph(dataset, budget, outer, None if sampler is None else _sampler_operation(sampler))
+    graph = source_graph(
+        dataset, budget, outer, None if sampler is None else _sampler_operation(sampler)
+    )
     if graph is None:
         return None
     if _shuffles(sampler):
-        graph = stage("ShuffleDataset", {"buffer_size": length_of(sampler) or length_of(dataset)}, graph)
+        graph = stage(
+            "ShuffleDataset", {"buffer_size": length_of(sampler) or length_of(dataset)}, graph
+        )
     batch_sampler = batch_sampler_of(loader)
-    if claimed_batch_size(loader) is None or (batch_sampler is None and hasattr(loader, "batch_sampler")):
+    if claimed_batch_size(loader) is None or (
+        batch_sampler is None and hasattr(loader, "batch_sampler")
+    ):
         return graph  # batch_size=None: the data set yields batches
     size = CheckedSizes(loader, batch).sizes.batch_size
     fields = {} if size is None else {"batch_size": size}
@@ -121,7 +136,9 @@ def _batched(loader: Any, dataset: Any, batch: Any, budget: Budget, outer: tuple
 
 
 def _batch_fields(loader: Any, batch_sampler: Any) -> dict[str, Any]:
-    drops = safe_getattr(loader, "drop_last", False) or safe_getattr(batch_sampler, "drop_last", False)
+    drops = safe_getattr(loader, "drop_last", False) or safe_getattr(
+        batch_sampler, "drop_last", False
+    )
     workers = safe_getattr(loader, "num_workers", 0)
     fields: dict[str, Any] = {"drop_remainder": bool(drops), "num_parallel_workers": workers}
     if type(batch_sampler).__name__ not in ("BatchSampler", "NoneType"):
@@ -150,7 +167,11 @@ def _sampler_operation(sampler: Any) -> Operation:
         fields["wraps"] = display_name(type(inner).__name__)
     for part in (inner, sampler):
         values = public_fields(part)
-        fields |= {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
+        fields |= {
+            name: value
+            for name, value in values.items()
+            if isinstance(value, (bool, int, float, str))
+        }
         if isinstance(count := safe_getattr(part, "num_samples"), int):
             fields["num_samples"] = count
     return Operation(parameters_of(fields), weights=_weights(inner))
@@ -165,7 +186,9 @@ def _innermost(sampler: Any) -> Any:
 def _weights(sampler: Any) -> tuple[float, ...]:
     weights = safe_getattr(sampler, "weights")
     try:
-        numbers = tuple(float(weight) for weight in weights) if 0 < len(weights) <= _MAX_WEIGHTS else ()
+        numbers = (
+            tuple(float(weight) for weight in weights) if 0 < len(weights) <= _MAX_WEIGHTS else ()
+        )
     except (TypeError, ValueError, OverflowError):
         return ()
     return numbers if all(abs(number) <= FLOAT32_MAX for number in numbers) else ()

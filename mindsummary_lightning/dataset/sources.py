@@ -37,7 +37,9 @@ _MINDSPORE_NAMES = {
 }
 
 # Names the pages read as stages of another kind; a Map without operations even stops their script.
-_STAGE_NAMES = frozenset(f"{name}{end}" for name in ("Batch", "Map", "Repeat", "Shuffle") for end in ("", "Dataset"))
+_STAGE_NAMES = frozenset(
+    f"{name}{end}" for name in ("Batch", "Map", "Repeat", "Shuffle") for end in ("", "Dataset")
+)
 
 
 class Budget:
@@ -48,7 +50,11 @@ class Budget:
 
     def claim_stage(self, part: Any, outer: tuple[Any, ...]) -> bool:
         """Whether one more is drawn; not if it is among those around it (``outer``), since one may contain itself."""
-        is_drawn = self._left > 0 and len(outer) < _MAX_DEPTH and all(part is not around for around in outer)
+        is_drawn = (
+            self._left > 0
+            and len(outer) < _MAX_DEPTH
+            and all(part is not around for around in outer)
+        )
         self._left -= is_drawn
         return is_drawn
 
@@ -68,15 +74,25 @@ def source_graph(
     if not budget.claim_stage(dataset, outer):
         return None
     inner = wrapped_datasets(dataset)
-    children = [graph for part in inner if (graph := source_graph(part, budget, (*outer, dataset))) is not None]
+    children = [
+        graph
+        for part in inner
+        if (graph := source_graph(part, budget, (*outer, dataset))) is not None
+    ]
     fields = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset)}
     known = {key: value for key, value in fields.items() if value is not None}
     if len(children) < len(inner):
         known["datasets_skipped"] = len(inner) - len(children)
-    source = {"op_type": source_name(dataset), "dataset_class": dataset_class_name(dataset), **known}
+    source = {
+        "op_type": source_name(dataset),
+        "dataset_class": dataset_class_name(dataset),
+        **known,
+    }
     graph = DatasetGraph(parameters_of(source), sampler=sampler, children=tuple(children))
     for column, transform in _transforms_of(dataset):
-        if operations := tuple(map(_operation, itertools.islice(_flat(transform), _MAX_OPERATIONS))):
+        if operations := tuple(
+            map(_operation, itertools.islice(_flat(transform), _MAX_OPERATIONS))
+        ):
             parameters = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
             graph = DatasetGraph(parameters, operations=operations, children=(graph,))
     return graph
@@ -102,7 +118,9 @@ def wrapped_datasets(dataset: Any) -> list[Any]:
 def yields(value: Any) -> bool:
     """Whether a value gives samples or batches: one by one, or by their numbers."""
     is_plain = value is None or isinstance(value, (str, bytes, os.PathLike))
-    return not is_plain and (hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__"))
+    return not is_plain and (
+        hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
+    )
 
 
 def length_of(dataset: Any) -> int | None:
@@ -118,9 +136,13 @@ def path_of(dataset: Any) -> str | None:
 
 def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
     """(column, transform) for each transform of a data set, as torchvision's data sets name them."""
-    named = {"input": safe_getattr(dataset, "transform"), "target": safe_getattr(dataset, "target_transform")}
+    named = {
+        "input": safe_getattr(dataset, "transform"),
+        "target": safe_getattr(dataset, "target_transform"),
+    }
     own = [pair for pair in named.items() if callable(pair[1])]
-    joint = safe_getattr(dataset, "transforms")  # of both columns; torchvision makes it of the two if they are given
+    # of both columns; torchvision makes it of the two if they are given
+    joint = safe_getattr(dataset, "transforms")
     return own or ([("input", joint)] if callable(joint) else [])
 
 
@@ -140,19 +162,28 @@ def _operation(transform: Any) -> Operation:
     """One operation: ``tensor_op_name`` and, where it has any, ``tensor_op_params`` as JSON, as MindSpore has them."""
     if isinstance(transform, functools.partial):
         inner = _operation(transform.func).parameter
-        arguments = {f"argument_{place}": value for place, value in enumerate(transform.args)} | transform.keywords
+        arguments = {
+            f"argument_{place}": value for place, value in enumerate(transform.args)
+        } | transform.keywords
         return Operation({**inner, "tensor_op_params": json_text(arguments)})
     function = safe_getattr(transform, "__func__", transform)  # of a bound method
     name = safe_getattr(function, "__name__")
     if isinstance(name, str) and not isinstance(transform, nn.Module):
         module = str(safe_getattr(function, "__module__", ""))
-        return Operation({"tensor_op_name": display_name(name), **({"python_module": module} if module else {})})
+        return Operation(
+            {"tensor_op_name": display_name(name), **({"python_module": module} if module else {})}
+        )
     fields = public_fields(transform)
     if isinstance(transform, nn.Module):
         fields.pop("training", None)
-        fields |= {name: module for name, module in transform._modules.items() if module is not None}
+        fields |= {
+            name: module for name, module in transform._modules.items() if module is not None
+        }
     wrapped = fields.get("transforms")
-    if isinstance(wrapped, (list, tuple)):  # RandomApply, RandomChoice: which of them runs is chance
+    # RandomApply, RandomChoice: which of them runs is chance
+    if isinstance(wrapped, (list, tuple)):
         fields["transforms"] = [type(part).__name__ for part in wrapped]
     parameters = json_text(fields) if fields else "None"
-    return Operation({"tensor_op_name": display_name(type(transform).__name__), "tensor_op_params": parameters})
+    return Operation(
+        {"tensor_op_name": display_name(type(transform).__name__), "tensor_op_params": parameters}
+    )

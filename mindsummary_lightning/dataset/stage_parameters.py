@@ -26,14 +26,17 @@ _MAX_NESTING = 4
 _KEYS_OF_THE_PAGE = frozenset({"key", "id", "children", "operations", "sampler"})
 
 
-def safe_getattr(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of any user's object
+# Any: fields of any user's object
+def safe_getattr(owner: Any, name: str, default: Any = None) -> Any:
     """An attribute, or the default if reading it fails in any way."""
     return value_or_default(default, getattr, owner, name, default)
 
 
 def display_name(text: str) -> str:
     """A type or operation name without what breaks the drawing (``<lambda>`` becomes ``lambda``)."""
-    drawable = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip("_ ")
+    drawable = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip(
+        "_ "
+    )
     return drawable[:100] or "unnamed"
 
 
@@ -45,13 +48,20 @@ def dataset_class_name(value: Any) -> str:
 def public_fields(owner: Any) -> dict[str, Any]:
     """The attributes of an object whose names do not start with ``_``."""
     fields = safe_getattr(owner, "__dict__", {})
-    return {name: value for name, value in dict(fields).items() if isinstance(name, str) and not name.startswith("_")}
+    return {
+        name: value
+        for name, value in dict(fields).items()
+        if isinstance(name, str) and not name.startswith("_")
+    }
 
 
-def parameters_of(fields: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict[str, ParameterValue]:
+def parameters_of(
+    fields: Mapping[str, Any] | Iterable[tuple[str, Any]],
+) -> dict[str, ParameterValue]:
     """Fields as MindSpore writes them: list elements and mappings as JSON, None as ``None``, no empty list.
 
-    An int beyond 32 bits and a float that is not finite become text: the format's and the reader's limits.
+    An int beyond 32 bits and a float that is not finite become text: the format's and the reader's
+    limits.
     """
     parameters: dict[str, ParameterValue] = {}
     for name, value in dict(fields).items():

@@ -8,7 +8,11 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.output_directory import (
+    ExportedFiles,
+    OutputDirectory,
+    mode_of_runs,
+)
 from mindsummary_lightning.values.addresses import without_local_scheme
 
 
@@ -25,7 +29,8 @@ def export_each(
 
     Args:
         export: what exports one run, such as ``export_csv`` or ``export_tensorboard``.
-        run_dirs: the runs, those above others first. One that is damaged or cannot be read is skipped, unless all are.
+        run_dirs: the runs, those above others first. One that is damaged or cannot be read is
+            skipped, unless all are.
         root: the directory that their names are relative to.
         out_dir: where the directories go: a directory that is new or empty.
         progress: called with bytes of the runs' files.
@@ -36,7 +41,8 @@ def export_each(
 
     Raises:
         DamagedFileError: every run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
+            export.
         ImportError: a package that ``export`` needs is missing.
         OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
@@ -54,7 +60,9 @@ def export_each(
                 if len(exported.damaged) == len(run_dirs):
                     raise
                 continue
-            exported += [os.path.join(out_dir, os.path.relpath(path, out.unfinished)) for path in found]
+            exported += [
+                os.path.join(out_dir, os.path.relpath(path, out.unfinished)) for path in found
+            ]
             _add_counts(exported, found)
     return exported
 

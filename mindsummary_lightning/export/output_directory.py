@@ -11,7 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from mindsummary_lightning.fileio.regular import files_below, read_regular
-from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, temporary_name
+from mindsummary_lightning.fileio.replace import (
+    remove_stale_temporaries,
+    replace_file,
+    temporary_name,
+)
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.series import RunLineage
@@ -25,8 +29,8 @@ _LIST = ".mindsummary-export"
 class OutputDirectory:
     """The files of one conversion; a context manager. They appear together when the block ends, unless by an error.
 
-    Until then they are in a hidden directory inside of this one, which may be a mount point or the current directory. A
-    hidden file lists them, so that a later conversion knows them.
+    Until then they are in a hidden directory inside of this one, which may be a mount point or the
+    current directory. A hidden file lists them, so that a later conversion knows them.
 
     Args:
         path: the directory; created if needed.
@@ -51,10 +55,13 @@ class OutputDirectory:
 
         Raises:
             NotADirectoryError: it is a file.
-            FileExistsError: there are files, and not all are of an earlier conversion that may be replaced.
+            FileExistsError: there are files, and not all are of an earlier conversion that may be
+                replaced.
         """
         if os.path.isfile(self._path):
-            raise NotADirectoryError(f"{self._path} is a file; give an --out that is a new or empty directory")
+            raise NotADirectoryError(
+                f"{self._path} is a file; give an --out that is a new or empty directory"
+            )
         remove_stale_temporaries(self._path)
         found = files_below(self._path).keys()
         if found and not self._force:
@@ -63,9 +70,12 @@ class OutputDirectory:
         others = found - _listed(self._path)
         if others:
             other = os.path.join(self._path, min(others))
-            raise FileExistsError(f"{other} is not of an earlier call, so {self._path} is not replaced")
+            raise FileExistsError(
+                f"{other} is not of an earlier call, so {self._path} is not replaced"
+            )
         os.makedirs(self._path, exist_ok=True)
-        # Two levels down in a hidden directory neither MindInsight nor this package takes what is there for a run.
+        # Two levels down in a hidden directory neither MindInsight nor this package takes what is
+        # there for a run.
         self.unfinished = os.path.join(temporary_name(self._path), "files")
         os.makedirs(self.unfinished, 0o700)
         return self
@@ -91,7 +101,9 @@ class OutputDirectory:
         path = os.path.join(self.unfinished, *name.split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.lexists(path):
-            raise FileExistsError(f"two values have the file name {name} here, where upper and lower case are the same")
+            raise FileExistsError(
+                f"two values have the file name {name} here, where upper and lower case are the same"
+            )
         with open(path, "xb") as file:
             try:
                 yield file
@@ -117,7 +129,8 @@ class ExportedFiles(list[str]):
 
     Attributes:
         written: number of samples by kind, where that is known.
-        skipped: number of tags of each kind that the format does not hold; 1 for a graph and for lineage.
+        skipped: number of tags of each kind that the format does not hold; 1 for a graph and for
+            lineage.
         changed: number of samples that differ there, by what differs.
         damaged: what is wrong with a run that was skipped, by the run.
     """
@@ -144,12 +157,17 @@ def mode_of_runs(run_dirs: Iterable[str]) -> int:
     """The permission bits, without execution, that all event files of some runs have; 0o600 if there are none."""
     modes = []
     for run_dir in run_dirs:
-        with contextlib.suppress(OSError):  # of a run that cannot be looked into nothing is exported
-            modes += [os.stat(path).st_mode for path in summary_files(run_dir) + lineage_file_paths(run_dir)]
+        # of a run that cannot be looked into nothing is exported
+        with contextlib.suppress(OSError):
+            modes += [
+                os.stat(path).st_mode
+                for path in summary_files(run_dir) + lineage_file_paths(run_dir)
+            ]
     common = 0o666 if modes else 0o600
     for mode in modes:
         common &= mode
-    return common | 0o600  # MindSpore makes its finished files read-only; an export belongs to whoever made it
+    # MindSpore makes its finished files read-only; an export belongs to whoever made it
+    return common | 0o600
 
 
 def _listed(directory: str) -> set[str]:

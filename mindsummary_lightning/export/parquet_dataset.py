@@ -13,7 +13,11 @@ import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError, missing_packages
-from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.output_directory import (
+    ExportedFiles,
+    OutputDirectory,
+    mode_of_runs,
+)
 from mindsummary_lightning.lineage.run_rows import TIMES, RunRow, RunRows, ordered_columns, time_of
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -37,21 +41,31 @@ _T = TypeVar("_T")
 Progress: TypeAlias = Callable[[int], object]
 
 _BLOCK_ROWS = 1 << 16
-_BUCKET_COLUMNS = (("left", "lefts", np.float64), ("width", "widths", np.float64), ("count", "counts", np.int64))
+_BUCKET_COLUMNS = (
+    ("left", "lefts", np.float64),
+    ("width", "widths", np.float64),
+    ("count", "counts", np.int64),
+)
 _INT64 = range(-(2**63), 2**63)
 _RENAMED = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
 _LISTED = 5  # of them, in a note
 
 
 def export_parquet(
-    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+    run_dir: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
 ) -> ExportedFiles:
     """Write one run as :func:`export_parquet_dataset` does, under the name of its directory.
 
     Arguments, result and errors as there.
     """
     run_dir = os.path.abspath(run_dir)
-    return export_parquet_dataset([run_dir], os.path.dirname(run_dir), out_dir, progress, force=force)
+    return export_parquet_dataset(
+        [run_dir], os.path.dirname(run_dir), out_dir, progress, force=force
+    )
 
 
 def export_parquet_dataset(
@@ -64,15 +78,16 @@ def export_parquet_dataset(
 ) -> ExportedFiles:
     """Write ``scalars``, ``histograms`` and ``parameters``, and ``lineage.parquet`` with a row per run.
 
-    Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
-    percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
-    times in seconds and values float32. ``lineage.parquet`` has ``run`` and the columns of
-    :func:`~mindsummary_lightning.runs_to_pandas`; a column of several types is text. Of names that differ by
-    case only, the second becomes ``name (2)``.
+    Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the
+    run's name percent-encoded. The columns are ``run``, a text, also where the name is a number,
+    and those of the CSV files, wall times in seconds and values float32. ``lineage.parquet`` has
+    ``run`` and the columns of :func:`~mindsummary_lightning.runs_to_pandas`; a column of several
+    types is text. Of names that differ by case only, the second becomes ``name (2)``.
 
     Args:
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
-        root: the directory that their names are relative to; it itself has the name of the directory.
+        root: the directory that their names are relative to; it itself has the name of the
+            directory.
         out_dir: where the files go: a directory that is new or empty.
         progress: called with bytes of the runs' files.
         force: replace what an earlier export left in ``out_dir``.
@@ -82,7 +97,8 @@ def export_parquet_dataset(
 
     Raises:
         DamagedFileError: every run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
+            export.
         ImportError: pyarrow is missing.
         OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
@@ -98,7 +114,8 @@ def export_parquet_dataset(
                 reader = SummaryReader(run_dir)
                 run = table_of(reader)
                 reader.lineage()  # which may be damaged, too
-                tables = {  # histograms first: only they can prove to be damaged once they are written
+                # histograms first: only they can prove to be damaged once they are written
+                tables = {
                     "histograms": _histogram_blocks(run, pyarrow),
                     "scalars": _scalar_blocks(run),
                     "parameters": _parameter_blocks(read_parameter_table(run)),
@@ -106,8 +123,13 @@ def export_parquet_dataset(
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
                 told = in_bytes(run, ("scalar", "histogram"), progress)
                 for table, blocks in tables.items():
-                    path, counting = f"{table}/{_folder(name)}/part-0.parquet", table != "parameters"
-                    _write(pyarrow, out, path, name, blocks, told if counting else lambda count: None)
+                    path, counting = (
+                        f"{table}/{_folder(name)}/part-0.parquet",
+                        table != "parameters",
+                    )
+                    _write(
+                        pyarrow, out, path, name, blocks, told if counting else lambda count: None
+                    )
             except (DamagedFileError, OSError) as error:
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
@@ -134,7 +156,9 @@ def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, A
 def in_bytes(run: FollowedRun, kinds: Collection[str], progress: Progress) -> Progress:
     """What takes numbers of written samples of these kinds and tells ``progress`` their share of the run's bytes."""
     tags = run.tags()
-    scalars = (part for tag in tags["scalar"] if "scalar" in kinds for part in run.scalar_parts(tag))
+    scalars = (
+        part for tag in tags["scalar"] if "scalar" in kinds for part in run.scalar_parts(tag)
+    )
     others = (run.rows(kind, tag)[1] for kind in kinds if kind != "scalar" for tag in tags[kind])
     samples, size = sum(map(len, scalars)) + sum(map(len, others)) or 1, files_size(run.run_dir)
     done = 0
@@ -157,7 +181,12 @@ def _import_pyarrow() -> Any:
 
 
 def _write(
-    pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_Block], progress: Progress
+    pyarrow: Any,
+    out: OutputDirectory,
+    name: str,
+    run: str,
+    blocks: Iterator[_Block],
+    progress: Progress,
 ) -> None:
     """A file with a row group for each block, unless there is none."""
     first = next(blocks, None)
@@ -168,7 +197,9 @@ def _write(
         for label, texts, sizes, columns in itertools.chain([first], blocks):
             codes = pyarrow.array(np.repeat(np.arange(len(texts)), sizes))
             labels = pyarrow.array(texts, pyarrow.string()).take(codes)
-            runs = pyarrow.array([run], pyarrow.string()).take(pyarrow.array(np.zeros(len(codes), np.int64)))
+            runs = pyarrow.array([run], pyarrow.string()).take(
+                pyarrow.array(np.zeros(len(codes), np.int64))
+            )
             table = pyarrow.table({"run": runs, label: labels, **columns})
             if writer is None:
                 writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
@@ -205,14 +236,20 @@ def _scalar_blocks(run: FollowedRun) -> Iterator[_Block]:
     parts = ((tag, part) for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
     for batch in _batches(parts, lambda part: len(part[1])):
         fields = (("step", "steps"), ("wall_time", "wall_times"), ("value", "values"))
-        columns = {name: np.concatenate([getattr(part, field) for _, part in batch]) for name, field in fields}
+        columns = {
+            name: np.concatenate([getattr(part, field) for _, part in batch])
+            for name, field in fields
+        }
         yield "tag", [tag for tag, _ in batch], [len(part) for _, part in batch], columns
 
 
 def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_Block]:
-    for batch in _batches(samples_of(run, "histogram"), lambda sample: max(1, sample[3].counts.size)):
+    for batch in _batches(
+        samples_of(run, "histogram"), lambda sample: max(1, sample[3].counts.size)
+    ):
         tags, steps, wall_times, values = zip(*batch, strict=True)
-        sizes = [max(1, one.counts.size) for one in values]  # a sample without buckets has a row too
+        # a sample without buckets has a row too
+        sizes = [max(1, one.counts.size) for one in values]
         is_empty = np.repeat([one.counts.size == 0 for one in values], sizes)
         none = np.zeros(1)
         columns: dict[str, Any] = {
@@ -220,19 +257,25 @@ def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_Block]:
             "wall_time": np.repeat(np.array(wall_times, np.float64), sizes),
         }
         for column, field, kind in _BUCKET_COLUMNS:
-            cells = np.concatenate([getattr(one, field) if one.counts.size else none for one in values]).astype(kind)
+            cells = np.concatenate(
+                [getattr(one, field) if one.counts.size else none for one in values]
+            ).astype(kind)
             columns[column] = pyarrow.array(cells, mask=is_empty if column != "count" else None)
         rows = pyarrow.array(np.repeat(np.arange(len(values)), sizes))
         for column, field in SAMPLE_COLUMNS.items():
             kind = pyarrow.float64() if column in ("min", "max", "sum") else pyarrow.int64()
-            columns[column] = pyarrow.array([getattr(one, field) for one in values], kind).take(rows)
+            columns[column] = pyarrow.array([getattr(one, field) for one in values], kind).take(
+                rows
+            )
         yield "tag", tags, sizes, columns
 
 
 def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
     if table is not None:
         steps, rows, _ = table.values.shape
-        numbers = dict(zip(table.columns, table.values.reshape(steps * rows, -1).T.copy(), strict=True))
+        numbers = dict(
+            zip(table.columns, table.values.reshape(steps * rows, -1).T.copy(), strict=True)
+        )
         yield (
             "parameter",
             table.parameters * steps,
@@ -288,8 +331,14 @@ def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
 def _one_type(cells: list[Any]) -> list[Any]:
     """The cells as they are if they are numbers, booleans or texts only, else all as text."""
     kinds = {type(cell) for cell in cells if cell is not None}
-    if kinds == {int, float} and all(cell is None or float(cell) == cell for cell in cells if type(cell) is int):
+    if kinds == {int, float} and all(
+        cell is None or float(cell) == cell for cell in cells if type(cell) is int
+    ):
         return [float(cell) if type(cell) is int else cell for cell in cells]
-    if len(kinds) <= 1 and kinds <= {int, float, bool, str} and all(c in _INT64 for c in cells if type(c) is int):
+    if (
+        len(kinds) <= 1
+        and kinds <= {int, float, bool, str}
+        and all(c in _INT64 for c in cells if type(c) is int)
+    ):
         return cells
     return [None if cell is None else str(cell) for cell in cells]

@@ -15,7 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.output_directory import (
+    ExportedFiles,
+    OutputDirectory,
+    mode_of_runs,
+)
 from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, in_bytes, samples_of
 from mindsummary_lightning.export.parquet_dataset import export_parquet as export_parquet
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
@@ -28,25 +32,31 @@ from mindsummary_lightning.values.statistics_columns import COLUMNS
 _Rows: TypeAlias = Iterator[list[tuple[Any, ...]]]  # as many as are held at a time
 
 _SAMPLE = np.dtype([("step", np.int64), ("wall_time", np.float64), ("value", np.float32)])
-_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n'")  # those of full width count in Asian locales
+# those of full width count in Asian locales
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n'")
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count", *SAMPLE_COLUMNS)
 
 
 def export_csv(
-    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+    run_dir: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
 ) -> ExportedFiles:
     """Write ``scalars.csv`` (tag, step, wall_time, value), ``histograms.csv`` with a row per bucket, and parameters.
 
-    The columns of histograms are tag, step, wall_time, and left, width and count of the bucket; then, the same in each
-    row of a sample, the number of its elements, how many of them are NaN, +inf and -inf, and min, max and sum of the
-    finite ones. A sample without buckets, because nothing in it was finite, has one row without left and width.
-    ``parameters.csv`` has a row per parameter and step: parameter, step and the columns of
+    The columns of histograms are tag, step, wall_time, and left, width and count of the bucket;
+    then, the same in each row of a sample, the number of its elements, how many of them are NaN,
+    +inf and -inf, and min, max and sum of the finite ones. A sample without buckets, because
+    nothing in it was finite, has one row without left and width. ``parameters.csv`` has a row per
+    parameter and step: parameter, step and the columns of
     :class:`~mindsummary_lightning.reading.parameter_tables.ParameterTable`.
 
-    Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a formula, because it
-    begins with ``=``, ``+``, ``-``, ``@``, one of these in full width, a tab or a line break, gets an apostrophe before
-    it, and so does one that begins with an apostrophe: without its first apostrophe such a cell is the tag. A file
-    without rows is not written.
+    Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a
+    formula, because it begins with ``=``, ``+``, ``-``, ``@``, one of these in full width, a tab or
+    a line break, gets an apostrophe before it, and so does one that begins with an apostrophe:
+    without its first apostrophe such a cell is the tag. A file without rows is not written.
 
     Args:
         run_dir: the run.
@@ -59,7 +69,8 @@ def export_csv(
 
     Raises:
         DamagedFileError: a file of the run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
+            export.
         OSError: a file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -77,7 +88,9 @@ def export_csv(
             if first is None:
                 continue
             with out.file(name) as binary:
-                file = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace", newline="")
+                file = io.TextIOWrapper(
+                    binary, encoding="utf-8", errors="backslashreplace", newline=""
+                )
                 writer = csv.writer(file)
                 writer.writerow(header)
                 for rows in itertools.chain([first], blocks):
@@ -90,12 +103,17 @@ def export_csv(
 
 
 def export_npy(
-    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+    run_dir: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
 ) -> ExportedFiles:
     """Write ``scalar/<tag>.npy`` (fields step, wall_time, value) and ``tensor/<tag>_<step>.npy``; tags percent-quoted.
 
-    A tag of more than 180 characters is shortened and gets a short hash. ``names.json`` maps the files to their tags;
-    ``parameter_statistics.json`` names the rows and columns of tables of parameters.
+    A tag of more than 180 characters is shortened and gets a short hash. ``names.json`` maps the
+    files to their tags; ``parameter_statistics.json`` names the rows and columns of tables of
+    parameters.
 
     Arguments, result and errors as :func:`export_csv`.
     """
@@ -107,11 +125,19 @@ def export_npy(
         for tag in run.tags()["scalar"]:
             name, count = f"scalar/{quoted_name(tag)}.npy", sum(map(len, run.scalar_parts(tag)))
             with out.file(name) as file:
-                header = {"descr": np.lib.format.dtype_to_descr(_SAMPLE), "fortran_order": False, "shape": (count,)}
+                header = {
+                    "descr": np.lib.format.dtype_to_descr(_SAMPLE),
+                    "fortran_order": False,
+                    "shape": (count,),
+                }
                 np.lib.format.write_array_header_1_0(file, header)
                 for part in run.scalar_parts(tag):
                     table = np.empty(len(part), _SAMPLE)
-                    table["step"], table["wall_time"], table["value"] = part.steps, part.wall_times, part.values
+                    table["step"], table["wall_time"], table["value"] = (
+                        part.steps,
+                        part.wall_times,
+                        part.values,
+                    )
                     file.write(table.tobytes())
             tag_of_file[name] = tag
             told(count)
@@ -136,14 +162,23 @@ def export_npy(
 def _scalar_rows(run: FollowedRun) -> _Rows:
     for tag in run.tags()["scalar"]:
         for part in run.scalar_parts(tag):
-            texts = itertools.repeat(_text_cell(tag)), map(repr, part.wall_times.tolist()), map(str, part.values)
+            texts = (
+                itertools.repeat(_text_cell(tag)),
+                map(repr, part.wall_times.tolist()),
+                map(str, part.values),
+            )
             yield list(zip(texts[0], part.steps.tolist(), *texts[1:], strict=False))
 
 
 def _histogram_rows(run: FollowedRun) -> _Rows:
     for tag, step, wall_time, histogram in samples_of(run, "histogram"):
         sample = [getattr(histogram, field) for field in SAMPLE_COLUMNS.values()]
-        buckets = zip(histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist(), strict=True)
+        buckets = zip(
+            histogram.lefts.tolist(),
+            histogram.widths.tolist(),
+            histogram.counts.tolist(),
+            strict=True,
+        )
         rows = list(buckets) or [(None, None, 0)]
         yield [(_text_cell(tag), step, wall_time, *bucket, *sample) for bucket in rows]
 
@@ -153,7 +188,9 @@ def _parameter_rows(run: FollowedRun) -> _Rows:
     if table is not None:
         for step, values in zip(table.steps.tolist(), table.values, strict=True):
             names = map(_text_cell, table.parameters)
-            yield [(name, step, *numbers) for name, numbers in zip(names, values.tolist(), strict=True)]
+            yield [
+                (name, step, *numbers) for name, numbers in zip(names, values.tolist(), strict=True)
+            ]
 
 
 def _text_cell(tag: str) -> str:

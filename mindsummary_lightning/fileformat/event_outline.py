@@ -1,7 +1,8 @@
 """Outline of a summary record: kinds, tags and offsets of its values, found without protobuf objects.
 
-A reader that looks for one tag learns which bytes of which record to decode, so that a file full of images costs a pass
-over its bytes and no memory. ``summary_codec`` decodes the value at such a location.
+A reader that looks for one tag learns which bytes of which record to decode, so that a file full of
+images costs a pass over its bytes and no memory. ``summary_codec`` decodes the value at such a
+location.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class HistogramColumns(NamedTuple):
         ends: offsets behind them.
         places: which of the event's values they are.
         others: which values are of other kinds.
-        heads: their first bytes, up to the length of the histogram, one behind the other; uint8, shape ``(m,)``.
+        heads: their first bytes, up to the length of the histogram, one behind the other; uint8,
+            shape ``(m,)``.
         sizes: how many of these bytes are of each.
         offsets: where in its message each byte stands; shape ``(m,)``.
     """
@@ -80,7 +82,8 @@ class EventOutline(NamedTuple):
     Attributes:
         wall_time: seconds since the epoch.
         step: the step its values belong to.
-        holds: ``version``, ``graph``, ``values``, or ``None`` for a kind this package does not know.
+        holds: ``version``, ``graph``, ``values``, or ``None`` for a kind this package does not
+            know.
         values: locations of its values, in file order; values of unknown kinds are skipped.
         histograms: where it holds many, which are not among the values then.
     """
@@ -95,7 +98,9 @@ class EventOutline(NamedTuple):
     def tags(self) -> list[tuple[str, str]]:
         """Kind and tag of everything in the event."""
         many = self.histograms.tags if self.histograms else ()
-        return [(value.kind, value.tag) for value in self.values] + [("histogram", tag) for tag in many]
+        return [(value.kind, value.tag) for value in self.values] + [
+            ("histogram", tag) for tag in many
+        ]
 
 
 def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutline:
@@ -113,7 +118,8 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
             elif field == _WALL_TIME and wire == _FIXED64:
                 (wall_time,) = _DOUBLE.unpack_from(payload, start)
             elif field in _HOLDS and wire == _DELIMITED:
-                if holds != _HOLDS[field]:  # a oneof: the field that comes last is the one that counts
+                # a oneof: the field that comes last is the one that counts
+                if holds != _HOLDS[field]:
                     values.clear()
                 holds = _HOLDS[field]
                 if field == _SUMMARY:
@@ -124,25 +130,40 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
                         _outline_values(payload, start, end, values)
                         histograms = _together(payload, start, end, values) if is_all else None
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
+        raise ValueError(
+            f"payload of {len(payload)} bytes is not a summary event: {error}"
+        ) from error
     return EventOutline(wall_time, step, holds, tuple(values), histograms)
 
 
-def _together(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> HistogramColumns | None:
+def _together(
+    payload: bytes, at: int, end: int, values: list[ValueLocation]
+) -> HistogramColumns | None:
     """Take the histograms out of the values of a summary, if they are many and begin with tag and key."""
     places = [place for place, value in enumerate(values) if value.kind == "histogram"]
     if len(places) < _MANY or len(_bounds(payload, at, end)) != len(values) + 1:
         return None
     histograms = [values[place] for place in places]
     heads = [payload[one.start : one.start + 3 + payload[one.start + 1]] for one in histograms]
-    if any(_known_head(head) != (one.tag, one.kind) for head, one in zip(heads, histograms, strict=True)):
+    if any(
+        _known_head(head) != (one.tag, one.kind)
+        for head, one in zip(heads, histograms, strict=True)
+    ):
         return None
     tags, _, starts, ends, *_ = zip(*histograms, strict=True)
     others = tuple(place for place, value in enumerate(values) if value.kind != "histogram")
     values[:] = [values[place] for place in others]
     sizes = [*map(len, heads)]
-    numbers = np.array(starts), np.array(ends), np.array(places), others, np.frombuffer(b"".join(heads), np.uint8)
-    return HistogramColumns(tags, *numbers, np.array(sizes), np.concatenate([*map(np.arange, sizes)]))
+    numbers = (
+        np.array(starts),
+        np.array(ends),
+        np.array(places),
+        others,
+        np.frombuffer(b"".join(heads), np.uint8),
+    )
+    return HistogramColumns(
+        tags, *numbers, np.array(sizes), np.concatenate([*map(np.arange, sizes)])
+    )
 
 
 def _like(
@@ -161,7 +182,8 @@ def _like(
         return None
     is_long = low > 127
     stops = lengths + 1 + is_long + low + is_long * ((high << 7) - 128)
-    is_other = (buffer[keys] != _VALUE_KEY) | (stops != ends)  # as of a histogram of more than 16 kB
+    # as of a histogram of more than 16 kB
+    is_other = (buffer[keys] != _VALUE_KEY) | (stops != ends)
     if len(bounds) != len(known.places) + len(known.others) + 1 or bounds[-1] != end:
         return None
     if is_other.any() or (heads != known.heads).any():
@@ -197,7 +219,9 @@ def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocatio
             length, start = payload[at + 1], at + 2
             if length > 127:
                 high, start = payload[at + 2], at + 3
-                length, start = ((high << 7) + length - 128, start) if high < 128 else _varint(payload, at + 1)
+                length, start = (
+                    ((high << 7) + length - 128, start) if high < 128 else _varint(payload, at + 1)
+                )
             stop = start + length
             begin = start + 3 + payload[start + 1] if stop <= end and length > 3 else stop
             known = _known_head(payload[start:begin]) if begin < stop <= end else None
@@ -206,7 +230,18 @@ def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocatio
                 if kind == "scalar":
                     if begin + 4 == stop:
                         values.append(
-                            _new(ValueLocation, (tag, kind, start, stop, *_FLOAT32.unpack_from(payload, begin), 0, 0))
+                            _new(
+                                ValueLocation,
+                                (
+                                    tag,
+                                    kind,
+                                    start,
+                                    stop,
+                                    *_FLOAT32.unpack_from(payload, begin),
+                                    0,
+                                    0,
+                                ),
+                            )
                         )
                         at = stop
                         continue
@@ -277,7 +312,9 @@ def _fields(payload: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, 
         elif wire in (_FIXED64, _FIXED32):
             at += 8 if wire == _FIXED64 else 4
         else:
-            raise ValueError(f"payload of {len(payload)} bytes is not a summary event: wire type {wire} at byte {at}")
+            raise ValueError(
+                f"payload of {len(payload)} bytes is not a summary event: wire type {wire} at byte {at}"
+            )
         if at > end or not key >> 3:
             raise ValueError(
                 f"payload of {len(payload)} bytes is not a summary event: field {key >> 3} ends at {at} of {end}"
@@ -301,4 +338,6 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
             return number & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift > 63:
-            raise ValueError(f"payload of {len(payload)} bytes is not a summary event: varint at {at} does not end")
+            raise ValueError(
+                f"payload of {len(payload)} bytes is not a summary event: varint at {at} does not end"
+            )

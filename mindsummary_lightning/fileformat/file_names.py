@@ -1,8 +1,8 @@
 """Names of summary and lineage files: compose, recognise and order them as MindInsight 2.3.1 does.
 
-A name is ``<prefix>.out.events.summary.<unix seconds>.<rank>.<host><suffix>``. MindInsight looks for ``summary.`` and
-digits anywhere in it and takes the first hit as the file's time, in seconds: one name whose digits are not a valid time
-(milliseconds, for example) makes it list no run at all.
+A name is ``<prefix>.out.events.summary.<unix seconds>.<rank>.<host><suffix>``. MindInsight looks
+for ``summary.`` and digits anywhere in it and takes the first hit as the file's time, in seconds:
+one name whose digits are not a valid time (milliseconds, for example) makes it list no run at all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ DEFAULT_SUFFIX = "_MS"
 LINEAGE_SUFFIX = "_lineage"
 EXPLAIN_SUFFIX = "_explain"
 _OTHER_KINDS = (LINEAGE_SUFFIX, EXPLAIN_SUFFIX)  # of event files than those of summaries
-MAX_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the listing
+# 9999-12-31: beyond it the reader's datetime fails, and with it the listing
+MAX_TIMESTAMP = 253402300799
 _MAX_NAME_LENGTH = 255  # bytes, on every common file system
 
 _TIMESTAMP = re.compile(r"summary\.(\d+)")
@@ -34,7 +35,9 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
                 f"{name} must hold no path separator, control character, lone surrogate or 'summary.<digits>': {text!r}"
             )
         if len(text.encode()) > _MAX_NAME_LENGTH // 4:
-            raise ValueError(f"{name} must be at most {_MAX_NAME_LENGTH // 4} bytes long, not {text!r}")
+            raise ValueError(
+                f"{name} must be at most {_MAX_NAME_LENGTH // 4} bytes long, not {text!r}"
+            )
     if suffix.endswith((*_OTHER_KINDS, ".pb")):
         raise ValueError(
             f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which MindInsight takes for "
@@ -45,10 +48,13 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
 def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> str:
     """Name of one file of a run; characters of the host that a file name should not have become ``_``.
 
-    Raises ValueError if ``seconds``, since the epoch, is not a time that the reader's clock can show.
+    Raises ValueError if ``seconds``, since the epoch, is not a time that the reader's clock can
+    show.
     """
     if not 0 <= seconds <= MAX_TIMESTAMP:
-        raise ValueError(f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
+        raise ValueError(
+            f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run"
+        )
     safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
     if f"{safe_host}{suffix}".endswith(_OTHER_KINDS) and not suffix.endswith(_OTHER_KINDS):
         safe_host += "-"  # the host's name would make it a file of another kind
@@ -73,7 +79,9 @@ def is_lineage_name(name: str) -> bool:
 
 def is_graph_name(name: str) -> bool:
     """Whether the reader takes this name for a computational graph that a compiler saved."""
-    return name.endswith(".pb") and _TIMESTAMP.search(name) is None and _NO_GRAPH.match(name) is None
+    return (
+        name.endswith(".pb") and _TIMESTAMP.search(name) is None and _NO_GRAPH.match(name) is None
+    )
 
 
 def read_order(names: Iterable[str]) -> list[str]:

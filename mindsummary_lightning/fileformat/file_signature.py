@@ -14,8 +14,8 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
 from mindsummary_lightning.values import Event
 
-# The version record opens every summary file; only its wall time, 8 bytes after the field's key, and so its last CRC
-# differ from file to file.
+# The version record opens every summary file; only its wall time, 8 bytes after the field's key,
+# and so its last CRC differ from file to file.
 _VERSION_RECORD = b"".join(bytes(chunk) for chunk in frame(encode_event(Event(0.0, 0, VERSION))))
 _WALL_TIME = slice(HEADER_SIZE + 1, HEADER_SIZE + 9)
 
@@ -32,7 +32,9 @@ def _is_version_record(beginning: bytes) -> bool:
     first = bytearray(beginning[: len(_VERSION_RECORD)])
     if len(first) < HEADER_SIZE:
         return False
-    if len(first) == len(_VERSION_RECORD) and checksum_mismatch(first[HEADER_SIZE:-4], first, len(first) - 4):
+    if len(first) == len(_VERSION_RECORD) and checksum_mismatch(
+        first[HEADER_SIZE:-4], first, len(first) - 4
+    ):
         return False
     known = len(_VERSION_RECORD) - 4
     expected = bytearray(_VERSION_RECORD)

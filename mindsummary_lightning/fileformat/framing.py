@@ -7,8 +7,8 @@ A record is, little-endian::
     bytes   payload
     uint32  masked CRC32C of the payload
 
-``masked(crc) = rotate_right_15(crc) + 0xA282EAD8`` modulo 2**32. MindInsight never checks a CRC, but it never gets past
-an empty record either, so :func:`frame` refuses one. No I/O happens here.
+``masked(crc) = rotate_right_15(crc) + 0xA282EAD8`` modulo 2**32. MindInsight never checks a CRC,
+but it never gets past an empty record either, so :func:`frame` refuses one. No I/O happens here.
 """
 
 from __future__ import annotations
@@ -56,13 +56,17 @@ def total_length(chunks: Sequence[Buffer]) -> int:
 def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
     """Put a payload, given in chunks, into a record, returned in chunks.
 
-    A small record is one chunk. Of a large one the large chunks are passed on as they are, not copied, and small
-    neighbours are joined, so that one gathered write takes them all. Raises ValueError for an empty payload:
-    MindInsight would never get past such a record (``ms_data_loader.py``).
+    A small record is one chunk. Of a large one the large chunks are passed on as they are, not
+    copied, and small neighbours are joined, so that one gathered write takes them all. Raises
+    ValueError for an empty payload: MindInsight would never get past such a record
+    (``ms_data_loader.py``).
     """
-    length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))  # inline: the hot path of a training loop
+    # inline: the hot path of a training loop
+    length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
     if not length:
-        raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
+        raise ValueError(
+            "a record needs a payload of at least one byte: MindInsight never gets past an empty one"
+        )
     if length < _JOIN_BELOW:
         payload = b"".join(chunks)
         crc = crc32c(payload)
@@ -99,4 +103,8 @@ def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | N
 
 def _mismatch(name: str, data: Buffer, stored: int) -> str | None:
     computed = masked_crc32c(data)
-    return None if computed == stored else f"{name} is {computed:#010x}, the file states {stored:#010x}"
+    return (
+        None
+        if computed == stored
+        else f"{name} is {computed:#010x}, the file states {stored:#010x}"
+    )

@@ -1,7 +1,7 @@
 """Graph <-> GraphProto, the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph.
 
-Attributes and constants are decoded in protobuf's text form too, as MindInsight's pages show them; two values that mean
-the same (an ``int32`` 3 and an ``int64`` 3) may be spelled differently there.
+Attributes and constants are decoded in protobuf's text form too, as MindInsight's pages show them;
+two values that mean the same (an ``int32`` 3 and an ``int64`` 3) may be spelled differently there.
 """
 
 from __future__ import annotations
@@ -63,8 +63,12 @@ def decode_graph(message: anf_ir_pb2.GraphProto) -> Graph:
     return Graph(
         nodes=tuple(_node(node) for node in message.node),
         name=text(message.name),
-        parameters=tuple(GraphParameter(text(entry.name), _type_of(entry)) for entry in message.parameters),
-        constants=tuple(GraphConstant(text(entry.key), _value(entry.value)) for entry in message.const_vals),
+        parameters=tuple(
+            GraphParameter(text(entry.name), _type_of(entry)) for entry in message.parameters
+        ),
+        constants=tuple(
+            GraphConstant(text(entry.key), _value(entry.value)) for entry in message.const_vals
+        ),
         outputs=tuple(GraphOutput(text(entry.name), _type_of(entry)) for entry in message.outputs),
     )
 
@@ -76,7 +80,11 @@ def _fill_node(message: anf_ir_pb2.NodeProto, node: GraphNode) -> None:
     message.full_name = node.full_name
     for entry in node.inputs:
         edge = message.input.add(name=entry.name)
-        edge.type = anf_ir_pb2.InputProto.CONTROL_EDGE if entry.is_control else anf_ir_pb2.InputProto.DATA_EDGE
+        edge.type = (
+            anf_ir_pb2.InputProto.CONTROL_EDGE
+            if entry.is_control
+            else anf_ir_pb2.InputProto.DATA_EDGE
+        )
     for attribute in node.attributes:
         _fill_value(message.attribute.add(name=attribute.name).value, attribute.value)
     if node.output_type is not None:
@@ -94,7 +102,9 @@ def _node(message: anf_ir_pb2.NodeProto) -> GraphNode:
         scope=text(message.scope),
         full_name=text(message.full_name),
         inputs=tuple(GraphInput(text(edge.name), edge.type == control) for edge in message.input),
-        attributes=tuple(Attribute(text(entry.name), _value(entry.value)) for entry in message.attribute),
+        attributes=tuple(
+            Attribute(text(entry.name), _value(entry.value)) for entry in message.attribute
+        ),
         output_type=_type(message.output_type) if message.HasField("output_type") else None,
         output_i=message.output_i,
         instance_name=text(message.instance_name),
@@ -135,7 +145,8 @@ def _number(data_type: DataType) -> anf_ir_pb2.DataType:
 
 def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
     kind = message.WhichOneof("value")
-    stated = message.data_type if message.HasField("data_type") else None  # which counts, whatever else is there
+    # which counts, whatever else is there
+    stated = message.data_type if message.HasField("data_type") else None
     if kind == "tensor_type" and stated in (None, anf_ir_pb2.DT_TENSOR):
         shape = tuple(dimension.size for dimension in message.tensor_type.shape.dim)
         return TensorType(DataType(message.tensor_type.elem_type), shape)
@@ -186,7 +197,8 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
     if message.HasField("type_val"):
         value = _type(message.type_val)
         return value if isinstance(value, (DataType, TensorType)) else DataType.TUPLE
-    if message.HasField("tensor_val"):  # MindSpore's constants; only their type matters to a reader of graphs
+    # MindSpore's constants; only their type matters to a reader of graphs
+    if message.HasField("tensor_val"):
         return TensorType(DataType(message.tensor_val.data_type), tuple(message.tensor_val.dims))
     if message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST) or len(message.values):
         return tuple(_value(element) for element in message.values)
@@ -229,5 +241,8 @@ def _constant_text(value: anf_ir_pb2.ValueProto) -> str:
 
 @functools.lru_cache(maxsize=4096)  # the nodes of a large network share few different values
 def _value_text(serialized: bytes) -> str:
-    # Explicit, as the default of as_utf8 differs between protobuf's versions; MindInsight escapes what is not ASCII.
-    return str(text_format.MessageToString(anf_ir_pb2.ValueProto.FromString(serialized), as_utf8=False))
+    # Explicit, as the default of as_utf8 differs between protobuf's versions; MindInsight escapes
+    # what is not ASCII.
+    return str(
+        text_format.MessageToString(anf_ir_pb2.ValueProto.FromString(serialized), as_utf8=False)
+    )

@@ -28,7 +28,8 @@ from mindsummary_lightning.values.lineage_info import (
 )
 
 _FILLER = varint(1001 << 3 | 2)  # the key of a field of bytes, of ours alone as ``run_info`` is
-_Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"  # a message's fields, each with its layout if it is one
+# a message's fields, each with its layout if it is one
+_Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"
 
 
 def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
@@ -44,7 +45,8 @@ def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
     part = getattr(message, field)
     part.SetInParent()
     fill(part, event.what)
-    payload: bytes = message.SerializeToString(deterministic=True)  # maps in one order: equal lineage, equal bytes
+    # maps in one order: equal lineage, equal bytes
+    payload: bytes = message.SerializeToString(deterministic=True)
     if filler:
         size = max(0, filler - len(_FILLER) - 1)
         payload += _FILLER + varint(size) + bytes(size)
@@ -68,8 +70,8 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
 def decode_lineage_content(payload: bytes) -> tuple[str | None, Any]:
     """What an event is called in the file, and its fields by name: a dict, but of a data pipeline the value.
 
-    A lineage page of ten thousand runs decodes a million fields, so no value is made and checked of them. Raises
-    ValueError as :func:`decode_lineage_event` does.
+    A lineage page of ten thousand runs decodes a million fields, so no value is made and checked of
+    them. Raises ValueError as :func:`decode_lineage_event` does.
     """
     message = _parsed(payload)
     field = message.WhichOneof("what")
@@ -81,7 +83,9 @@ def _parsed(payload: bytes) -> Any:
     try:
         return lineage_pb2.LineageEvent.FromString(payload)
     except DecodeError as error:
-        raise ValueError(f"payload of {len(payload)} bytes is not a lineage event: {error}") from error
+        raise ValueError(
+            f"payload of {len(payload)} bytes is not a lineage event: {error}"
+        ) from error
 
 
 # Of each attribute the sub-message, or "" for the message itself, and the field in it.
@@ -119,7 +123,9 @@ def _fill_fields(message: Any, value: TrainInfo | EvaluationInfo) -> None:
 def _layout(descriptor: Any) -> _Layout:
     """Names of a message's fields in the order of their numbers, and the layouts of those that are messages."""
     fields = sorted(descriptor.fields, key=lambda field: field.number)
-    return tuple((field.name, field.message_type and _layout(field.message_type)) for field in fields)
+    return tuple(
+        (field.name, field.message_type and _layout(field.message_type)) for field in fields
+    )
 
 
 def _nested(layout: _Layout, message: Any) -> dict[str, Any]:
@@ -227,10 +233,14 @@ def _fill_operation(message: lineage_pb2.Operation, value: Operation) -> None:
 
 
 def _operation(message: lineage_pb2.Operation) -> Operation:
-    return Operation(_parameter(message.operationParam), tuple(message.size), tuple(message.weights))
+    return Operation(
+        _parameter(message.operationParam), tuple(message.size), tuple(message.weights)
+    )
 
 
-def _fill_parameter(message: lineage_pb2.OperationParameter, values: Mapping[str, ParameterValue]) -> None:
+def _fill_parameter(
+    message: lineage_pb2.OperationParameter, values: Mapping[str, ParameterValue]
+) -> None:
     for key, value in values.items():
         if isinstance(value, bool):
             message.mapBool[key] = value

@@ -14,8 +14,13 @@ MODULE_ROWS_FILE = f"{MODULES_TAG}.json"
 
 def encode_module_rows(rows: Sequence[ChainRow]) -> bytes:
     """The file: what each row is of, of which a table has as many as it has rows, and the names of the columns."""
-    described = [{name: value for name, value in asdict(row).items() if value or name == "name"} for row in rows]
-    return json.dumps({"tensor": MODULES_TAG, "columns": COLUMNS, "rows": described}, indent=0).encode()
+    described = [
+        {name: value for name, value in asdict(row).items() if value or name == "name"}
+        for row in rows
+    ]
+    return json.dumps(
+        {"tensor": MODULES_TAG, "columns": COLUMNS, "rows": described}, indent=0
+    ).encode()
 
 
 def decode_module_rows(content: bytes) -> list[ChainRow]:
@@ -26,14 +31,23 @@ def decode_module_rows(content: bytes) -> list[ChainRow]:
     """
     try:
         found = utf8_json(json.loads(content))
-        rows = [ChainRow(**{**row, "shape": tuple(map(int, row.get("shape", ())))}) for row in found["rows"]]
+        rows = [
+            ChainRow(**{**row, "shape": tuple(map(int, row.get("shape", ())))})
+            for row in found["rows"]
+        ]
         if found["columns"] != [*COLUMNS]:
             raise ValueError(f"its columns are {found['columns']}")
         texts = (
-            text for row in rows for text in (row.link, row.name, row.kind, row.port, row.path, row.dtype, row.line)
+            text
+            for row in rows
+            for text in (row.link, row.name, row.kind, row.port, row.path, row.dtype, row.line)
         )
-        if not all(isinstance(text, str) for text in texts) or not all(isinstance(row.call, int) for row in rows):
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(row.call, int) for row in rows
+        ):
             raise ValueError("a name is not a text")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{MODULE_ROWS_FILE} should be JSON with rows and columns of this package: {error}") from error
+        raise ValueError(
+            f"{MODULE_ROWS_FILE} should be JSON with rows and columns of this package: {error}"
+        ) from error
     return rows

@@ -10,9 +10,16 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, MASK_DELTA, OVERHEAD, checksum_mismatch
+from mindsummary_lightning.fileformat.framing import (
+    FOOTER_SIZE,
+    HEADER_SIZE,
+    MASK_DELTA,
+    OVERHEAD,
+    checksum_mismatch,
+)
 
-_RESTARTS = 0x641F6454  # these four bytes bring the register of a CRC32C from 0 to where each checksum begins
+# these four bytes bring the register of a CRC32C from 0 to where each checksum begins
+_RESTARTS = 0x641F6454
 _ALL_ONES = 0xFFFFFFFF
 _TOGETHER = 32  # records whose checksums are compared in one
 
@@ -37,8 +44,13 @@ class Records:
     @classmethod
     def of(cls, payloads: Sequence[bytes]) -> Records:
         """Payloads that were cut out before."""
-        bounds = array("q", accumulate((len(payload) + OVERHEAD for payload in payloads), initial=0))
-        return cls(b"".join(bytes(HEADER_SIZE) + payload + bytes(FOOTER_SIZE) for payload in payloads), bounds)
+        bounds = array(
+            "q", accumulate((len(payload) + OVERHEAD for payload in payloads), initial=0)
+        )
+        return cls(
+            b"".join(bytes(HEADER_SIZE) + payload + bytes(FOOTER_SIZE) for payload in payloads),
+            bounds,
+        )
 
     @property
     def bounds(self) -> NDArray[np.int64]:
@@ -75,7 +87,9 @@ class Records:
                 (rows.size, length), "u1", self._block, start, (length + OVERHEAD, 1)
             )
             return matrix
-        places: NDArray[np.void] = np.ndarray(len(self._block) - length + 1, f"V{length}", self._block, strides=1)
+        places: NDArray[np.void] = np.ndarray(
+            len(self._block) - length + 1, f"V{length}", self._block, strides=1
+        )
         return places[self.bounds[rows] + HEADER_SIZE].view(np.uint8).reshape(rows.size, length)
 
     def first_mismatch(self) -> tuple[int, str | None]:
@@ -92,7 +106,8 @@ class Records:
     def _are_sound(self) -> bool:
         """Whether all checksums are right, by a single one, of a copy without headers.
 
-        A payload and what is stated as its checksum bring the register to 0 if that is right; four bytes start it anew.
+        A payload and what is stated as its checksum bring the register to 0 if that is right; four
+        bytes start it anew.
         """
         bounds, end = self.bounds, self.nbytes
         sizes = np.diff(bounds)
@@ -115,6 +130,8 @@ def count_alike(block: bytes, start: int, size: int, most: int) -> int:
     ``size`` bytes are the first record's.
     """
     count = min(most, (len(block) - start) // size)
-    lengths, sums = (np.ndarray(count, dtype, block, start + at, size) for dtype, at in (("<u8", 0), ("<u4", 8)))
+    lengths, sums = (
+        np.ndarray(count, dtype, block, start + at, size) for dtype, at in (("<u8", 0), ("<u4", 8))
+    )
     is_other = (lengths != lengths[0]) | (sums != sums[0])
     return int(is_other.argmax()) or count

@@ -27,7 +27,12 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
         names = json.loads(content)
         rows, columns = names["rows"], names["columns"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}") from error
-    if not all(isinstance(part, list) and all(isinstance(name, str) for name in part) for part in (rows, columns)):
+        raise ValueError(
+            f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}"
+        ) from error
+    if not all(
+        isinstance(part, list) and all(isinstance(name, str) for name in part)
+        for part in (rows, columns)
+    ):
         raise ValueError(f"{ROW_NAMES_FILE} should have lists of names in rows and columns")
     return utf8_json(rows), utf8_json(columns)

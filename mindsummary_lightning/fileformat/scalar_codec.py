@@ -36,7 +36,10 @@ def encode_scalars(scalars: Sequence[tuple[str, float]]) -> bytes:
             chunks.append(_pack_float32(value))
     except OverflowError:
         with np.errstate(over="ignore"):
-            singles = ((tag, float(np.float32(value)) if isinstance(value, float) else value) for tag, value in scalars)
+            singles = (
+                (tag, float(np.float32(value)) if isinstance(value, float) else value)
+                for tag, value in scalars
+            )
             return encode_scalars(list(singles))
     return b"".join(chunks)
 

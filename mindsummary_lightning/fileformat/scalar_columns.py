@@ -1,10 +1,11 @@
 """Column decoder of scalars: a million events in a second, and what holds anything else outlined.
 
-Events that hold the same tags have the same bytes but for wall time, step and float32 values. Records of one length are
-laid side by side as a byte matrix; where the values of the first stand is left out, and what is equal in the rest are
-events of one set of tags: one of them is outlined, and all are cut into columns. Each record is laid out for the places
-of a few others at most and then outlined by itself, so time grows with the bytes alone, however many sets of tags there
-are and however many tags are in one.
+Events that hold the same tags have the same bytes but for wall time, step and float32 values.
+Records of one length are laid side by side as a byte matrix; where the values of the first stand is
+left out, and what is equal in the rest are events of one set of tags: one of them is outlined, and
+all are cut into columns. Each record is laid out for the places of a few others at most and then
+outlined by itself, so time grows with the bytes alone, however many sets of tags there are and
+however many tags are in one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileformat.scalar_codec import STEP_KEY, WALL_TIME_KEY, scalar_head
 from mindsummary_lightning.fileformat.wire import length_delimited
 
-Outlined: TypeAlias = "tuple[int, EventOutline | ValueError]"  # index of a payload, and what it holds or why it is none
+# index of a payload, and what it holds or why it is none
+Outlined: TypeAlias = "tuple[int, EventOutline | ValueError]"
 
 _WALL_TIME = slice(1, 9)
 _STEP = 10  # offset of the step's varint
@@ -32,7 +34,8 @@ _MAX_LAYOUTS = 64  # of one length
 _PAYS, _PAYS_OF = 8, 128  # records that a layout should decode, and one of so many that are tried
 _MAX_MISSES = 3  # how often it may decode fewer
 _AT_ONCE = 128  # records that are compared as one long row
-_WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
+# records that are decoded together; among more, one that is alone of its length gets no layout
+_WORTH = 32
 _LAYOUT_BYTES = 500
 _MAX_KEPT = 1 << 22  # bytes of all layouts, and of what one call adds
 
@@ -77,7 +80,9 @@ class ScalarDecoder:
         self._many: EventOutline | None = None  # the last event of many histograms
         self.nbytes: int = 0
 
-    def decode(self, payloads: Records | Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
+    def decode(
+        self, payloads: Records | Sequence[bytes]
+    ) -> tuple[list[ScalarColumns], list[Outlined]]:
         """Columns of events that hold only scalars; every other payload outlined, in order.
 
         An event of scalars whose shape is rare is outlined too.
@@ -138,7 +143,9 @@ class ScalarDecoder:
             done.append(_columns(rows, matrix, layout, tags))
             return rows[:0]
         alike: dict[bytes, list[int]] = {}
-        for index, row in enumerate((matrix & layout.mask).view(f"V{layout.mask.size}")[:, 0].tolist()):
+        for index, row in enumerate(
+            (matrix & layout.mask).view(f"V{layout.mask.size}")[:, 0].tolist()
+        ):
             alike.setdefault(row, []).append(index)
         left = []
         for common, members in alike.items():
@@ -197,8 +204,13 @@ def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
         return None
     step_end = _STEP - 1
     if payload[step_end] == STEP_KEY:
-        step_end = next((at for at in range(_STEP, _STEP + 10) if payload[at : at + 1] < b"\x80"), _STEP) + 1
-    body = b"".join(scalar_head(value.tag) + payload[value.end - 4 : value.end] for value in outline.values)
+        step_end = (
+            next((at for at in range(_STEP, _STEP + 10) if payload[at : at + 1] < b"\x80"), _STEP)
+            + 1
+        )
+    body = b"".join(
+        scalar_head(value.tag) + payload[value.end - 4 : value.end] for value in outline.values
+    )
     # The values must be all that follows, in the one encoding whose offsets are known.
     if not body or payload[step_end:] != length_delimited(_SUMMARY, len(body)) + body:
         return None

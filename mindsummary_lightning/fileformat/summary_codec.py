@@ -1,6 +1,7 @@
 """Codec of summary events: event <-> payload. Encoders precede their decoders; one table assigns both to a kind.
 
-Encoders return a payload in chunks, so that a large tensor or image reaches the file without being copied.
+Encoders return a payload in chunks, so that a large tensor or image reaches the file without being
+copied.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 4, 8, 9, 10
 
 _DIMS, _DATA_TYPE, _FLOAT_DATA = 1, 2, 3
 _LITTLE_FLOAT32 = np.dtype("<f4")
-_TENSOR_FIELDS = ("float_data", "double_data", "int64_data", "int32_data", "uint64_data")  # ours first
+# ours first
+_TENSOR_FIELDS = ("float_data", "double_data", "int64_data", "int32_data", "uint64_data")
 _OPTIONAL_OF_HISTOGRAM = ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
 
 
@@ -62,11 +64,14 @@ def encode_event(event: Event) -> list[Buffer]:
 def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]]:
     """The payloads of a step's values: scalars, images and histograms in one, each tensor and landscape in its own.
 
-    A viewer with NumPy 2 drops every event that contains a tensor or a landscape, so these travel alone.
+    A viewer with NumPy 2 drops every event that contains a tensor or a landscape, so these travel
+    alone.
     """
     try:
         scalars = encode_scalars(pairs)  # type: ignore[arg-type]  # few steps hold anything else
-        return [[event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, len(scalars)) + scalars]]
+        return [
+            [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, len(scalars)) + scalars]
+        ]
     except struct.error:
         alone = [[pair] for pair in pairs if isinstance(pair[1], (Tensor, LossLandscape))]
         together = [pair for pair in pairs if not isinstance(pair[1], (Tensor, LossLandscape))]
@@ -75,7 +80,10 @@ def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]
 
 def _encode_values(wall_time: float, step: int, pairs: _Pairs) -> list[Buffer]:
     chunks = [chunk for tag, value in pairs for chunk in _encode_value(tag, value)]
-    return [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, total_length(chunks)), *chunks]
+    return [
+        event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, total_length(chunks)),
+        *chunks,
+    ]
 
 
 def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
@@ -97,7 +105,9 @@ def decode_event(payload: bytes) -> Event:
     kind = message.WhichOneof("what")
     what: Any = None
     if kind == "summary":
-        what = tuple(pair for pair in map(_decoded_value, message.summary.value) if pair is not None)
+        what = tuple(
+            pair for pair in map(_decoded_value, message.summary.value) if pair is not None
+        )
     elif kind == "version":
         what = text(message.version)
     elif kind == "graph_def":
@@ -128,7 +138,11 @@ def decode_value(message: bytes) -> SummaryValue:
 def _decoded_value(message: summary_pb2.Summary.Value) -> tuple[str, SummaryValue] | None:
     """Tag and value, or ``None`` for a kind this package does not know."""
     field = message.WhichOneof("value")
-    return (text(message.tag), _DECODERS[field](getattr(message, field))) if field in _DECODERS else None
+    return (
+        (text(message.tag), _DECODERS[field](getattr(message, field)))
+        if field in _DECODERS
+        else None
+    )
 
 
 def _text(field: int, text: str) -> bytes:
@@ -189,7 +203,11 @@ def _decode_histogram(message: summary_pb2.Summary.Histogram) -> Histogram:
         widths=np.array([bucket.width for bucket in message.buckets], np.float64),
         counts=np.array([bucket.count for bucket in message.buckets], np.int64),
         count=message.count,
-        **{name: getattr(message, name) for name in _OPTIONAL_OF_HISTOGRAM if message.HasField(name)},
+        **{
+            name: getattr(message, name)
+            for name in _OPTIONAL_OF_HISTOGRAM
+            if message.HasField(name)
+        },
     )
 
 
@@ -210,7 +228,9 @@ def _encode_landscape(landscape: LossLandscape) -> list[Buffer]:
 
 def _fill_points(message: summary_pb2.LossLandscape.Point, points: Points) -> None:
     for axis in ("x", "y", "z"):
-        getattr(message, axis).MergeFromString(b"".join(_encode_tensor(Tensor(getattr(points, axis)))))
+        getattr(message, axis).MergeFromString(
+            b"".join(_encode_tensor(Tensor(getattr(points, axis))))
+        )
 
 
 def _decode_landscape(message: summary_pb2.LossLandscape) -> LossLandscape:
@@ -218,15 +238,20 @@ def _decode_landscape(message: summary_pb2.LossLandscape) -> LossLandscape:
     convergence: Any = None
     if message.HasField("convergence_point"):
         points = _points(message.convergence_point)
-        if points.x.size and points.y.size and points.z.size:  # the first of each; nested lists of more dimensions
-            convergence = tuple(np.atleast_1d(axis)[0].tolist() for axis in (points.x, points.y, points.z))
+        # the first of each; nested lists of more dimensions
+        if points.x.size and points.y.size and points.z.size:
+            convergence = tuple(
+                np.atleast_1d(axis)[0].tolist() for axis in (points.x, points.y, points.z)
+            )
     metadata = message.metadata
     return LossLandscape(
         surface=_points(message.landscape),
         intervals=intervals,
         path=_points(message.loss_path.points) if intervals else None,
         convergence_point=convergence,
-        metadata=LandscapeMetadata(text(metadata.decomposition), text(metadata.unit), metadata.step_per_epoch),
+        metadata=LandscapeMetadata(
+            text(metadata.decomposition), text(metadata.unit), metadata.step_per_epoch
+        ),
     )
 
 

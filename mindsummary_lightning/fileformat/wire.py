@@ -33,8 +33,8 @@ def length_delimited(field: int, length: int) -> bytes:
 def text(value: _T) -> _T:
     """The value of a parsed field; raises ValueError for text that is not UTF-8.
 
-    Protobuf hands such bytes out as they are (upb) or fails itself (Python, as in MindInsight, which shows nothing from
-    such a record on).
+    Protobuf hands such bytes out as they are (upb) or fails itself (Python, as in MindInsight,
+    which shows nothing from such a record on).
     """
     if isinstance(value, bytes):
         raise ValueError(f"text is not UTF-8: {value[:80]!r}")

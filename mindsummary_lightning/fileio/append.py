@@ -1,8 +1,8 @@
 """Complete records appended to a file, one write each; nothing truncated is ever left behind.
 
-With the write done in the caller's thread the record is in the kernel when the call returns: a killed process loses
-nothing, and there is no thread to wait for. This module never decides what happens after an error; it truncates the
-file back to its last complete record and raises.
+With the write done in the caller's thread the record is in the kernel when the call returns: a
+killed process loses nothing, and there is no thread to wait for. This module never decides what
+happens after an error; it truncates the file back to its last complete record and raises.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def try_lock(descriptor: int) -> bool | None:
     """Take the exclusive advisory lock of an open file without waiting.
 
     Returns:
-        True if this process holds it now, False if another one does, ``None`` if there are no locks here.
+        True if this process holds it now, False if another one does, ``None`` if there are no locks
+        here.
     """
     if fcntl is None:
         return None
@@ -58,7 +59,8 @@ class MissingRecords:
 
     Attributes:
         count: how many.
-        is_removed: whether the whole file is gone, or another one has its name; otherwise it is shorter.
+        is_removed: whether the whole file is gone, or another one has its name; otherwise it is
+            shorter.
         end: where the last of the complete records ends that are left; bytes of the file.
     """
 
@@ -91,15 +93,18 @@ class RecordFile:
         self._beginning = b""  # the first record, by which the file is known under another inode
         self._counted_from = 0  # where in the file the records begin that are counted
         self._is_torn = False
-        self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
+        # bytes of the incomplete record that are in the file, as far as the system told
+        self._torn_size = 0
         try:
-            # In C from the call to the list, so that no interrupt gets between the descriptor and who closes it.
+            # In C from the call to the list, so that no interrupt gets between the descriptor and
+            # who closes it.
             self._opened.extend(map(os.open, [path], [_CREATING], [0o600]))
             self._descriptor = self._opened[0]
             self._created = os.fstat(self._descriptor)
             if mode != 0o600 and hasattr(os, "fchmod"):  # Windows has no such bits
                 os.fchmod(self._descriptor, mode)
-            try_lock(self._descriptor)  # until close, so that a process that starts meanwhile does not cut our tail
+            # until close, so that a process that starts meanwhile does not cut our tail
+            try_lock(self._descriptor)
         except BaseException:
             self.discard()
             raise
@@ -171,11 +176,12 @@ class RecordFile:
                 views[0] = views[0][written:]
 
     def _cut_back(self) -> None:
-        # An incomplete record in the middle hides everything after it from MindInsight for good; so nothing is appended
-        # while the truncation fails.
+        # An incomplete record in the middle hides everything after it from MindInsight for good; so
+        # nothing is appended while the truncation fails.
         self._is_torn = True
         end = os.fstat(self._descriptor).st_size
-        if end < self.size + self._torn_size:  # somebody else has cut the file: a cut to our size would add zeros
+        # somebody else has cut the file: a cut to our size would add zeros
+        if end < self.size + self._torn_size:
             os.ftruncate(self._descriptor, max(0, end - self._torn_size))
         else:
             os.ftruncate(self._descriptor, self.size)
@@ -185,8 +191,9 @@ class RecordFile:
     def is_intact(self) -> bool:
         """Whether the path leads to this file, and it holds all that was appended; cheap, two calls of ``stat``.
 
-        False also if the handle cannot be asked, or other code in the process closed the descriptor, whose number may
-        stand for another file now. True if the path cannot be asked while the handle answers.
+        False also if the handle cannot be asked, or other code in the process closed the
+        descriptor, whose number may stand for another file now. True if the path cannot be asked
+        while the handle answers.
         """
         try:
             found = os.fstat(self._descriptor)
@@ -201,7 +208,11 @@ class RecordFile:
             named = os.stat(self.path, follow_symlinks=False)
         except OSError as error:
             return not isinstance(error, (FileNotFoundError, NotADirectoryError))
-        return found.st_nlink > 0 and found.st_size >= self.size and os.path.samestat(named, self._created)
+        return (
+            found.st_nlink > 0
+            and found.st_size >= self.size
+            and os.path.samestat(named, self._created)
+        )
 
     def _disown(self) -> None:
         self._opened.clear()  # not ours to close
@@ -210,8 +221,9 @@ class RecordFile:
     def missing(self) -> MissingRecords:
         """What the file under the path lacks of what was appended; nothing where that cannot be known.
 
-        A file that is long enough is not read. One that is not ours by its inode is known by its first record: a file
-        system in user space may number its files anew when it is mounted again.
+        A file that is long enough is not read. One that is not ours by its inode is known by its
+        first record: a file system in user space may number its files anew when it is mounted
+        again.
         """
         if not self.records:
             return MissingRecords()
@@ -222,7 +234,9 @@ class RecordFile:
                 if is_same and found.st_size >= self.size:
                     return MissingRecords()
                 beginning = file.read(len(self._beginning))
-                if beginning != self._beginning and not (is_same and self._beginning.startswith(beginning)):
+                if beginning != self._beginning and not (
+                    is_same and self._beginning.startswith(beginning)
+                ):
                     return MissingRecords(self.records, is_removed=True)
                 is_cut_before = found.st_size < self._counted_from
                 kept, end = 0, 0 if is_cut_before else self._counted_from
@@ -243,8 +257,8 @@ class RecordFile:
         """Continue with the file under the path through another handle, after :meth:`close` or where this one fails.
 
         Returns:
-            False if the path leads to another file or none, the file is not as long as it was, or another process has
-            locked it; then it is left alone and closed.
+            False if the path leads to another file or none, the file is not as long as it was, or
+            another process has locked it; then it is left alone and closed.
 
         Raises:
             OSError: the place does not answer; the handle is kept.
@@ -257,9 +271,11 @@ class RecordFile:
             self._close_quietly()
             return False
         with file:
-            self._close_quietly()  # its lock would refuse ours; what a dead handle says was said before
+            # its lock would refuse ours; what a dead handle says was said before
+            self._close_quietly()
             found = os.fstat(file.fileno())
-            # Behind a record that failed stands what was written of it, which is cut off before the next one.
+            # Behind a record that failed stands what was written of it, which is cut off before the
+            # next one.
             is_as_long = found.st_size == self.size or (self._is_torn and found.st_size > self.size)
             is_same = os.path.samestat(found, self._created) or self._begins_alike()
             if is_as_long and is_same and try_lock(file.fileno()) is not False:
@@ -281,20 +297,26 @@ class RecordFile:
         """Release the file; a second call does nothing.
 
         Raises:
-            OSError: the file system reports only now that something appended earlier is lost (a quota on a network
-                mount, for example). The file is closed all the same.
+            OSError: the file system reports only now that something appended earlier is lost (a
+                quota on a network mount, for example). The file is closed all the same.
         """
         self._descriptor = -1
-        # In C from the list to the call, as where it is opened: no interrupt loses a descriptor in between.
+        # In C from the list to the call, as where it is opened: no interrupt loses a descriptor in
+        # between.
         deque(map(os.close, map(list.pop, [self._opened] * len(self._opened))), maxlen=0)
 
     def discard(self) -> None:
         """:meth:`close` the file, and remove it if nothing was ever appended to it. Raises as that."""
         with contextlib.suppress(OSError):
-            if self._opened and not self.size and os.path.samestat(os.fstat(self._opened[0]), os.lstat(self.path)):
+            if (
+                self._opened
+                and not self.size
+                and os.path.samestat(os.fstat(self._opened[0]), os.lstat(self.path))
+            ):
                 os.unlink(self.path)
         self.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):  # an interrupt may come before the first line of __init__
+        # an interrupt may come before the first line of __init__
+        with contextlib.suppress(OSError, AttributeError):
             self.discard()

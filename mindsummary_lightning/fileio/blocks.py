@@ -20,26 +20,34 @@ from mindsummary_lightning.fileformat.framing import (
 )
 from mindsummary_lightning.fileformat.records import Records, count_alike
 
-BLOCK = 1 << 18  # bytes asked from a file at a time; memory for more would be asked from the system each time
-_ALIKE = 32  # records in a row with one header: then those that follow and have it are looked for together
-_MANY = 256  # so many at first; where there are few, twice as many must come in a row before the next time
+# bytes asked from a file at a time; memory for more would be asked from the system each time
+BLOCK = 1 << 18
+# records in a row with one header: then those that follow and have it are looked for together
+_ALIKE = 32
+# so many at first; where there are few, twice as many must come in a row before the next time
+_MANY = 256
 
 
-def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) -> Iterator[tuple[int, Records]]:
+def blocks_of(
+    file: IO[bytes], path: str, offset: int, block_size: int = BLOCK
+) -> Iterator[tuple[int, Records]]:
     """The complete records of an open file from the start of one on, as many as one block holds at a time.
 
-    Yields the end of the last of them in the file, and them; ends before a record that the file cannot hold.
-    ``path`` is for errors.
+    Yields the end of the last of them in the file, and them; ends before a record that the file
+    cannot hold. ``path`` is for errors.
 
     Raises:
-        DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
+        DamagedFileError: a CRC does not match or a record is empty; everything before it has been
+            yielded.
         OSError: the file cannot be read.
     """
     at, block, start, length, least = offset, b"", 0, 0, 1
     alike, before, most, needed = 0, b"", _MANY, _ALIKE
     while (left := file.seek(0, os.SEEK_END) - at) >= least:  # fewer cannot complete a record
         if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
-            raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
+            raise DamagedFileError(
+                path, offset, f"a record of {length} bytes, more than protobuf allows"
+            )
         file.seek(at)
         more = file.read(min(max(block_size, least), left))
         if not more:
@@ -63,10 +71,16 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
                 start = end
                 continue
             count = count_alike(block, start, end - start, most)
-            bounds.frombytes((np.arange(1, count + 1, dtype=np.int64) * (end - start) + start).tobytes())
+            bounds.frombytes(
+                (np.arange(1, count + 1, dtype=np.int64) * (end - start) + start).tobytes()
+            )
             start = bounds[-1]
             # Where the block ends, the next one may go on with them.
-            alike, most = (alike, 8 * count) if count == most or start + length + OVERHEAD > size else (0, _MANY)
+            alike, most = (
+                (alike, 8 * count)
+                if count == most or start + length + OVERHEAD > size
+                else (0, _MANY)
+            )
             needed = _ALIKE if count > _ALIKE else 2 * needed
         records = Records(block, bounds)
         count, mismatch = records.first_mismatch()
@@ -84,4 +98,6 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
 def checked_length(header: bytes) -> tuple[int, str | None]:
     """Length that a record's 12-byte header announces, and what is wrong with the header."""
     length = unpack_length(header)
-    return length, header_mismatch(header) or (None if length else "an empty record; MindInsight never gets past it")
+    return length, header_mismatch(header) or (
+        None if length else "an empty record; MindInsight never gets past it"
+    )

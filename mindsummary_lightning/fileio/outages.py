@@ -18,7 +18,17 @@ _NOT_THERE = _numbers("ENOENT", "ENOTDIR", "EISDIR", "EINVAL", "ELOOP", "EACCES"
 
 # A server or daemon is away, or has come back and does not know the handle any more.
 _OUT_OF_REACH = _numbers(
-    *("EIO", "ENOTCONN", "ECONNABORTED", "ECONNRESET", "ESTALE", "EBADF", "ENODEV", "EHOSTDOWN", "EHOSTUNREACH"),
+    *(
+        "EIO",
+        "ENOTCONN",
+        "ECONNABORTED",
+        "ECONNRESET",
+        "ESTALE",
+        "EBADF",
+        "ENODEV",
+        "EHOSTDOWN",
+        "EHOSTUNREACH",
+    ),
     *("ENETDOWN", "ENETUNREACH", "ETIMEDOUT", "EREMOTEIO", "ENXIO", "ESHUTDOWN"),
 )
 

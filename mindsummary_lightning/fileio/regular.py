@@ -1,7 +1,8 @@
 """The one way in which a file of a run directory is opened: a regular file, reached by no link, without waiting.
 
-Whoever may write to a run's directory can put a FIFO, a device, a socket or a link under any name in it. Python's own
-``open`` would wait at the first for ever, read from the second without end, and follow the last.
+Whoever may write to a run's directory can put a FIFO, a device, a socket or a link under any name
+in it. Python's own ``open`` would wait at the first for ever, read from the second without end, and
+follow the last.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ _ALWAYS = getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os
 _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 
-def open_regular(path: str, mode: str = "rb", *, root: str | None = None, max_size: int | None = None) -> FileIO:
+def open_regular(
+    path: str, mode: str = "rb", *, root: str | None = None, max_size: int | None = None
+) -> FileIO:
     """Open a regular file, unbuffered; ``mode`` is one of ``rb``, ``r+b`` and ``ab``, which makes none.
 
     Args:
         path: the file; if it is a link, it is refused.
         mode: as that of ``open``.
-        root: a directory above the file, which may be reached through links; what is below it may not. By default that
-            which the file is in.
+        root: a directory above the file, which may be reached through links; what is below it may
+            not. By default that which the file is in.
         max_size: bytes; a larger file is refused.
 
     Raises:
@@ -37,9 +40,16 @@ def open_regular(path: str, mode: str = "rb", *, root: str | None = None, max_si
     def opened(name: str, flags: int) -> int:
         return os.open(name, (flags | _ALWAYS) & ~os.O_CREAT, dir_fd=directory)
 
-    with place_below(root, path) if root is not None else contextlib.nullcontext((path, None)) as (name, directory):
+    with (
+        place_below(root, path) if root is not None else contextlib.nullcontext((path, None)) as (
+            name,
+            directory,
+        )
+    ):
         file = None
-        try:  # opening a device may do something, and a name may change hands: the kind is checked before and after
+        # opening a device may do something, and a name may change hands: the kind is checked before
+        # and after
+        try:
             _check(os.stat(name, dir_fd=directory, follow_symlinks=False), max_size)
             file = FileIO(name, mode, opener=opened)
             _check(os.fstat(file.fileno()), max_size)
@@ -63,14 +73,19 @@ def _check(found: os.stat_result, max_size: int | None) -> None:
         kind = kinds.get(stat.S_IFMT(found.st_mode), "a FIFO, device or socket")
         raise OSError(errno.EINVAL, f"is {kind}, not a regular file")
     if max_size is not None and found.st_size > max_size:
-        raise OSError(errno.EFBIG, f"has {found.st_size} bytes; of such a file at most {max_size} are read")
+        raise OSError(
+            errno.EFBIG, f"has {found.st_size} bytes; of such a file at most {max_size} are read"
+        )
 
 
 @contextlib.contextmanager
-def place_below(root: str | None, path: str, *, is_made: bool = False) -> Iterator[tuple[str, int | None]]:
+def place_below(
+    root: str | None, path: str, *, is_made: bool = False
+) -> Iterator[tuple[str, int | None]]:
     """The name of ``path`` in its directory, and a descriptor of that, reached from ``root`` through no link.
 
-    Without a root, and on Windows, ``path`` and ``None``. ``is_made``: what is missing on the way is made.
+    Without a root, and on Windows, ``path`` and ``None``. ``is_made``: what is missing on the way
+    is made.
 
     Raises:
         OSError: a directory on the way is a link or no directory.
@@ -91,9 +106,13 @@ def place_below(root: str | None, path: str, *, is_made: bool = False) -> Iterat
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, dir_fd=descriptor)
                 if part and os.path.islink(here):
-                    raise OSError(errno.EINVAL, "is a symbolic link; below a run directory none is followed")
+                    raise OSError(
+                        errno.EINVAL, "is a symbolic link; below a run directory none is followed"
+                    )
                 if os.open in os.supports_dir_fd:
-                    descriptor = os.open(name, _DIRECTORY | (os.O_NOFOLLOW if part else 0), dir_fd=descriptor)
+                    descriptor = os.open(
+                        name, _DIRECTORY | (os.O_NOFOLLOW if part else 0), dir_fd=descriptor
+                    )
                     opened.callback(os.close, descriptor)
             except OSError as error:
                 error.filename = here
@@ -101,10 +120,13 @@ def place_below(root: str | None, path: str, *, is_made: bool = False) -> Iterat
         yield path if descriptor is None else os.path.basename(path), descriptor
 
 
-def files_below(root: str, on_error: Callable[[OSError], object] | None = None) -> dict[str, tuple[int, int]]:
+def files_below(
+    root: str, on_error: Callable[[OSError], object] | None = None
+) -> dict[str, tuple[int, int]]:
     """Size (-1: no regular file) and modification time in ns of all below a directory that is none, by relative path.
 
-    Links are not followed; ``on_error`` is called for each directory that cannot be listed and is there.
+    Links are not followed; ``on_error`` is called for each directory that cannot be listed and is
+    there.
     """
     found = {}
     for folder, folders, names in os.walk(root, onerror=on_error if os.path.isdir(root) else None):

@@ -1,6 +1,7 @@
 """Files that appear under their name complete: readers see the old bytes or the new ones, never a part.
 
-What a repair replaced and what was cut off a file is kept in the directory ``.damaged`` inside the run.
+What a repair replaced and what was cut off a file is kept in the directory ``.damaged`` inside the
+run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def remove_stale_temporaries(directory: str) -> None:
         match = _TEMPORARY.fullmatch(name)
         if match and not _is_running(int(match[1])):
             path = os.path.join(directory, name)
-            with contextlib.suppress(OSError):  # on Windows that of a process that is at work cannot be removed
+            # on Windows that of a process that is at work cannot be removed
+            with contextlib.suppress(OSError):
                 shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
@@ -64,10 +66,10 @@ def replacement(
     Args:
         path: the file to create or replace.
         mode: permission bits of the new file; the umask does not change them.
-        root: a directory above it, which may be reached through links; what is below it may not, and is made if it is
-            missing. By default that which the file is in, which must exist.
-        is_synced: fsync the file before it is renamed, and the directory afterwards; without it, a power cut may leave
-            an incomplete file under the name.
+        root: a directory above it, which may be reached through links; what is below it may not,
+            and is made if it is missing. By default that which the file is in, which must exist.
+        is_synced: fsync the file before it is renamed, and the directory afterwards; without it, a
+            power cut may leave an incomplete file under the name.
 
     Raises:
         OSError: it could not be written; the old file is untouched and no temporary one is left.
@@ -75,7 +77,8 @@ def replacement(
     with place_below(root, path, is_made=True) as (name, directory):
         temporary = temporary_name(os.path.dirname(name))
         below = {} if directory is None else {"src_dir_fd": directory, "dst_dir_fd": directory}
-        private = partial(os.open, mode=0o600, dir_fd=directory)  # in C: no interrupt gets between it and the file
+        # in C: no interrupt gets between it and the file
+        private = partial(os.open, mode=0o600, dir_fd=directory)
         try:
             with open(temporary, "x+b", opener=private) as file:
                 yield file
@@ -106,8 +109,8 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
 def damaged_path(path: str, ending: str) -> str:
     """An unused path in ``.damaged`` beside a file.
 
-    The name holds no ``summary.<digits>`` and does not end in ``.pb``: MindInsight lists a hidden directory too when it
-    is started on the run itself, and would show what is kept there as a run.
+    The name holds no ``summary.<digits>`` and does not end in ``.pb``: MindInsight lists a hidden
+    directory too when it is started on the run itself, and would show what is kept there as a run.
     """
     directory = os.path.join(os.path.dirname(path), DAMAGED_DIRECTORY)
     name = f"{_TIMESTAMP.sub('summary-', os.path.basename(path))}.{ending}"

@@ -1,7 +1,8 @@
 """Complete records of a damaged file. Reading continues after damage at the next offset where both CRCs match.
 
-Payloads are opaque here: a record is what its length CRC and its payload CRC agree on. The file is read, never mapped,
-because another process may truncate it, and a mapped page that is gone kills the process with SIGBUS.
+Payloads are opaque here: a record is what its length CRC and its payload CRC agree on. The file is
+read, never mapped, because another process may truncate it, and a mapped page that is gone kills
+the process with SIGBUS.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Piece(NamedTuple):
         end: offset after its last byte.
         payload: payload of the record; ``None`` if the stretch is damaged.
         damage: what is wrong with it, or ``None``.
-        is_tail: whether the stretch is what an interrupted writer leaves at the end: a record that is not complete, or
-            from some byte of it on only zeros (what a power cut leaves of blocks that never reached the disk).
+        is_tail: whether the stretch is what an interrupted writer leaves at the end: a record that
+            is not complete, or from some byte of it on only zeros (what a power cut leaves of
+            blocks that never reached the disk).
     """
 
     start: int
@@ -42,7 +44,8 @@ class Piece(NamedTuple):
 def read_pieces(path: str) -> Iterator[Piece]:
     """Every byte of a file, in order, as complete records and damaged stretches.
 
-    Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces end there.
+    Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces
+    end there.
 
     Raises:
         OSError: the file cannot be read, or is not a regular file.
@@ -67,7 +70,13 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
         size = min(size, file.seek(0, os.SEEK_END))
         if at < size:
             end = next_record(file, at + 1, size)
-            yield Piece(at, end, None, damage or shortage(file, at, size), end == size and _is_tail(file, at, size))
+            yield Piece(
+                at,
+                end,
+                None,
+                damage or shortage(file, at, size),
+                end == size and _is_tail(file, at, size),
+            )
             at = end
 
 
@@ -94,7 +103,9 @@ def skip_hole(file: FileIO, at: int, size: int) -> int:
         return at
     try:
         return min(os.lseek(file.fileno(), at, os.SEEK_DATA), size)
-    except OSError as error:  # ENXIO: only a hole follows; anything else: the file system does not tell
+    except (
+        OSError
+    ) as error:  # ENXIO: only a hole follows; anything else: the file system does not tell
         return size if error.errno == errno.ENXIO else at
 
 
@@ -105,7 +116,8 @@ def copy_data(file: FileIO, start: int, end: int, copy: IO[bytes]) -> None:
         file.seek(at)
         copy.seek(at - start)
         at += max(copy.write(file.read(min(BLOCK, end - at))), 1)
-    copy.truncate(max(min(end, os.fstat(file.fileno()).st_size) - start, 0))  # somebody may have cut it meanwhile
+    # somebody may have cut it meanwhile
+    copy.truncate(max(min(end, os.fstat(file.fileno()).st_size) - start, 0))
 
 
 def shortage(file: FileIO, at: int, size: int) -> str:
@@ -159,8 +171,8 @@ def is_record(file: FileIO, at: int) -> bool:
 
 
 def _likely_headers(block: np.ndarray, remaining: int) -> list[int]:
-    # A length is eight bytes of which the last four are zero in any record that fits a disk; few offsets look like
-    # that, so that their CRCs can be computed one by one.
+    # A length is eight bytes of which the last four are zero in any record that fits a disk; few
+    # offsets look like that, so that their CRCs can be computed one by one.
     count = block.size - HEADER_SIZE + 1
     if count <= 0:
         return []

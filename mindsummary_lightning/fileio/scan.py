@@ -1,8 +1,8 @@
 """Records of a file that may be growing or truncated.
 
-A last record that is not complete yet is not an error: the file may still be growing, and reading continues at the same
-offset later. A CRC that does not match is one, and so is a record that is not complete although complete ones follow
-it; it is raised with its offset.
+A last record that is not complete yet is not an error: the file may still be growing, and reading
+continues at the same offset later. A CRC that does not match is one, and so is a record that is not
+complete although complete ones follow it; it is raised with its offset.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _T = TypeVar("_T")
 class RecordScanner:
     """The payloads of a record file, in order; iterate again to read what has been added since.
 
-    Memory is bounded by one block and one record, never by the file: a length that the rest of the file cannot hold is
-    taken for an incomplete record.
+    Memory is bounded by one block and one record, never by the file: a length that the rest of the
+    file cannot hold is taken for an incomplete record.
 
     Args:
         path: the file.
@@ -42,7 +42,8 @@ class RecordScanner:
         self.path = path
         self.offset: int = offset
         self._file = file
-        self._last: tuple[int, bytes] | None = None  # end and checksum of the last record of a block that was read
+        # end and checksum of the last record of a block that was read
+        self._last: tuple[int, bytes] | None = None
 
     def was_rewritten(self) -> bool:
         """Whether the file does not hold what was read of it any more: it was rewritten, or is another one."""
@@ -60,8 +61,8 @@ class RecordScanner:
         """Yield each complete record's payload.
 
         Raises:
-            DamagedFileError: a CRC does not match, a record is empty, or it is incomplete and complete ones follow;
-                everything before it has been yielded.
+            DamagedFileError: a CRC does not match, a record is empty, or it is incomplete and
+                complete ones follow; everything before it has been yielded.
             OSError: the file cannot be read, or is not a regular file.
         """
         return self.decoded(bytes)
@@ -77,7 +78,8 @@ class RecordScanner:
                 except ValueError as error:
                     raise DamagedFileError(self.path, start, str(error)) from error
 
-    def batches(self, block_size: int = 4 * BLOCK) -> Iterator[Records]:  # in smaller ones NumPy's calls cost too much
+    # in smaller ones NumPy's calls cost too much
+    def batches(self, block_size: int = 4 * BLOCK) -> Iterator[Records]:
         """Yield the payloads of neighbouring records, as many as one block holds; ``offset`` is the end of them all.
 
         Raises:
@@ -94,7 +96,8 @@ class RecordScanner:
                 yield payloads
             size = file.seek(0, os.SEEK_END)
             following = next_record(file, self.offset + 1, size)
-            # A writer may have appended several records since the last one was read: then nothing is incomplete.
+            # A writer may have appended several records since the last one was read: then nothing
+            # is incomplete.
             if following < size and not is_record(file, self.offset):
                 reason = f"{shortage(file, self.offset, size)}, but complete records follow at byte {following}"
                 raise DamagedFileError(self.path, self.offset, reason)

@@ -22,13 +22,15 @@ _BEGINNING = 1 << 16  # bytes of a file that are shown to is_ours
 def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
     """Cut a file that no process writes to back to its last complete record.
 
-    What is cut is kept in ``.damaged`` beside the file. A file with any other damage is left to ``mindsummary repair``;
-    so is one with a second name (a hard link), whose other name may be a backup. The file is locked first and then read
-    through the same descriptor, so of several processes that start together only one reads and cuts.
+    What is cut is kept in ``.damaged`` beside the file. A file with any other damage is left to
+    ``mindsummary repair``; so is one with a second name (a hard link), whose other name may be a
+    backup. The file is locked first and then read through the same descriptor, so of several
+    processes that start together only one reads and cuts.
 
     Args:
         path: a summary or lineage file; a symbolic link is refused.
-        is_ours: given the first 64 KiB, says whether they prove what wrote the file; any other file is left alone.
+        is_ours: given the first 64 KiB, says whether they prove what wrote the file; any other file
+            is left alone.
 
     Returns:
         Bytes cut; 0 if the file was not cut.
@@ -38,7 +40,8 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
     """
     with open_regular(path, "r+b") as file:
         descriptor = file.fileno()
-        # An empty file is not locked: its writer may have created it just now and be about to lock it.
+        # An empty file is not locked: its writer may have created it just now and be about to lock
+        # it.
         if not os.fstat(descriptor).st_size or try_lock(descriptor) is not True:
             return 0
         if os.fstat(descriptor).st_nlink != 1 or not is_ours(file.read(_BEGINNING)):
@@ -52,8 +55,8 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
 def cut_damaged_end(path: str, at: int) -> None:
     """Cut a file that this process wrote, and has closed, back to its last complete record.
 
-    A file system that took back the end of a record leaves what was appended later behind damage, where MindInsight
-    does not read it. What is cut is kept in ``.damaged`` beside the file.
+    A file system that took back the end of a record leaves what was appended later behind damage,
+    where MindInsight does not read it. What is cut is kept in ``.damaged`` beside the file.
 
     Args:
         path: the file.

@@ -1,7 +1,8 @@
 """``whole_step_<n>.npz``: whole tensors of one step, as a file that ``numpy.load`` reads.
 
-A member is an uncompressed ``.npy`` and is written when its tensor arrives, so a step never lies in memory. The index
-comes last. The file gets its name when it is complete, and a reader maps a member without reading the others.
+A member is an uncompressed ``.npy`` and is written when its tensor arrives, so a step never lies in
+memory. The index comes last. The file gets its name when it is complete, and a reader maps a member
+without reading the others.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def whole_step_paths(directory: str) -> dict[int, str]:
 class WholeStepWriter:
     """Writes the tensors of one step as they arrive.
 
-    Once the step is larger than ``max_bytes`` tensors are counted and no longer written, so that the size which the
-    step would have is known at its end.
+    Once the step is larger than ``max_bytes`` tensors are counted and no longer written, so that
+    the size which the step would have is known at its end.
 
     Args:
         directory: of the run; it is created if needed.
@@ -150,9 +151,14 @@ class WholeStepReader:
         try:
             with open_regular(self.path) as opened, zipfile.ZipFile(opened) as file:
                 content = file.read(INDEX_MEMBER)
-                self._offsets = {info.filename.removesuffix(".npy"): info.header_offset for info in file.infolist()}
+                self._offsets = {
+                    info.filename.removesuffix(".npy"): info.header_offset
+                    for info in file.infolist()
+                }
         except (zipfile.BadZipFile, KeyError) as error:
-            raise ValueError(f"{self.path} must be the file of a whole step, got another or half a file") from error
+            raise ValueError(
+                f"{self.path} must be the file of a whole step, got another or half a file"
+            ) from error
         self.step: WholeStep = decode_whole_step(content)
 
     def array(self, tensor: StoredTensor) -> NDArray[Any]:
@@ -176,7 +182,9 @@ class WholeStepReader:
             file.seek(name_length + extra_length, os.SEEK_CUR)
             version = np.lib.format.read_magic(file)
             read_header = (
-                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
             )
             shape, is_fortran, dtype = read_header(file)
             if 0 in shape:

@@ -1,7 +1,7 @@
 """The graph of one forward pass that is run for it: for models outside a training step of Lightning.
 
-Random states and buffers are those from before. In a job of several processes no pass is run: one process
-alone could wait forever in a collective operation.
+Random states and buffers are those from before. In a job of several processes no pass is run: one
+process alone could wait forever in a collective operation.
 """
 
 from __future__ import annotations
@@ -29,17 +29,21 @@ _ONE_AT_A_TIME = threading.RLock()  # threads that overlap would put back what t
 
 
 def capture_example(
-    module: nn.Module, example: Any, prepare: Callable[[Any, Any], Any] = lambda module, example: example
+    module: nn.Module,
+    example: Any,
+    prepare: Callable[[Any, Any], Any] = lambda module, example: example,
 ) -> Graph:
     """Run a network once, in the mode (train or eval) it is in, on an example input; the graph of what ran.
 
-    The example is what ``forward`` takes: a tuple or list of positional arguments, a mapping of keyword arguments, or
-    the single argument, as Lightning reads ``example_input_array``, also if it does not fit the signature. Tensors are
-    moved to the device of the weights, ``float32`` ones to their dtype if all share one. Before that, ``prepare`` makes
-    of the module and the example what it is called with; what that changes is put back too.
+    The example is what ``forward`` takes: a tuple or list of positional arguments, a mapping of
+    keyword arguments, or the single argument, as Lightning reads ``example_input_array``, also if
+    it does not fit the signature. Tensors are moved to the device of the weights, ``float32`` ones
+    to their dtype if all share one. Before that, ``prepare`` makes of the module and the example
+    what it is called with; what that changes is put back too.
 
     Raises:
-        GraphCaptureError: the pass failed, or must not be run (several processes, uninitialized parameters).
+        GraphCaptureError: the pass failed, or must not be run (several processes, uninitialized
+            parameters).
     """
     network = unwrapped(module)
     try:
@@ -69,7 +73,9 @@ def _refuse_unready(network: nn.Module) -> None:
         )
     for path, weight in network.named_parameters():
         if is_lazy(weight):
-            raise GraphCaptureError(f"{path} has no shape before the first call; call the model once before")
+            raise GraphCaptureError(
+                f"{path} has no shape before the first call; call the model once before"
+            )
 
 
 def _placed(example: Any, network: nn.Module) -> Any:
@@ -78,13 +84,21 @@ def _placed(example: Any, network: nn.Module) -> Any:
     dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
     return torch.utils._pytree.tree_map_only(
-        torch.Tensor, lambda tensor: tensor.to(device, dtype if tensor.dtype is torch.float32 else None), example
+        torch.Tensor,
+        lambda tensor: tensor.to(device, dtype if tensor.dtype is torch.float32 else None),
+        example,
     )
 
 
 def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[str, Any]]:
     kwargs = dict(example) if isinstance(example, Mapping) else {}
-    args = () if isinstance(example, Mapping) else example if type(example) in (tuple, list) else (example,)
+    args = (
+        ()
+        if isinstance(example, Mapping)
+        else example
+        if type(example) in (tuple, list)
+        else (example,)
+    )
     try:
         inspect.signature(network.forward).bind(*args, **kwargs)
     except (TypeError, ValueError):
@@ -94,13 +108,19 @@ def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[st
 
 def _uncompiled() -> contextlib.AbstractContextManager[Any]:
     """Compiled children run without compiling for an example that the training may never see (torch >= 2.6)."""
-    set_stance = getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None
+    set_stance = (
+        getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None
+    )
     return contextlib.nullcontext() if set_stance is None else set_stance("force_eager")
 
 
 @contextlib.contextmanager
 def _preserved_state(network: nn.Module) -> Iterator[None]:
-    devices = {weight.device for weight in network.parameters() if weight.device.type not in ("cpu", "meta")}
+    devices = {
+        weight.device
+        for weight in network.parameters()
+        if weight.device.type not in ("cpu", "meta")
+    }
     kind = max((device.type for device in devices), default="cuda")
     with contextlib.ExitStack() as restored, torch.random.fork_rng(devices, device_type=kind):
         restored.callback(random.setstate, random.getstate())

@@ -1,7 +1,8 @@
 """``GraphBuilder``: nodes, parameters and constants, each named as it is added, so that MindInsight keeps it.
 
-Each rule for names guards against a graph, a node or an edge that the reader drops (MindInsight 2.3.1,
-``datavisual/data_transform/graph``). Nothing here depends on torch: any text becomes a safe name.
+Each rule for names guards against a graph, a node or an edge that the reader drops (MindInsight
+2.3.1, ``datavisual/data_transform/graph``). Nothing here depends on torch: any text becomes a safe
+name.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from mindsummary_lightning.values.graph_nodes import (
 )
 
 _MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
-_MAX_SCOPE_DEPTH = 64  # deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
+# deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
+_MAX_SCOPE_DEPTH = 64
 _MAX_NAME_CHARACTERS = 120
 _OP_SUFFIX = re.compile(r"-op\d+$")  # ends the name of a node, so no other name may end so
-_READER_TYPES = ("Const", "Load", "MakeTuple", "UpdateState")  # not operations to it (its NodeTypeEnum)
+# not operations to it (its NodeTypeEnum)
+_READER_TYPES = ("Const", "Load", "MakeTuple", "UpdateState")
 
 
 class GraphBuilder:
@@ -74,11 +77,15 @@ class GraphBuilder:
     ) -> str:
         """One more operation; returns its id. A graph of ``_MAX_NODES`` takes no more."""
         if len(self._nodes) >= _MAX_NODES:
-            raise GraphCaptureError(f"it has more than {_MAX_NODES} operations, the most that MindInsight loads")
+            raise GraphCaptureError(
+                f"it has more than {_MAX_NODES} operations, the most that MindInsight loads"
+            )
         op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
         full_name = f"{scope}/{op_type}-op{name}".lstrip("/")
         edges = tuple(map(GraphInput, inputs))
-        self._nodes.append(GraphNode(name, op_type, scope, full_name, edges, attributes, output_type))
+        self._nodes.append(
+            GraphNode(name, op_type, scope, full_name, edges, attributes, output_type)
+        )
         return name
 
     def output(self, name: str, output_type: GraphType | None) -> None:
@@ -110,15 +117,15 @@ def _unique(name: str, taken: set[str]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _safe_op_type(text: str) -> str:
-    # The reader takes five siblings with ``Parameter`` in their types for weights, and then fails on their consumers;
-    # its search does not find a type that ends in ``_scope``.
+    # The reader takes five siblings with ``Parameter`` in their types for weights, and then fails
+    # on their consumers; its search does not find a type that ends in ``_scope``.
     name = _kept_by_optimized_view(_safe(text, "op").replace("Parameter", "Param"))
     return f"{name}_" if name in _READER_TYPES or name.endswith("_scope") else name
 
 
 def _safe_parameter_name(text: str) -> str:
-    # The ids of nodes are decimal, and the reader copies a parameter to ``<scope>/<name>`` of each consumer, where a
-    # scope (with ``-``, without dots) may be.
+    # The ids of nodes are decimal, and the reader copies a parameter to ``<scope>/<name>`` of each
+    # consumer, where a scope (with ``-``, without dots) may be.
     name = _safe(text, "parameter")
     name = name if "." in name else name.replace("-", "_")
     return f"{name}_" if name.isdecimal() or _OP_SUFFIX.search(name) else name
@@ -131,7 +138,10 @@ def _safe_scope(name: str, class_name: str) -> str:
 
 def _safe(text: str, fallback: str) -> str:
     r"""Letters, digits and ``_ . -``: the reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends."""
-    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS]) or fallback
+    return (
+        "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS])
+        or fallback
+    )
 
 
 def _kept_by_optimized_view(part: str) -> str:

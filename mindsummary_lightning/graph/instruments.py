@@ -42,9 +42,12 @@ class Instruments(TorchFunctionMode, Watcher):
         self.error: Exception | None = None
         self._stack: _ModeStack = self.attempt(_ModeStack)
         self.observation: Observation = self.attempt(begin)
-        self._is_in_function = False  # then torch has taken this mode off its stack; a backward pass may call modules
+        # then torch has taken this mode off its stack; a backward pass may call modules
+        self._is_in_function = False
 
-    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Call a function of the user's and observe it; afterwards everything is as before, also if it raised."""
         if self.error is not None:
             return function(*args, **kwargs)

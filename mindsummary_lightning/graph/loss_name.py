@@ -9,9 +9,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from mindsummary_lightning.graph.module_names import is_compiled, module_class_name, torch_class_name
+from mindsummary_lightning.graph.module_names import (
+    is_compiled,
+    module_class_name,
+    torch_class_name,
+)
 
-_FUNCTIONS = re.compile(r"\w+_loss|(linear_)?cross_entropy|binary_cross_entropy(_with_logits)?|kl_div")
+_FUNCTIONS = re.compile(
+    r"\w+_loss|(linear_)?cross_entropy|binary_cross_entropy(_with_logits)?|kl_div"
+)
 _OF_AUTOGRAD = {
     "BinaryCrossEntropy": "binary_cross_entropy",
     "BinaryCrossEntropyWithLogits": "binary_cross_entropy_with_logits",
@@ -26,7 +32,8 @@ _OF_AUTOGRAD = {
     "SmoothL1Loss": "smooth_l1_loss",
     "SoftMarginLoss": "soft_margin_loss",
 }
-# A loss stays the same function's when it is reduced, weighted by what is not trained, cast or given another shape.
+# A loss stays the same function's when it is reduced, weighted by what is not trained, cast or
+# given another shape.
 _PASSING = re.compile(
     "Alias|Clone|Div|Expand|Index|Masked(Fill|Select)|Mean|Mul|Nansum|Reshape|Select|Squeeze|Sum|ToCopy|(Unsafe)?View"
     "|Unsqueeze|Where"
@@ -48,7 +55,9 @@ def is_loss_module(module: nn.Module, output: Any) -> bool:
 
 
 def _has_loss_class(module: nn.Module) -> bool:
-    return type(module).__module__ == "torch.nn.modules.loss" or module_class_name(module).endswith("Loss")
+    return type(module).__module__ == "torch.nn.modules.loss" or module_class_name(module).endswith(
+        "Loss"
+    )
 
 
 def _may_be_a_loss(module: nn.Module) -> bool:
@@ -58,8 +67,8 @@ def _may_be_a_loss(module: nn.Module) -> bool:
 class WatchedLosses:
     """Names of loss modules that are called until :meth:`end`, as :func:`loss_name` takes them.
 
-    For a training whose graph is not observed. What is inside a compiled part is left alone: a hook would compile it
-    again. Autograd knows no loss function in it either.
+    For a training whose graph is not observed. What is inside a compiled part is left alone: a hook
+    would compile it again. Autograd knows no loss function in it either.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -86,9 +95,9 @@ class WatchedLosses:
 def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
     """The name of a loss that has not been propagated back yet; ``None`` if it comes from no known function.
 
-    ``observed`` holds names by the sequence number of the function that autograd has for the result. A sum of several
-    losses has all their names, if all are known. What was not observed gets the name of the function, as autograd
-    knows it.
+    ``observed`` holds names by the sequence number of the function that autograd has for the
+    result. A sum of several losses has all their names, if all are known. What was not observed
+    gets the name of the function, as autograd knows it.
     """
     names: dict[str, None] = {}  # as an ordered set
     waiting = [loss.grad_fn]
@@ -103,7 +112,9 @@ def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
         if (name := observed.get(function._sequence_nr())) is not None:
             names[name] = None
         elif kind in _OF_AUTOGRAD:
-            is_log_softmax = kind.startswith("NllLoss") and bool(inputs) and _kind(inputs[0]) == "LogSoftmax"
+            is_log_softmax = (
+                kind.startswith("NllLoss") and bool(inputs) and _kind(inputs[0]) == "LogSoftmax"
+            )
             names["cross_entropy" if is_log_softmax else _OF_AUTOGRAD[kind]] = None
         elif kind in _JOINING or (_PASSING.fullmatch(kind) and len(inputs) == 1):
             waiting += reversed(inputs)

@@ -1,7 +1,7 @@
 """``ModuleCalls``: tells watchers of every call of a module on one thread, and changes none of them.
 
-``nn.Module.__call__`` is replaced meanwhile. Around a compiled region it has its own place again, so that the region is
-compiled, and later found, as without us (docs/decisions/0017 says why so).
+``nn.Module.__call__`` is replaced meanwhile. Around a compiled region it has its own place again,
+so that the region is compiled, and later found, as without us (docs/decisions/0017 says why so).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Watcher:
 class _Replaced:
     """Something that all threads share, and that is replaced while at least one of them wants it.
 
-    Threads may begin and end in any order: what was there first is back after the last of them, unless someone has
-    replaced it since.
+    Threads may begin and end in any order: what was there first is back after the last of them,
+    unless someone has replaced it since.
     """
 
     def __init__(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
@@ -75,7 +75,8 @@ class _Replaced:
         """A thread wants in its place what ``replacement`` makes of it."""
         with self._lock:
             is_first = not self._wanted_by
-            self._wanted_by.add(thread)  # before the rest: an interrupt may come between any two lines
+            # before the rest: an interrupt may come between any two lines
+            self._wanted_by.add(thread)
             if is_first:
                 self.own = self._read()
                 self.replacement = replacement(self.own)
@@ -102,7 +103,9 @@ class ModuleCalls:
     """The calls on this thread, which several watchers may be told of at once."""
 
     _active: ClassVar[dict[int, ModuleCalls]] = {}  # by thread
-    _module_call: ClassVar = _Replaced(lambda: nn.Module.__call__, lambda call: setattr(nn.Module, "__call__", call))
+    _module_call: ClassVar = _Replaced(
+        lambda: nn.Module.__call__, lambda call: setattr(nn.Module, "__call__", call)
+    )
     _set_callback: ClassVar = _Replaced(
         lambda: getattr(sys.modules.get(_COMPILER), _SET_CALLBACK, None),
         lambda function: setattr(sys.modules[_COMPILER], _SET_CALLBACK, function),
@@ -155,7 +158,11 @@ class ModuleCalls:
     def _watch(self) -> None:
         compiler: Any = sys.modules.get(_COMPILER)
         if compiler is not None and not hasattr(compiler, _SET_CALLBACK):
-            self._fail(GraphCaptureError("this PyTorch enters compiled regions in a way that is unknown here"))
+            self._fail(
+                GraphCaptureError(
+                    "this PyTorch enters compiled regions in a way that is unknown here"
+                )
+            )
             return
         self._attempt(self._install)
         if compiler is not None:
@@ -164,7 +171,9 @@ class ModuleCalls:
                 torch.compiler.disable(ours, recursive=False)  # type: ignore[no-untyped-call]
             self._set_callback.replace(self._thread, lambda _: _set_callback)
 
-    def _call_module(self, own: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any) -> Any:
+    def _call_module(
+        self, own: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
+    ) -> Any:
         told: Sequence[Watcher] = ()
         if self._thread in self._module_call:
             told = [watcher for watcher in self._watchers if watcher.wants_calls()]
@@ -201,7 +210,10 @@ class ModuleCalls:
     def _add_compiled(self, local: dict[str, Any]) -> None:
         if "result" not in local:
             return
-        name, owner = getattr(local["fn"], "__name__", "compiled"), getattr(local["fn"], "__self__", None)
+        name, owner = (
+            getattr(local["fn"], "__name__", "compiled"),
+            getattr(local["fn"], "__self__", None),
+        )
         for watcher in [watcher for watcher in self._watchers if watcher.wants_calls()]:
             watcher.add_compiled(name, owner, (local["args"], local["kwargs"]), local["result"])
 
@@ -253,7 +265,9 @@ def _is_one_node(module: nn.Module) -> bool:
         return True
     if module.training or not isinstance(module, _HAVE_FUSED_KERNELS):
         return False
-    return not torch.is_grad_enabled() or not any(weight.requires_grad for weight in module.parameters())
+    return not torch.is_grad_enabled() or not any(
+        weight.requires_grad for weight in module.parameters()
+    )
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-# Attributes in which the wrappers of torch.compile, DDP, FSDP, activation checkpointing and Fabric hold the module.
+# Attributes in which the wrappers of torch.compile, DDP, FSDP, activation checkpointing and Fabric
+# hold the module.
 _WRAPPERS = {
     "OptimizedModule": "_orig_mod",
     "DistributedDataParallel": "module",
@@ -28,7 +29,10 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 def is_compiled(module: nn.Module) -> bool:
     """Whether a module runs through ``torch.compile``, by either way of asking for it."""
-    return type(module).__name__ == "OptimizedModule" or module.__dict__.get("_compiled_call_impl") is not None
+    return (
+        type(module).__name__ == "OptimizedModule"
+        or module.__dict__.get("_compiled_call_impl") is not None
+    )
 
 
 def module_class_name(module: nn.Module) -> str:
@@ -39,17 +43,27 @@ def module_class_name(module: nn.Module) -> str:
 
 def torch_class_name(module: nn.Module) -> str | None:
     """The class if it is one of torch.nn's own."""
-    return module_class_name(module) if _users_class(module).__module__.startswith("torch.nn.modules.") else None
+    return (
+        module_class_name(module)
+        if _users_class(module).__module__.startswith("torch.nn.modules.")
+        else None
+    )
 
 
 def _users_class(module: nn.Module) -> type:
     kinds = type(module).__mro__
-    return kinds[2] if kinds[1].__name__ == "FSDPModule" else kinds[0]  # FSDP2 makes a class FSDPNet(FSDPModule, Net)
+    # FSDP2 makes a class FSDPNet(FSDPModule, Net)
+    return kinds[2] if kinds[1].__name__ == "FSDPModule" else kinds[0]
 
 
-def module_properties(module: nn.Module) -> list[tuple[str, Any]]:  # Any: values of any module's attributes
+# Any: values of any module's attributes
+def module_properties(module: nn.Module) -> list[tuple[str, Any]]:
     """Settings of a torch.nn module: kernel size, stride, number of features, ..."""
-    return [(name, getattr(module, name)) for name in getattr(module, "__constants__", ()) if hasattr(module, name)]
+    return [
+        (name, getattr(module, name))
+        for name in getattr(module, "__constants__", ())
+        if hasattr(module, name)
+    ]
 
 
 class Place(NamedTuple):
@@ -63,22 +77,23 @@ class Place(NamedTuple):
 class ModuleNames:
     """Paths and scopes of all modules of a network, and names of their tensors.
 
-    The scope of the network is ``""``, those of its children are ``<name>-<Class>``: ``new_scope`` makes them from that
-    of the parent, a name and the name of a class.
+    The scope of the network is ``""``, those of its children are ``<name>-<Class>``: ``new_scope``
+    makes them from that of the parent, a name and the name of a class.
     """
 
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
         self._new_scope = new_scope
         self._places: dict[int, Place] = {}  # holds the modules, so that no id is used again
-        # Of a tied parameter the first name, as statistics and histograms have it, wherever it is used.
+        # Of a tied parameter the first name, as statistics and histograms have it, wherever it is
+        # used.
         self._parameters: dict[int, tuple[nn.Parameter, int, str]] = {}
         self.root: Place = self._add(Place(unwrapped(network), "", ""))
 
     def place(self, module: nn.Module, caller: Place) -> Place:
         """The place of a module that is being called.
 
-        A module that is not registered in the network has a scope inside that of its caller if it has parameters or
-        children, else its operations count as the caller's.
+        A module that is not registered in the network has a scope inside that of its caller if it
+        has parameters or children, else its operations count as the caller's.
         """
         module = unwrapped(module)
         if id(module) not in self._places and (module._modules or module._parameters):

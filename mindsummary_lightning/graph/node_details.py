@@ -1,6 +1,7 @@
 """Details of a node in the terms of the format: its operation, the type of what it computes, and its attributes.
 
-MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a shortened text.
+MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a
+shortened text.
 """
 
 from __future__ import annotations
@@ -14,14 +15,21 @@ from torch import nn
 
 from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.values.data_types import DataType
-from mindsummary_lightning.values.graph_nodes import Attribute, AttributeValue, GraphType, TensorType, TupleType
+from mindsummary_lightning.values.graph_nodes import (
+    Attribute,
+    AttributeValue,
+    GraphType,
+    TensorType,
+    TupleType,
+)
 from mindsummary_lightning.values.text import utf8_text
 
 # Any, in this module: whatever a model computes or is made of.
 _MAX_TUPLE_ELEMENTS = 64
 _MAX_NUMBERS = 50  # 16 bytes each, at most
 _MAX_TEXT_CHARACTERS = 240  # 4 bytes each, at most
-# PyTorch names functions and classes alike but for case, underscores and "Loss"; these are the others.
+# PyTorch names functions and classes alike but for case, underscores and "Loss"; these are the
+# others.
 _CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(kind, type)} | {
     "batchnorm": "BatchNorm",
     "binarycrossentropy": "BCELoss",
@@ -37,8 +45,9 @@ _CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(
 def familiar_name(function: str, module_class: str | None) -> str:
     """The operation type of a function (``conv2d``, ``relu_``, ``__getitem__``), called by a torch.nn module or not.
 
-    ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d`` for ``batch_norm``);
-    the function's name where users know it by that (``matmul``, ``cat``, ``add_``).
+    ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d``
+    for ``batch_norm``); the function's name where users know it by that (``matmul``, ``cat``,
+    ``add_``).
     """
     if function.startswith("_"):
         function = function.strip("_")
@@ -51,7 +60,9 @@ def familiar_name(function: str, module_class: str | None) -> str:
 
 def tensor_type(tensor: torch.Tensor) -> TensorType:
     """Dtype and shape of a tensor; a nested tensor's lengths are -1, because they differ from row to row."""
-    shape = (tensor.size(0), *(-1,) * (tensor.dim() - 1)) if tensor.is_nested else tuple(tensor.shape)
+    shape = (
+        (tensor.size(0), *(-1,) * (tensor.dim() - 1)) if tensor.is_nested else tuple(tensor.shape)
+    )
     return TensorType(_data_type(tensor.dtype), shape)
 
 
@@ -62,17 +73,23 @@ def graph_type(value: Any) -> GraphType | None:
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, (tuple, list)):
-        return TupleType(tuple(graph_type(element) or DataType.NONE for element in value[:_MAX_TUPLE_ELEMENTS]))
+        return TupleType(
+            tuple(graph_type(element) or DataType.NONE for element in value[:_MAX_TUPLE_ELEMENTS])
+        )
     return None
 
 
 def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[Attribute, ...]:
     """Attributes of a node from names and values.
 
-    A dtype of ``output`` that MindInsight shows as undefined (bfloat16, complex, float8) becomes ``output_dtype``.
+    A dtype of ``output`` that MindInsight shows as undefined (bfloat16, complex, float8) becomes
+    ``output_dtype``.
     """
     attributes = [Attribute(name, attribute_value(value)) for name, value in properties]
-    if isinstance(output, torch.Tensor) and not DataType.UNDEFINED < _data_type(output.dtype) <= DataType.REF:
+    if (
+        isinstance(output, torch.Tensor)
+        and not DataType.UNDEFINED < _data_type(output.dtype) <= DataType.REF
+    ):
         attributes.append(Attribute("output_dtype", str(output.dtype)))
     return tuple(attributes)
 
@@ -80,7 +97,8 @@ def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[A
 def attribute_value(value: Any) -> AttributeValue:
     """A value of the format whose encoding is below 1,024 bytes.
 
-    Numbers, dtypes, ``None`` and tuples of at most 50 of them keep their type, anything else becomes a text.
+    Numbers, dtypes, ``None`` and tuples of at most 50 of them keep their type, anything else
+    becomes a text.
     """
     if isinstance(value, (tuple, list)) and len(value) <= _MAX_NUMBERS:
         elements = tuple(map(_number_or_text, value))
@@ -97,7 +115,8 @@ def _number_or_text(value: Any) -> AttributeValue:
     if isinstance(value, int) and abs(value) < 2**63:
         return int(value)  # of an enum
     if isinstance(value, torch.Tensor):
-        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
+        # its values may be on another device
+        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"
     text = utf8_text(value_or_default(type(value).__name__, str, value))
     return text if len(text) <= _MAX_TEXT_CHARACTERS else f"{text[:_MAX_TEXT_CHARACTERS]}..."
 

@@ -1,6 +1,7 @@
 """``Observation``: calls of modules and torch functions, turned into a graph while they happen.
 
-It holds no tensor: what computed a tensor is kept under a weak reference. ``instruments`` sees the calls.
+It holds no tensor: what computed a tensor is kept under a weak reference. ``instruments`` sees the
+calls.
 """
 
 from __future__ import annotations
@@ -18,8 +19,18 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.loss_name import is_loss_function, is_loss_module
-from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, module_properties, torch_class_name
-from mindsummary_lightning.graph.node_details import attributes_of, familiar_name, graph_type, tensor_type
+from mindsummary_lightning.graph.module_names import (
+    ModuleNames,
+    module_class_name,
+    module_properties,
+    torch_class_name,
+)
+from mindsummary_lightning.graph.node_details import (
+    attributes_of,
+    familiar_name,
+    graph_type,
+    tensor_type,
+)
 from mindsummary_lightning.values.graph_nodes import Graph
 
 # Any, in this module: arguments and results of whatever the user calls.
@@ -28,28 +39,35 @@ _ARITHMETIC = re.compile(
     r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder|eq|ne|gt|ge|lt|le)_*"
 )
 _IN_PLACE = re.compile(r"__(setitem|i\w+)__|(?!requires_grad_)\w*[^_]_")
-# What these packages call in a training step is theirs: logging, gradient clipping, updates of weights, sharding, first
-# values of lazy parameters.
+# What these packages call in a training step is theirs: logging, gradient clipping, updates of
+# weights, sharding, first values of lazy parameters.
 _HIDDEN = (
     "torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.", "torch.nn.modules.lazy",
 )  # fmt: skip
-_LIGHTNING = re.compile(r"(lightning\.pytorch|lightning\.fabric|pytorch_lightning|lightning_fabric)\.(?!demos\.)")
+_LIGHTNING = re.compile(
+    r"(lightning\.pytorch|lightning\.fabric|pytorch_lightning|lightning_fabric)\.(?!demos\.)"
+)
 
 
 class Observation:
     """The graph of a network, built while it runs on ``inputs``: arguments of the observed call by their names.
 
-    Names of loss functions and modules go into ``losses``, by the sequence number of their result's ``grad_fn``.
+    Names of loss functions and modules go into ``losses``, by the sequence number of their result's
+    ``grad_fn``.
     """
 
-    def __init__(self, network: nn.Module, inputs: Mapping[str, Any], losses: dict[int, str]) -> None:
+    def __init__(
+        self, network: nn.Module, inputs: Mapping[str, Any], losses: dict[int, str]
+    ) -> None:
         self._losses = losses
         self._name = module_class_name(network)
         self._builder = GraphBuilder()
         self._names = ModuleNames(network, self._builder.scope)
         self._running = [self._names.root]
-        self._nodes_before: list[int] = []  # the number of nodes when each running module was entered
-        # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
+        # the number of nodes when each running module was entered
+        self._nodes_before: list[int] = []
+        # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which
+        # is hidden.
         self._computed: MutableMapping[torch.Tensor, str | None] = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[tuple[int, str], str] = {}  # by id of the module and dotted name
@@ -65,17 +83,21 @@ class Observation:
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """The innermost module has returned ``output``, or raised (then it is ``None``)."""
         module, is_empty = self._running[-1].module, len(self._builder) == self._nodes_before.pop()
-        # A module without children or operations runs C++ that torch does not know, or nothing at all.
+        # A module without children or operations runs C++ that torch does not know, or nothing at
+        # all.
         if is_whole or (is_empty and not module._modules):
             self.add_whole(module_class_name(module), module, arguments, output)
         self._running.pop()
         if module is not self._names.root.module and is_loss_module(module, output):
             self._add_loss(module_class_name(module), output)
 
-    def add_operation(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], output: Any) -> None:
+    def add_operation(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], output: Any
+    ) -> None:
         """A torch function has returned ``output``."""
         name = str(getattr(function, "__name__", "op"))
-        if name == "__get__":  # x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient
+        # x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient
+        if name == "__get__":
             is_hidden = getattr(function.__self__, "__name__", "") == "grad" or is_lazy(args[0])
             for tensor in _tensors_in(output):
                 self._remember(tensor, None if is_hidden else self._ref(args[0]))
@@ -83,11 +105,16 @@ class Observation:
         if name == "__setitem__":
             output = args[0]
         used, results = _tensors_in((args, kwargs)), _tensors_in(output)
-        is_write = _IN_PLACE.fullmatch(name) or kwargs.get("out") is not None or kwargs.get("inplace") is True
+        is_write = (
+            _IN_PLACE.fullmatch(name)
+            or kwargs.get("out") is not None
+            or kwargs.get("inplace") is True
+        )
         if not is_write:
             known = {id(tensor) for tensor in used}
             results = [tensor for tensor in results if id(tensor) not in known]
-        batch_count = self._running[-1].module._buffers.get("num_batches_tracked")  # no part of what is computed
+        # no part of what is computed
+        batch_count = self._running[-1].module._buffers.get("num_batches_tracked")
         if not results or results[0] is batch_count or not _is_users_call():
             return
         inputs = list(filter(None, map(self._ref, used)))
@@ -96,9 +123,17 @@ class Observation:
         ref = None
         if inputs or not used:  # else it is computed from gradients alone
             options = [value for value in args if not _tensors_in(value)]
-            numbers = [value for value in options if isinstance(value, (int, float)) and _ARITHMETIC.fullmatch(name)]
+            numbers = [
+                value
+                for value in options
+                if isinstance(value, (int, float)) and _ARITHMETIC.fullmatch(name)
+            ]
             inputs += map(self._builder.constant, numbers)
-            properties = [(key, value) for key, value in kwargs.items() if value is not None and not _tensors_in(value)]
+            properties = [
+                (key, value)
+                for key, value in kwargs.items()
+                if value is not None and not _tensors_in(value)
+            ]
             if options and not numbers:
                 properties.insert(0, ("args", options[0] if len(options) == 1 else tuple(options)))
             ref = self._add(name, inputs, properties, output)
@@ -115,7 +150,9 @@ class Observation:
         used = [tensor for _, tensor in named_tensors({"used": arguments})]
         used += [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
         if results := [tensor for _, tensor in named_tensors({"output": output})]:
-            ref = self._add(name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output)
+            ref = self._add(
+                name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output
+            )
             for tensor in results:
                 self._remember(tensor, ref)
 
@@ -127,20 +164,29 @@ class Observation:
         return self._builder.build(self._name)
 
     def _add_loss(self, name: str, output: Any) -> None:
-        if isinstance(output, torch.Tensor) and not output._is_view() and output.grad_fn is not None:
+        if (
+            isinstance(output, torch.Tensor)
+            and not output._is_view()
+            and output.grad_fn is not None
+        ):
             self._losses[output.grad_fn._sequence_nr()] = name
 
-    def _add(self, name: str, inputs: Sequence[str], properties: Sequence[tuple[str, Any]], output: Any) -> str:
+    def _add(
+        self, name: str, inputs: Sequence[str], properties: Sequence[tuple[str, Any]], output: Any
+    ) -> str:
         module, _, scope = self._running[-1]
         module_class = torch_class_name(module)
         op_type = familiar_name(name, module_class)
         if op_type == module_class:
             properties = module_properties(module)
-        return self._builder.node(op_type, scope, inputs, attributes_of(properties, output), graph_type(output))
+        return self._builder.node(
+            op_type, scope, inputs, attributes_of(properties, output), graph_type(output)
+        )
 
     def _remember(self, tensor: torch.Tensor, ref: str | None) -> None:
         self._computed[tensor] = ref
-        # Reading the grad_fn of a view may create one, which would change the order of the backward pass.
+        # Reading the grad_fn of a view may create one, which would change the order of the backward
+        # pass.
         if not tensor._is_view() and tensor.grad_fn is not None:
             self._by_gradient[tensor.grad_fn._sequence_nr()] = ref
 
@@ -179,7 +225,12 @@ class Observation:
                     waiting.append(source)
                 else:
                     inputs[ref] = None
-        return self._add(re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2], list(inputs), [], tensor)
+        return self._add(
+            re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2],
+            list(inputs),
+            [],
+            tensor,
+        )
 
 
 def _is_users_call() -> bool:
@@ -189,7 +240,9 @@ def _is_users_call() -> bool:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(_HIDDEN):
             return False
-        if module != "torch" and not module.startswith(("torch.", "mindsummary_lightning.", "contextlib")):
+        if module != "torch" and not module.startswith(
+            ("torch.", "mindsummary_lightning.", "contextlib")
+        ):
             return _LIGHTNING.match(module) is None
         frame = frame.f_back  # type: ignore[assignment]
     return True
@@ -199,14 +252,21 @@ def _tensors_in(value: Any) -> list[torch.Tensor]:
     """Every tensor in nested tuples, lists and mappings, as torch functions take and return them."""
     if isinstance(value, torch.Tensor):
         return [value]
-    parts = value if isinstance(value, (tuple, list)) else value.values() if isinstance(value, Mapping) else ()
+    parts = (
+        value
+        if isinstance(value, (tuple, list))
+        else value.values()
+        if isinstance(value, Mapping)
+        else ()
+    )
     return [tensor for part in parts for tensor in _tensors_in(part)]
 
 
 def named_tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Every tensor in batches or results of any structure with its dotted name, such as ``batch.0.edge_index``.
 
-    Underscored attributes add nothing to the name: a PyTorch Geometric batch keeps ``x`` in ``_store._mapping``.
+    Underscored attributes add nothing to the name: a PyTorch Geometric batch keeps ``x`` in
+    ``_store._mapping``.
     """
     for key, part in leaves(values, batch_items):
         if isinstance(part, torch.Tensor):

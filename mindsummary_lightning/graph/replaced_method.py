@@ -22,7 +22,12 @@ class _Replacement(functools.partial[Any]):
 class ReplacedMethod:
     """Calls ``around(original, args, kwargs)`` in place of an object's own method, from ``arm`` to ``disarm``."""
 
-    def __init__(self, owner: Any, name: str, around: Callable[[Callable[..., Any], Any, dict[str, Any]], Any]) -> None:
+    def __init__(
+        self,
+        owner: Any,
+        name: str,
+        around: Callable[[Callable[..., Any], Any, dict[str, Any]], Any],
+    ) -> None:
         self._owner = owner
         self._name = name
         self._around = around

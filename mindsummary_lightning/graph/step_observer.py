@@ -19,8 +19,9 @@ from mindsummary_lightning.values.graph_nodes import Graph
 class StepObserver(ReplacedMethod):
     """Observes the first training step after each ``arm``. The call itself is the user's: nothing runs a second time.
 
-    Once the step has returned, there is a ``graph``, or the ``error`` says why there is none; ``losses`` are the names
-    of the loss functions and modules that were called, for :func:`loss_name`.
+    Once the step has returned, there is a ``graph``, or the ``error`` says why there is none;
+    ``losses`` are the names of the loss functions and modules that were called, for
+    :func:`loss_name`.
     """
 
     def __init__(self, module: Any) -> None:
@@ -29,10 +30,14 @@ class StepObserver(ReplacedMethod):
         self.error: Exception | None = None
         self.losses: dict[int, str] = {}
 
-    def _observe(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _observe(
+        self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         self.disarm()
         self.losses.clear()
-        output, self.graph, self.error = observed_call(self._owner, original, args, kwargs, self.losses)
+        output, self.graph, self.error = observed_call(
+            self._owner, original, args, kwargs, self.losses
+        )
         return output
 
 
@@ -44,15 +49,24 @@ def observed_call(
     losses: dict[int, str],
 ) -> tuple[Any, Graph | None, Exception | None]:
     """What a function returns, its graph, and why there is none if so; what the function raises passes."""
-    instruments = Instruments(lambda: Observation(module, _named_arguments(function, args, kwargs), losses))
+    instruments = Instruments(
+        lambda: Observation(module, _named_arguments(function, args, kwargs), losses)
+    )
     output = instruments.call(function, args, kwargs)
     graph = instruments.attempt(lambda: instruments.observation.finish(output))
     return output, graph, instruments.error
 
 
-def _named_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _named_arguments(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     try:
-        bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **kwargs).arguments
+        bound = (
+            inspect.signature(getattr(function, "forward", function))
+            .bind(*args, **kwargs)
+            .arguments
+        )
     except (TypeError, ValueError):  # written in C, or called in a way that fails
         bound = {"input": args}
-    return {**kwargs, **bound}  # a keyword's own name comes first, before that of the ``**kwargs`` it is in
+    # a keyword's own name comes first, before that of the ``**kwargs`` it is in
+    return {**kwargs, **bound}

@@ -1,7 +1,8 @@
 """The samples a landscape is computed on: read once, kept as tensors, joined into larger batches on demand.
 
-A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold tensors. The loader is
-read as Lightning would, with random generators that repeat. Nothing here runs a network.
+A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold
+tensors. The loader is read as Lightning would, with random generators that repeat. Nothing here
+runs a network.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Batch:
 def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
     """The first complete batches of ``data`` with at most ``num_samples`` samples together, but at least one batch.
 
-    A loader's random generators are seeded while it is read, so that a shuffling one gives the same samples each time.
+    A loader's random generators are seeded while it is read, so that a shuffling one gives the same
+    samples each time.
     """
     loader = _loader_of(data)
     batches: list[Batch] = []
@@ -55,14 +57,17 @@ def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
             if taken >= num_samples:
                 break
     if not batches:
-        raise ValueError("the dataloader is empty: a landscape needs at least one batch to compute losses on")
+        raise ValueError(
+            "the dataloader is empty: a landscape needs at least one batch to compute losses on"
+        )
     return tuple(batches)
 
 
 def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
     """Neighbouring batches joined along their first dimension while a joined one has at most ``max_samples``.
 
-    Batches that cannot be joined (other shapes, entries that are not tensors, unequal first dimensions) stay apart.
+    Batches that cannot be joined (other shapes, entries that are not tensors, unequal first
+    dimensions) stay apart.
     """
     result: list[Batch] = []
     group: list[Batch] = []
@@ -80,7 +85,9 @@ def digest(data: Any) -> str:
     """A hash of every element of nested values, to recognise rows that were computed on the same ones."""
     sha = hashlib.sha256()
     for name, leaf in leaves({"data": data}, batch_items):
-        sha.update(f"{name}{leaf if isinstance(leaf, (str, int, float)) else type(leaf).__name__}".encode())
+        sha.update(
+            f"{name}{leaf if isinstance(leaf, (str, int, float)) else type(leaf).__name__}".encode()
+        )
         for part in strided_parts(leaf) if isinstance(leaf, Tensor) else ():
             own = part.detach().cpu().contiguous()
             sha.update(f"{own.dtype}{tuple(own.shape)}".encode())
@@ -138,7 +145,11 @@ def _loader_of(data: Any) -> Iterable[Any]:
         data.setup("fit")
         data = data.train_dataloader()
     parts = list(data.values()) if isinstance(data, Mapping) else data
-    if isinstance(parts, (list, tuple)) and parts and all(isinstance(part, DataLoader) for part in parts):
+    if (
+        isinstance(parts, (list, tuple))
+        and parts
+        and all(isinstance(part, DataLoader) for part in parts)
+    ):
         return CombinedLoader(data, "max_size_cycle")
     return data  # type: ignore[no-any-return]  # iterating over anything else raises
 
@@ -169,19 +180,27 @@ def _seed(generator: Any, seed: int) -> Callable[[], Any]:
         before, bits.state = bits.state, type(bits)(seed).state
         return lambda: setattr(bits, "state", before)
     is_numpy = generator is np.random or isinstance(generator, np.random.RandomState)
-    read, write = (generator.get_state, generator.set_state) if is_numpy else (generator.getstate, generator.setstate)
+    read, write = (
+        (generator.get_state, generator.set_state)
+        if is_numpy
+        else (generator.getstate, generator.setstate)
+    )
     state = read()
     generator.seed(seed % 2**32)
     return lambda: write(state)
 
 
 def _generators(value: Any, depth: int = 0) -> Iterator[Any]:
-    if isinstance(value, (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)):
+    if isinstance(
+        value, (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+    ):
         yield value
         return
     parts: Iterable[Any] = ()
     if isinstance(value, (list, tuple, Mapping)):
-        parts = (value.values() if isinstance(value, Mapping) else value) if len(value) < 100 else ()
+        parts = (
+            (value.values() if isinstance(value, Mapping) else value) if len(value) < 100 else ()
+        )
     elif hasattr(value, "__dict__") and not isinstance(value, (type, Tensor)):
         parts = vars(value).values()
     for part in parts if depth < _MAX_DEPTH else ():

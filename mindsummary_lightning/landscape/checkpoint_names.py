@@ -25,7 +25,9 @@ def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 def canonical_names(module: nn.Module) -> dict[str, str]:
     """Every name of every parameter and buffer -> the first name of that tensor, or of one in the same memory."""
     first: dict[object, str] = {}
-    return {name: first.setdefault(memory_of(tensor), name) for name, tensor in named_tensors(module)}
+    return {
+        name: first.setdefault(memory_of(tensor), name) for name, tensor in named_tensors(module)
+    }
 
 
 def moving_names(module: nn.Module) -> list[str]:
@@ -34,26 +36,38 @@ def moving_names(module: nn.Module) -> list[str]:
     return [
         name
         for name, tensor in module.named_parameters()
-        if is_moved(name) and (tensor.is_floating_point() or tensor.is_complex()) and names[name] == name
+        if is_moved(name)
+        and (tensor.is_floating_point() or tensor.is_complex())
+        and names[name] == name
     ]
 
 
-def names_in_checkpoint(module: nn.Module, state: State, origin: str, prefix: str | None = None) -> dict[str, str]:
+def names_in_checkpoint(
+    module: nn.Module, state: State, origin: str, prefix: str | None = None
+) -> dict[str, str]:
     """The canonical name of each tensor of the module's state dict -> its name in the checkpoint.
 
-    The checkpoint may hold the module as a part of a larger one (a network inside a LightningModule): then all of its
-    names have one prefix, and all names with that prefix are the module's. Where that is true of several parts, the
-    shapes decide. ``origin`` is the checkpoint's path, for the message.
+    The checkpoint may hold the module as a part of a larger one (a network inside a
+    LightningModule): then all of its names have one prefix, and all names with that prefix are the
+    module's. Where that is true of several parts, the shapes decide. ``origin`` is the checkpoint's
+    path, for the message.
 
     Raises:
         LandscapeCheckpointError: no part of the checkpoint is this module, or several are.
     """
     names = canonical_names(module)
-    tensors = {name: tensor for name, tensor in module.state_dict(keep_vars=True).items() if isinstance(tensor, Tensor)}
+    tensors = {
+        name: tensor
+        for name, tensor in module.state_dict(keep_vars=True).items()
+        if isinstance(tensor, Tensor)
+    }
     aliases: dict[str, list[str]] = {}
     for name in tensors:
         aliases.setdefault(names.get(name, name), []).append(name.replace(_COMPILED, ""))
-    shapes = {names.get(name, name): None if is_lazy(tensor) else tensor.shape for name, tensor in tensors.items()}
+    shapes = {
+        names.get(name, name): None if is_lazy(tensor) else tensor.shape
+        for name, tensor in tensors.items()
+    }
     keys = {key.replace(_COMPILED, ""): key for key in state}
 
     def parts(prefixes: Iterable[str]) -> list[_Part]:
@@ -62,7 +76,11 @@ def names_in_checkpoint(module: nn.Module, state: State, origin: str, prefix: st
     first = next(iter(aliases.values()), [])
     ends = [key.removesuffix(name) for key in keys for name in first if key.endswith(f".{name}")]
     every = dict.fromkeys(["", *ends])
-    compared = parts(every if prefix is None else [prefix if not prefix or prefix.endswith(".") else f"{prefix}."])
+    compared = parts(
+        every
+        if prefix is None
+        else [prefix if not prefix or prefix.endswith(".") else f"{prefix}."]
+    )
     matching = [part for part in compared if not part.difference]
     if len(matching) == 1:
         return matching[0].found
@@ -98,7 +116,10 @@ def _compared(
     keys: Mapping[str, str],
     state: State,
 ) -> _Part:
-    present = {first: [prefix + name for name in names if prefix + name in keys] for first, names in aliases.items()}
+    present = {
+        first: [prefix + name for name in names if prefix + name in keys]
+        for first, names in aliases.items()
+    }
     found = {first: keys[names[0]] for first, names in present.items() if names}
     if missing := [first for first in aliases if first not in found]:
         text = (
@@ -106,7 +127,11 @@ def _compared(
             f"{', '.join(list(state)[:4])}, ... Pass the network that was trained"
         )
         return _Part(prefix, found, text, (2, len(missing)))
-    if other := [(first, key) for first, key in found.items() if shapes[first] not in (None, state[key].shape)]:
+    if other := [
+        (first, key)
+        for first, key in found.items()
+        if shapes[first] not in (None, state[key].shape)
+    ]:
         first, key = other[0]
         text = f"{key!r} has shape {tuple(state[key].shape)}, the network's has {tuple(shapes[first] or ())}"
         return _Part(prefix, found, text, (1, len(other)))

@@ -1,8 +1,8 @@
 """What lies in ``<summary_dir>/ckpt_dir``: checkpoints, saved by a collector, and rows of unfinished landscapes.
 
-``train_metadata.json`` has MindSpore's keys and names the file of each step or epoch. A checkpoint is a flat dict
-of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file can run code. No loss is computed
-here.
+``train_metadata.json`` has MindSpore's keys and names the file of each step or epoch. A checkpoint
+is a flat dict of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file
+can run code. No loss is computed here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _LOG = logging.getLogger(__name__)
 
 _METADATA = "train_metadata.json"
 _SETTINGS = ("unit", "num_samples", "landscape_size", "create_landscape")
-_NEEDED, _ALLOWED = "needed_bytes", "landscape_max_bytes"  # in the metadata, if not all checkpoints fit
+# in the metadata, if not all checkpoints fit
+_NEEDED, _ALLOWED = "needed_bytes", "landscape_max_bytes"
 _KEYS = ("epoch_group", "model_params_file_map", "step_per_epoch", *_SETTINGS)
 _MOST_WAITING = 2**22  # bytes
 
@@ -59,12 +60,13 @@ def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
 class LandscapeCheckpointWriter:
     """Saves parameters of the wanted steps while a run trains, inside a byte budget.
 
-    After each write the metadata names the saved files, so the checkpoints of a killed run are usable. :meth:`begin` or
-    the first checkpoint decides by its size which of the wanted numbers fit into ``max_bytes``; one line names the
-    others. With ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory
-    keeps the checkpoints before the number it starts with. MindInsight places epochs on the step axis with
-    ``step_per_epoch``. A checkpoint that cannot be written, or is gone later, is left out of the metadata, and
-    ``policy`` counts it; by default it raises.
+    After each write the metadata names the saved files, so the checkpoints of a killed run are
+    usable. :meth:`begin` or the first checkpoint decides by its size which of the wanted numbers
+    fit into ``max_bytes``; one line names the others. With ``all_or_nothing`` nothing is saved
+    unless every one fits. A run that continues in the same directory keeps the checkpoints before
+    the number it starts with. MindInsight places epochs on the step axis with ``step_per_epoch``. A
+    checkpoint that cannot be written, or is gone later, is left out of the metadata, and ``policy``
+    counts it; by default it raises.
     """
 
     def __init__(
@@ -78,7 +80,11 @@ class LandscapeCheckpointWriter:
         all_or_nothing: bool = False,
         policy: FailurePolicy | None = None,
     ) -> None:
-        self._policy = FailurePolicy(os.fspath(summary_dir), raise_exception=True) if policy is None else policy
+        self._policy = (
+            FailurePolicy(os.fspath(summary_dir), raise_exception=True)
+            if policy is None
+            else policy
+        )
         self._own: set[int] = set()  # numbers whose checkpoints this object wrote
         self._unnamed: set[int] = set()  # of them, those that no metadata name yet
         self._is_outdated = False  # whether the metadata are to be written again
@@ -87,12 +93,17 @@ class LandscapeCheckpointWriter:
         self._settings = settings
         self.unit: str = settings.unit
         self._max_bytes = max_bytes
-        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
-        self._replacement = partial(replacement, mode=file_mode, root=os.fspath(summary_dir), is_synced=False)
+        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is
+        # read.
+        self._replacement = partial(
+            replacement, mode=file_mode, root=os.fspath(summary_dir), is_synced=False
+        )
         self._all_or_nothing = all_or_nothing
         known = settings.to_dict()
         self._metadata: dict[str, Any] = {
-            "epoch_group": {str(index): interval for index, interval in enumerate(known["intervals"])},
+            "epoch_group": {
+                str(index): interval for index, interval in enumerate(known["intervals"])
+            },
             "model_params_file_map": {},
             "step_per_epoch": step_per_epoch,
         } | {key: known[key] for key in _SETTINGS}
@@ -110,7 +121,9 @@ class LandscapeCheckpointWriter:
     def planned(self) -> tuple[int, int] | None:
         """How many checkpoints are going to be saved, and their bytes; ``None`` before the sizes are known."""
         return (
-            None if self._fitting is None or not self._size else (len(self._fitting), len(self._fitting) * self._size)
+            None
+            if self._fitting is None or not self._size
+            else (len(self._fitting), len(self._fitting) * self._size)
         )
 
     def wants(self, number: int) -> bool:
@@ -129,9 +142,9 @@ class LandscapeCheckpointWriter:
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
         """Take the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
 
-        To write a file takes as long as a small network's step, so those of steps directly behind one another are
-        written together, and all others at once. Entries that share one tensor are written once, entries that are not
-        tensors or are sharded are skipped.
+        To write a file takes as long as a small network's step, so those of steps directly behind
+        one another are written together, and all others at once. Entries that share one tensor are
+        written once, entries that are not tensors or are sharded are skipped.
         """
         tensors = self._tensors_to_save(state_dict) if self.wants(number) else {}
         size = sum(map(_bytes, tensors.values()))
@@ -140,10 +153,18 @@ class LandscapeCheckpointWriter:
         if not tensors or not self.wants(number):
             return False
         if self._names is None:
-            self._names = {earlier: name for earlier, name in self._earlier_names().items() if earlier < number}
+            self._names = {
+                earlier: name for earlier, name in self._earlier_names().items() if earlier < number
+            }
         # Copied now that they are known to be kept: a large model does not fit into memory twice.
-        self._waiting[number] = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
-        if self.unit == "epoch" or not self.wants(number + 1) or size * len(self._waiting) > _MOST_WAITING:
+        self._waiting[number] = {
+            name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()
+        }
+        if (
+            self.unit == "epoch"
+            or not self.wants(number + 1)
+            or size * len(self._waiting) > _MOST_WAITING
+        ):
             self.write()
         return True
 
@@ -161,7 +182,11 @@ class LandscapeCheckpointWriter:
         for number, tensors in waiting.items():
             name = f"{self._network_name}_{number}_{self.unit}.ckpt"
             is_written = self._policy.attempt(
-                f"checkpoint {number}", self._policy.call_in_reach, self._write_checkpoint, name, tensors
+                f"checkpoint {number}",
+                self._policy.call_in_reach,
+                self._write_checkpoint,
+                name,
+                tensors,
             )
             if is_written:
                 names[number] = name
@@ -231,10 +256,17 @@ class LandscapeCheckpointWriter:
             earlier = LandscapeCheckpoints.open(os.path.dirname(self._directory))
         except (OSError, LandscapeCheckpointError):
             return {}
-        if (earlier.settings.unit, earlier.settings.intervals) != (self._settings.unit, self._settings.intervals):
+        if (earlier.settings.unit, earlier.settings.intervals) != (
+            self._settings.unit,
+            self._settings.intervals,
+        ):
             return {}
         names = {number: os.path.basename(path) for number, path in earlier.files.items()}
-        return {number: name for number, name in names.items() if name.startswith(f"{self._network_name}_")}
+        return {
+            number: name
+            for number, name in names.items()
+            if name.startswith(f"{self._network_name}_")
+        }
 
     def _tensors_to_save(self, state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
@@ -245,7 +277,9 @@ class LandscapeCheckpointWriter:
             tensor = entry.detach()
             if is_sharded(tensor):
                 self._warn_once.warn(
-                    "sharded", "loss landscape: %s is sharded over devices; such parameters are not saved", name
+                    "sharded",
+                    "loss landscape: %s is sharded over devices; such parameters are not saved",
+                    name,
                 )
                 continue
             if hasattr(tensor, "to_local"):  # a DTensor that every rank has all of
@@ -256,7 +290,9 @@ class LandscapeCheckpointWriter:
         return tensors
 
     def _write_metadata(self, names: Mapping[int, str]) -> None:
-        self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(names.items())}
+        self._metadata["model_params_file_map"] = {
+            str(number): name for number, name in sorted(names.items())
+        }
         with self._replacement(os.path.join(self._directory, _METADATA)) as file:
             file.write(json.dumps(self._metadata).encode())
 
@@ -282,10 +318,14 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
     if len(wanted) <= capacity:
         return wanted
     if capacity < SHORTEST_INTERVAL:
-        return frozenset({max(wanted)} if capacity else ())  # enough for the landscape around the last checkpoint
+        # enough for the landscape around the last checkpoint
+        return frozenset({max(wanted)} if capacity else ())
     last = intervals[-(capacity // SHORTEST_INTERVAL) :]
     share = capacity // len(last)
-    evenly = {len(interval): np.linspace(0, len(interval) - 1, share).round().astype(int) for interval in last}
+    evenly = {
+        len(interval): np.linspace(0, len(interval) - 1, share).round().astype(int)
+        for interval in last
+    }
     return frozenset(interval[index] for interval in last for index in evenly[len(interval)])
 
 
@@ -311,15 +351,23 @@ class LandscapeCheckpoints:
         try:
             metadata = json.loads(read_regular(path, root=os.fspath(summary_dir)))
             settings = LandscapeSettings.from_dict(
-                {key: metadata[key] for key in _SETTINGS} | {"intervals": list(metadata["epoch_group"].values())}
+                {key: metadata[key] for key in _SETTINGS}
+                | {"intervals": list(metadata["epoch_group"].values())}
             )
             # MindSpore writes absolute paths, which are wrong once a run has been moved.
-            names = {int(number): os.path.basename(name) for number, name in metadata["model_params_file_map"].items()}
+            names = {
+                int(number): os.path.basename(name)
+                for number, name in metadata["model_params_file_map"].items()
+            }
             files = {number: os.path.join(directory, name) for number, name in names.items()}
             shortage = _shortage(metadata)
             if not files and shortage is not None:
-                raise FileNotFoundError(f"{directory} holds no checkpoints for a landscape: {shortage}")
-            return cls(directory, settings, int(metadata["step_per_epoch"]), files, shortage=shortage)
+                raise FileNotFoundError(
+                    f"{directory} holds no checkpoints for a landscape: {shortage}"
+                )
+            return cls(
+                directory, settings, int(metadata["step_per_epoch"]), files, shortage=shortage
+            )
         except FileNotFoundError:
             if os.path.lexists(path):
                 raise
@@ -335,12 +383,17 @@ class LandscapeCheckpoints:
     def with_saved_intervals(self) -> LandscapeCheckpoints:
         """The same checkpoints with each interval cut to its saved numbers; intervals with fewer than 3 are dropped.
 
-        A run that was short or killed, or whose checkpoints went over the budget, has not saved all of them.
+        A run that was short or killed, or whose checkpoints went over the budget, has not saved all
+        of them.
         """
         wanted = self.settings.intervals
-        saved = [tuple(number for number in interval if number in self.files) for interval in wanted]
+        saved = [
+            tuple(number for number in interval if number in self.files) for interval in wanted
+        ]
         # Cut ones may have the same ends, which name a landscape: then the first of them stays.
-        by_ends = {(part[0], part[-1]): part for part in reversed(saved) if len(part) >= SHORTEST_INTERVAL}
+        by_ends = {
+            (part[0], part[-1]): part for part in reversed(saved) if len(part) >= SHORTEST_INTERVAL
+        }
         usable = tuple(sorted(by_ends.values(), key=saved.index))
         if usable == wanted or not self.settings.train:
             return self
@@ -352,14 +405,23 @@ class LandscapeCheckpoints:
             )
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)
-            _LOG.warning("loss landscape: only the landscape around the last checkpoint is made: %s", text)
+            _LOG.warning(
+                "loss landscape: only the landscape around the last checkpoint is made: %s", text
+            )
             return replace(self, settings=replace(self.settings, train=False))
-        _LOG.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
+        _LOG.info(
+            "loss landscape: of the wanted intervals only %s were saved",
+            [list(interval) for interval in usable],
+        )
         return replace(self, settings=replace(self.settings, intervals=usable))
 
     def last(self) -> int:
         """The last checkpoint: of the intervals that the caller has named, or of all that were saved."""
-        return self.settings.intervals[-1][-1] if self.has_named_intervals else max(self.files, default=0)
+        return (
+            self.settings.intervals[-1][-1]
+            if self.has_named_intervals
+            else max(self.files, default=0)
+        )
 
     def check(self, numbers: list[int]) -> None:
         """Raise :class:`LandscapeCheckpointError` naming the numbers without a checkpoint file."""
@@ -381,8 +443,12 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
             tensors: dict[str, Tensor] = torch.load(
                 path_of_open(file), map_location="cpu", weights_only=True, mmap=True
             )
-    except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
-        raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
+    except (
+        Exception
+    ) as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
+        raise LandscapeCheckpointError(
+            f"{path} is not a checkpoint this package wrote: {error}"
+        ) from error
     found = tensors if names is None else {name: tensors[key] for name, key in names.items()}
     return MappedTensors(os.path.realpath(path), found)
 
@@ -390,8 +456,9 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
 class RowStore:
     """Finished rows of an unfinished landscape, a small file each, so that an interrupted one can be continued.
 
-    The folder's name must identify everything the losses depend on. Files are replaced atomically and not fsynced: a
-    killed process loses nothing, and after a power cut a row that cannot be read is computed again.
+    The folder's name must identify everything the losses depend on. Files are replaced atomically
+    and not fsynced: a killed process loses nothing, and after a power cut a row that cannot be read
+    is computed again.
     """
 
     def __init__(self, directory: str) -> None:

@@ -1,8 +1,9 @@
 """Directions in weight space, the coordinates of a run's checkpoints on their plane, and the axes of a grid over it.
 
-The rules are MindSpore 2.7.0's ``_landscape.py``: only weights and biases move, a direction is scaled tensor by tensor
-to the norm of the parameter, the grid extends 20 % beyond the path on each side. Checkpoints are read piece by piece,
-so that two directions and a few pieces are all that is in memory, whatever their number.
+The rules are MindSpore 2.7.0's ``_landscape.py``: only weights and biases move, a direction is
+scaled tensor by tensor to the norm of the parameter, the grid extends 20 % beyond the path on each
+side. Checkpoints are read piece by piece, so that two directions and a few pieces are all that is
+in memory, whatever their number.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from torch import Tensor
 from mindsummary_lightning.landscape.plane import PROCESS_STATE, FlatState, MappedTensors
 
 State: TypeAlias = Mapping[str, Tensor]
-OpenState: TypeAlias = State | Callable[[], State]  # tensors, or what maps them from a file when it is called
+# tensors, or what maps them from a file when it is called
+OpenState: TypeAlias = State | Callable[[], State]
 Directions: TypeAlias = tuple[FlatState, FlatState]
 
 _MARGIN = 0.2
 _FINAL_REACH = 1.0
-# Squared singular values come from a Gram matrix in float64; below this ratio the second one is rounding noise.
+# Squared singular values come from a Gram matrix in float64; below this ratio the second one is
+# rounding noise.
 _NEGLIGIBLE = 1e-12
 _PIECE = 2**14  # elements; a multiple of 16
 _MAX_MAPPED_ELEMENTS = 2**23
@@ -39,9 +42,10 @@ def is_moved(name: str) -> bool:
 def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int = 0) -> Directions:
     """The two principal directions of the checkpoints' differences to the last one, not scaled.
 
-    As in MindSpore, each difference is centred on its own mean over all elements before the decomposition. Unlike
-    there, a tensor that never changed (a frozen layer) is not part of the plane and does not move. The sign makes the
-    element of largest magnitude positive. The second direction is random if the checkpoints are on a straight line.
+    As in MindSpore, each difference is centred on its own mean over all elements before the
+    decomposition. Unlike there, a tensor that never changed (a frozen layer) is not part of the
+    plane and does not move. The sign makes the element of largest magnitude positive. The second
+    direction is random if the checkpoints are on a straight line.
     """
     with _one_thread():
         gram = torch.zeros(len(states) - 1, len(states) - 1, dtype=torch.float64)
@@ -55,7 +59,9 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
         last = opened(states[-1])
         moved = [name for name in names if name in changed]
         if not moved:
-            raise ValueError("all checkpoints of the interval are equal; a landscape needs a direction")
+            raise ValueError(
+                "all checkpoints of the interval are equal; a landscape needs a direction"
+            )
         count = sum(last[name].numel() for name in moved)
         means = sums / count
         squares, vectors = torch.linalg.eigh(gram - count * means[:, None] * means)
@@ -103,22 +109,30 @@ def scaled(direction: FlatState, state: State) -> FlatState:
     return direction
 
 
-def path_coordinates(states: Sequence[OpenState], first: FlatState, second: FlatState) -> NDArray[np.float64]:
+def path_coordinates(
+    states: Sequence[OpenState], first: FlatState, second: FlatState
+) -> NDArray[np.float64]:
     """Coordinates of each checkpoint on the plane, by least squares; shape ``(len(states), 2)``, the last row zero."""
     gram = torch.zeros(2, 2, dtype=torch.float64)
     right = torch.zeros(2, len(states) - 1, dtype=torch.float64)
     with _one_thread():
         for name, start, rows in _differences(states, list(first)):
-            parts = (direction[name].view(-1)[start : start + rows.shape[1]] for direction in (first, second))
+            parts = (
+                direction[name].view(-1)[start : start + rows.shape[1]]
+                for direction in (first, second)
+            )
             axes = torch.stack([part.double() for part in parts])
             gram += axes @ axes.T
             right += axes @ rows.T
-        # The pseudo-inverse gives the shortest solution where the axes are parallel or one of them is zero.
+        # The pseudo-inverse gives the shortest solution where the axes are parallel or one of them
+        # is zero.
         solution = torch.linalg.pinv(gram, hermitian=True) @ right
     return np.vstack([solution.T.numpy(), np.zeros((1, 2))])
 
 
-def path_axes(path: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def path_axes(
+    path: NDArray[np.float64], size: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``size`` points along each axis: the range of the path extended by a fifth of it on each side.
 
     An axis along which the path does not move reaches from -1 to 1.
@@ -138,7 +152,9 @@ def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return axis, axis
 
 
-def _differences(states: Sequence[OpenState], names: Sequence[str]) -> Iterator[tuple[str, int, Tensor]]:
+def _differences(
+    states: Sequence[OpenState], names: Sequence[str]
+) -> Iterator[tuple[str, int, Tensor]]:
     """Pieces of the tensors' differences to the last state: the name, the first element, float64 rows of the others."""
     files = [state() if callable(state) else state for state in states]
     tensors = [opened(file) for file in files]
@@ -175,12 +191,16 @@ def opened(state: OpenState) -> State:
 def _zeros(state: State, names: Iterable[str]) -> FlatState:
     """A direction that does not move; in float64 if a tensor is."""
     is_wide = any(state[name].dtype == torch.float64 for name in names)
-    return FlatState({name: state[name].shape for name in names}, torch.float64 if is_wide else torch.float32)
+    return FlatState(
+        {name: state[name].shape for name in names}, torch.float64 if is_wide else torch.float32
+    )
 
 
 def _norm(tensor: Tensor) -> float:
     flat = tensor.reshape(-1)
-    return math.sqrt(sum(float(flat[start:end].double().square().sum()) for start, end in _pieces(len(flat))))
+    return math.sqrt(
+        sum(float(flat[start:end].double().square().sum()) for start, end in _pieces(len(flat)))
+    )
 
 
 @contextmanager

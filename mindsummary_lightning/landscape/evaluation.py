@@ -1,8 +1,8 @@
 """Mean loss of a network at points of a plane in weight space: one forward pass per point and batch.
 
-Each point runs a copy of the network as it was at the start (`network_copies`), whose parameters have the plane's
-memory. `shortcuts` computes less where that is exact and is compared with this module. Nothing here reads or writes
-files.
+Each point runs a copy of the network as it was at the start (`network_copies`), whose parameters
+have the plane's memory. `shortcuts` computes less where that is exact and is compared with this
+module. Nothing here reads or writes files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ from mindsummary_lightning.landscape.batches import Batch, digest, tensors_in_ba
 from mindsummary_lightning.landscape.checkpoint_names import named_tensors
 from mindsummary_lightning.landscape.directions import State
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.plane import PROCESS_STATE, FlatPlane, FlatState, Plane, strided_parts
+from mindsummary_lightning.landscape.plane import (
+    PROCESS_STATE,
+    FlatPlane,
+    FlatState,
+    Plane,
+    strided_parts,
+)
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -43,7 +49,8 @@ TRUE_PRECISIONS = {
 class EvaluationOptions:
     """How losses are computed, as :meth:`SummaryLandscape.generate` says.
 
-    ``seed`` is the random state at the start of every grid point, so that dropout has the same mask everywhere.
+    ``seed`` is the random state at the start of every grid point, so that dropout has the same mask
+    everywhere.
     """
 
     train_mode: bool = False
@@ -61,7 +68,8 @@ class EvaluationOptions:
 class PlaneLoss:
     """Mean loss over batches at points of a plane, everything on one device.
 
-    The parameters of ``loss`` get the plane's memory; each point is computed by a copy of ``loss`` that has these.
+    The parameters of ``loss`` get the plane's memory; each point is computed by a copy of ``loss``
+    that has these.
     """
 
     def __init__(
@@ -116,13 +124,23 @@ class PlaneLoss:
         """The loss of the first batch at the origin; notes whether the step changes it, and the size of its tensors."""
         with self.prepared():
             self._place(0.0, 0.0)
-            # Its parameters are not copied: it runs once, at a plane that has nothing but an origin.
-            network, batch, largest = self._loss.copies(self._bound)(), copy.deepcopy(self.batches[0]), 0
+            # Its parameters are not copied: it runs once, at a plane that has nothing but an
+            # origin.
+            network, batch, largest = (
+                self._loss.copies(self._bound)(),
+                copy.deepcopy(self.batches[0]),
+                0,
+            )
 
             def note(_: nn.Module, args: Any, output: Any) -> None:
                 nonlocal largest
                 tensors = tensors_in_batch([args, output])
-                largest = max([largest, *(part.nbytes for tensor in tensors for part in strided_parts(tensor))])
+                largest = max(
+                    [
+                        largest,
+                        *(part.nbytes for tensor in tensors for part in strided_parts(tensor)),
+                    ]
+                )
 
             for module in network.modules():
                 if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks
@@ -147,7 +165,11 @@ class PlaneLoss:
 
     def _prepare(self) -> Iterator[None]:
         device, seed, default = self._plane.device, self._options.seed, torch.get_default_dtype()
-        forked: Any = {"devices": []} if device.type == "cpu" else {"devices": [device], "device_type": device.type}
+        forked: Any = (
+            {"devices": []}
+            if device.type == "cpu"
+            else {"devices": [device], "device_type": device.type}
+        )
         before, has_gradients = _random_states(), self._loss.needs_gradients
         self._is_prepared = True
         try:
@@ -171,11 +193,13 @@ class PlaneLoss:
     def _bind(self) -> list[Tensor]:
         """Give every parameter and buffer of the plane the plane's memory; returns those that move.
 
-        Those whose memory something else refers to keep their own, and get the values of each point.
+        Those whose memory something else refers to keep their own, and get the values of each
+        point.
         """
         loss, plane = self._loss, self._plane
         if any(tensor.device != plane.device for _, tensor in named_tensors(loss)):
-            for part in loss.children():  # each by itself, so that a LightningModule knows its device
+            # each by itself, so that a LightningModule knows its device
+            for part in loss.children():
                 part.to(plane.device)
         names = loss.canonical_names()
         moving = {}
@@ -189,7 +213,10 @@ class PlaneLoss:
                 self._complex.add(first)
             if is_lazy(tensor):
                 tensor.materialize(value.shape, value.device, value.dtype)
-            if name in loss.overlapping and (tensor.dtype, tensor.device) == (value.dtype, value.device):
+            if name in loss.overlapping and (tensor.dtype, tensor.device) == (
+                value.dtype,
+                value.device,
+            ):
                 self._written.append((tensor.data, value))
             else:
                 tensor.data = value
@@ -205,7 +232,10 @@ class PlaneLoss:
         losses = []
         for x, y in points.tolist():
             network = self.network_at(x, y)
-            losses += [network(self._batch(index), index).detach().float() for index in range(len(self.batches))]
+            losses += [
+                network(self._batch(index), index).detach().float()
+                for index in range(len(self.batches))
+            ]
         return torch.stack(losses).view(len(points), len(self.batches))
 
     def network_at(self, x: float, y: float) -> Any:
@@ -219,11 +249,14 @@ class PlaneLoss:
 
     def _many(self, points: NDArray[np.float64]) -> Tensor:
         names = self._loss.canonical_names()
-        slots = {f"module.{name}": first for name, first in names.items() if first in self._plane.tensors}
+        slots = {
+            f"module.{name}": first for name, first in names.items() if first in self._plane.tensors
+        }
 
         def loss_at(moving: Mapping[str, Tensor], network: MeanLoss, index: int) -> Tensor:
             values = {name: torch.view_as_complex(moving[name]) for name in self._complex}
-            # Of a module with two names this does not restore what it replaces, but the next batch replaces it again.
+            # Of a module with two names this does not restore what it replaces, but the next batch
+            # replaces it again.
             tensors = {slot: values.get(first, moving[first]) for slot, first in slots.items()}
             data = (self._batch(index), index)
             return functional_call(network, tensors, data, tie_weights=False)  # type: ignore[no-any-return]
@@ -231,17 +264,26 @@ class PlaneLoss:
         losses = []
         for chunk in torch.split(torch.from_numpy(points), self._options.points_at_once):
             self._place(0.0, 0.0)
-            network, stacked, indices = self._copy(), self._plane.stacked(chunk), range(len(self.batches))
-            at = [vmap(partial(loss_at, network=network, index=index), randomness="same") for index in indices]
+            network, stacked, indices = (
+                self._copy(),
+                self._plane.stacked(chunk),
+                range(len(self.batches)),
+            )
+            at = [
+                vmap(partial(loss_at, network=network, index=index), randomness="same")
+                for index in indices
+            ]
             losses.append(torch.stack([loss(stacked) for loss in at], 1).float())
         return torch.cat(losses)
 
     def _place(self, x: float, y: float) -> None:
-        # torch.manual_seed formats a traceback for devices it has not met yet: 0.5 ms, as long as a small network.
+        # torch.manual_seed formats a traceback for devices it has not met yet: 0.5 ms, as long as a
+        # small network.
         torch.default_generator.manual_seed(self._options.seed)
         if self._plane.device.type != "cpu":
             torch.get_device_module(self._plane.device).manual_seed(self._options.seed)
-        torch.clear_autocast_cache()  # it knows a parameter's cast by the parameter, not by its values
+        # it knows a parameter's cast by the parameter, not by its values
+        torch.clear_autocast_cache()
         _set_random(self._random)
         self._plane.place(x, y)
         for own, value in self._written:
@@ -253,7 +295,11 @@ class PlaneLoss:
 
 
 def first_loss(
-    loss: MeanLoss, anchor: State, batches: Sequence[Batch], device: torch.device, options: EvaluationOptions
+    loss: MeanLoss,
+    anchor: State,
+    batches: Sequence[Batch],
+    device: torch.device,
+    options: EvaluationOptions,
 ) -> float:
     """The loss of the first batch at a checkpoint: fails early if there is none, and tells ``loss`` what it needs."""
     plane = FlatPlane(Plane(anchor, FlatState({}), FlatState({})), device, options.dtype)

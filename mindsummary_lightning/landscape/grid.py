@@ -24,8 +24,8 @@ _LOG = logging.getLogger(__name__)
 class LandscapeGrid:
     """One landscape to compute: a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
 
-    A final landscape has one number, that of its checkpoint, and a path without rows. ``plane`` makes the plane: planes
-    of large networks are made one at a time, where they are needed.
+    A final landscape has one number, that of its checkpoint, and a path without rows. ``plane``
+    makes the plane: planes of large networks are made one at a time, where they are needed.
     """
 
     numbers: tuple[int, ...]
@@ -53,7 +53,9 @@ class LandscapeGrid:
             sha.update(array.tobytes())
         return sha.hexdigest()[:16]
 
-    def landscape(self, losses: Sequence[NDArray[np.float64]], unit: str, step_per_epoch: int) -> LossLandscape:
+    def landscape(
+        self, losses: Sequence[NDArray[np.float64]], unit: str, step_per_epoch: int
+    ) -> LossLandscape:
         """The value MindInsight draws, from the losses of :meth:`rows`.
 
         Losses that are not finite become the largest finite one, with one warning.
@@ -63,11 +65,17 @@ class LandscapeGrid:
         x, y, path_xy = (array.astype(np.float32) for array in (self.x, self.y, self.path))
         if len(self.path):
             path = Points(path_xy[:, 0], path_xy[:, 1], next(rows))
-            end, about = (0.0, 0.0, float(path.z[-1])), LandscapeMetadata("PCA", unit, step_per_epoch)
+            end, about = (
+                (0.0, 0.0, float(path.z[-1])),
+                LandscapeMetadata("PCA", unit, step_per_epoch),
+            )
             return LossLandscape(Points(x, y, z), self.numbers, path, end, about)
-        column, row = len(self.x) // 2, len(self.y) // 2  # MindSpore's centre, half a cell off if the size is even
+        # MindSpore's centre, half a cell off if the size is even
+        column, row = len(self.x) // 2, len(self.y) // 2
         centre = (float(x[column]), float(y[row]), float(z[row, column]))
-        return LossLandscape(Points(x, y, z), (), None, centre, LandscapeMetadata("Random", unit, step_per_epoch))
+        return LossLandscape(
+            Points(x, y, z), (), None, centre, LandscapeMetadata("Random", unit, step_per_epoch)
+        )
 
 
 def interval_grid(
@@ -81,14 +89,21 @@ def interval_grid(
     plane = make()
     path = directions.path_coordinates(states, plane.first, plane.second)
     plane_hash = digest([plane.anchor, plane.first, plane.second])
-    return LandscapeGrid(numbers, make, *directions.path_axes(path, size), path, plane_hash, states[-1])
+    return LandscapeGrid(
+        numbers, make, *directions.path_axes(path, size), path, plane_hash, states[-1]
+    )
 
 
-def final_grid(number: int, anchor: OpenState, names: list[str], size: int, seed: int) -> LandscapeGrid:
+def final_grid(
+    number: int, anchor: OpenState, names: list[str], size: int, seed: int
+) -> LandscapeGrid:
     """The landscape around one checkpoint, through two random directions."""
     make = partial(_plane, anchor, partial(directions.random_directions, anchor, names, seed))
-    plane_hash = digest([opened(anchor), names, seed])  # which are all that its directions are made of
-    return LandscapeGrid((number,), make, *directions.final_axes(size), plane_hash=plane_hash, anchor=anchor)
+    # which are all that its directions are made of
+    plane_hash = digest([opened(anchor), names, seed])
+    return LandscapeGrid(
+        (number,), make, *directions.final_axes(size), plane_hash=plane_hash, anchor=anchor
+    )
 
 
 def _plane(anchor: OpenState, make_axes: Callable[[], directions.Directions]) -> Plane:
@@ -107,5 +122,7 @@ def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.
     if not good.any():
         raise ValueError(f"{tag}: no loss is finite; the last checkpoint itself gives {every[-1]}")
     largest = every[good].max()
-    _LOG.warning("%s: %d losses that are not finite were replaced by %g", tag, (~good).sum(), largest)
+    _LOG.warning(
+        "%s: %d losses that are not finite were replaced by %g", tag, (~good).sum(), largest
+    )
     return [np.where(np.isfinite(row), row, largest) for row in narrow]

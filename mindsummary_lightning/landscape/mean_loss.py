@@ -32,17 +32,22 @@ from mindsummary_lightning.landscape.plane import PROCESS_STATE
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
-_WAY_OUT = "pass loss_fn (or metrics), a callable of (output, target), and a network with such an output"
+_WAY_OUT = (
+    "pass loss_fn (or metrics), a callable of (output, target), and a network with such an output"
+)
 
 
 class MeanLoss(nn.Module):
     """The loss of a batch as one module, of a copy of the given one on the same memory, which has no Trainer.
 
-    Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its ``validation_step`` gives it.
-    ``overlapping`` are the names of tensors whose memory something else refers to; these have memory of their own.
+    Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its
+    ``validation_step`` gives it. ``overlapping`` are the names of tensors whose memory something
+    else refers to; these have memory of their own.
     """
 
-    def __init__(self, module: nn.Module, loss_fn: LossFunction | None = None, datamodule: Any = None) -> None:
+    def __init__(
+        self, module: nn.Module, loss_fn: LossFunction | None = None, datamodule: Any = None
+    ) -> None:
         super().__init__()
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(f"loss_fn must be callable, not {type(loss_fn).__name__}")
@@ -51,12 +56,16 @@ class MeanLoss(nn.Module):
         self.loss_fn = loss_fn
         tensors = {id(tensor): tensor for _, tensor in named_tensors(self.module)}
         memory = NetworkCopies(vars(self), shared=tensors.values()).memory
-        self.overlapping: set[str] = {name for name, tensor in named_tensors(self.module) if address(tensor) in memory}
+        self.overlapping: set[str] = {
+            name for name, tensor in named_tensors(self.module) if address(tensor) in memory
+        }
         vars(self).update(NetworkCopies(vars(self)).make(shares_memory=not self.overlapping))
         _leave_training(self.module)
         self._steps = {} if loss_fn is not None else _steps(self.module)
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
-        self._datamodule = datamodule if any(is_overridden(datamodule, name) for name in _TRANSFERS) else None
+        self._datamodule = (
+            datamodule if any(is_overridden(datamodule, name) for name in _TRANSFERS) else None
+        )
         self._names: dict[str, str] = {}
         self.needs_gradients: bool = False
         self._trainer: Any = None  # an idle one, for a step that asks
@@ -78,7 +87,9 @@ class MeanLoss(nn.Module):
             answer = getattr(self.module, step)(*(batch, index, 0)[:arguments])
             if answer is not None:
                 return _as_loss(answer)
-        raise TypeError(f"{' and '.join(self._steps)} of {type(self.module).__name__} returned no loss; {_WAY_OUT}")
+        raise TypeError(
+            f"{' and '.join(self._steps)} of {type(self.module).__name__} returned no loss; {_WAY_OUT}"
+        )
 
     def canonical_names(self) -> dict[str, str]:
         """Of the module, as they were first asked for: in another process tensors no longer share their memory."""
@@ -88,7 +99,8 @@ class MeanLoss(nn.Module):
     def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
         """A batch on the device, after the hooks of a LightningModule or LightningDataModule, as in training.
 
-        Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true precisions.
+        Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true
+        precisions.
         """
         if dtype is not None:
             batch = torch.utils._pytree.tree_map_only(
@@ -112,7 +124,11 @@ class MeanLoss(nn.Module):
 
     def adapt(self, error: Exception) -> bool:
         """Whether the step may work after this error, because something it missed is given to it from now on."""
-        if self.loss_fn is None and not self.needs_gradients and "does not require grad" in str(error):
+        if (
+            self.loss_fn is None
+            and not self.needs_gradients
+            and "does not require grad" in str(error)
+        ):
             self.needs_gradients = True
         elif self._trainer is None and (package := _lightning_package(self.module)):
             self._trainer = _idle_trainer(package)
@@ -127,12 +143,18 @@ class MeanLoss(nn.Module):
             return error
         if isinstance(error, AttributeError) and isinstance(error.obj, nn.Module):
             owner = type(error.obj).__name__
-            missing = f"reads {error.name!r}, which {owner} does not have outside of a fit; set it, or "
-        elif any(word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger")):
+            missing = (
+                f"reads {error.name!r}, which {owner} does not have outside of a fit; set it, or "
+            )
+        elif any(
+            word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger")
+        ):
             missing = f"needs the Trainer of its training ({error}); "
         else:
             return error
-        return TypeError(f"{next(iter(self._steps))} of {type(self.module).__name__} {missing}{_WAY_OUT}")
+        return TypeError(
+            f"{next(iter(self._steps))} of {type(self.module).__name__} {missing}{_WAY_OUT}"
+        )
 
     def copies(self, shared: Iterable[Any]) -> Callable[[], MeanLoss]:
         """What makes copies of this as it is now, on ``shared`` tensors."""
@@ -163,8 +185,8 @@ def _unpickled(attributes: bytes, package: str) -> MeanLoss:
 def _leave_training(module: nn.Module) -> None:
     """Set a module up as for a training, and detach it from the Trainer that it may have.
 
-    ``self.log`` of a LightningModule does nothing. Sets ``LightningModule._trainer`` and ``_fabric`` (lightning 2.4 to
-    2.6.6).
+    ``self.log`` of a LightningModule does nothing. Sets ``LightningModule._trainer`` and
+    ``_fabric`` (lightning 2.4 to 2.6.6).
     """
     if _lightning_package(module):
         with torch.random.fork_rng(devices=[]):
@@ -177,20 +199,28 @@ def _leave_training(module: nn.Module) -> None:
 def _as_loss(answer: Any) -> Tensor:
     loss = loss_of(answer)
     if not isinstance(loss, Tensor):
-        raise TypeError(f"the loss must be a tensor, or a dict with one under 'loss', not {type(loss).__name__}")
+        raise TypeError(
+            f"the loss must be a tensor, or a dict with one under 'loss', not {type(loss).__name__}"
+        )
     return loss.mean() if loss.ndim else loss
 
 
 def _steps(module: nn.Module) -> dict[str, int]:
     """The steps that may return the loss -> how many of (batch, batch_idx, dataloader_idx) they take."""
     name = type(module).__name__
-    steps = [name for name in ("training_step", "validation_step") if callable(getattr(module, name, None))]
+    steps = [
+        name
+        for name in ("training_step", "validation_step")
+        if callable(getattr(module, name, None))
+    ]
     if not steps:
         raise TypeError(f"{name} has no training_step that returns the loss; {_WAY_OUT}")
     if getattr(module, "automatic_optimization", True) is False:
         steps = [step for step in steps if step != "training_step" and is_overridden(module, step)]
         if not steps:
-            raise TypeError(f"{name} optimizes manually, so its training_step would change the weights; {_WAY_OUT}")
+            raise TypeError(
+                f"{name} optimizes manually, so its training_step would change the weights; {_WAY_OUT}"
+            )
     return {step: _argument_count(name, step, getattr(module, step)) for step in steps}
 
 

@@ -1,8 +1,9 @@
 """Copies of a network: each has modules, buffers, lists, counters, variables of hooks and generators of its own.
 
-A landscape runs a user's network at thousands of points. Each point runs a copy as it was at the start, so that nothing
-that a point changes is there at the next one, and nothing of the user's is changed. Copies share the tensors that the
-caller names (parameters that move), classes, data sets, Trainers and whatever cannot be pickled.
+A landscape runs a user's network at thousands of points. Each point runs a copy as it was at the
+start, so that nothing that a point changes is there at the next one, and nothing of the user's is
+changed. Copies share the tensors that the caller names (parameters that move), classes, data sets,
+Trainers and whatever cannot be pickled.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 LIGHTNING = ("lightning", "pytorch_lightning")
 
-_SHARED = (type, types.ModuleType, types.CodeType, types.BuiltinFunctionType, Dataset, DataLoader, Sampler, Optimizer)
+_SHARED = (
+    type,
+    types.ModuleType,
+    types.CodeType,
+    types.BuiltinFunctionType,
+    Dataset,
+    DataLoader,
+    Sampler,
+    Optimizer,
+)
 _PROTOCOL = 4  # from 5 on arrays are written as buffers, which would be shared
 _ATOMS = (str, int, float, bool, bytes, type(None), list, dict, tuple, set)
 
@@ -34,7 +44,8 @@ _ATOMS = (str, int, float, bool, bytes, type(None), list, dict, tuple, set)
 class NetworkCopies:
     """Copies of what can be reached from an object as it was when this was made, like pickle's, in this process.
 
-    ``shared`` objects are the same in all copies. ``memory`` has the addresses of the memory that is copied.
+    ``shared`` objects are the same in all copies. ``memory`` has the addresses of the memory that
+    is copied.
     """
 
     def __init__(self, root: Any, shared: Iterable[Any] = ()) -> None:
@@ -52,16 +63,26 @@ class NetworkCopies:
 
 def address(tensor: Tensor) -> int:
     """Of the memory that a tensor is in; 0 if it has none, or no single one."""
-    return 0 if is_lazy(tensor) or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
+    return (
+        0
+        if is_lazy(tensor) or tensor.layout != torch.strided
+        else tensor.untyped_storage().data_ptr()
+    )
 
 
 def pickled(value: Any) -> bytes:
     """A value for another process; raises TypeError. Views of one memory are that again, which is not pickle's way."""
     buffer = io.BytesIO()
     try:
-        torch.save(value, buffer, pickle_module=types.SimpleNamespace(Pickler=_NetworkPickler, __name__="pickle"))
+        torch.save(
+            value,
+            buffer,
+            pickle_module=types.SimpleNamespace(Pickler=_NetworkPickler, __name__="pickle"),
+        )
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        reason = f"several devices need a module and loss that can be pickled ({error}); use devices=1"
+        reason = (
+            f"several devices need a module and loss that can be pickled ({error}); use devices=1"
+        )
         raise TypeError(reason) from error
     return buffer.getvalue()
 
@@ -75,7 +96,9 @@ class _NetworkPickler(pickle.Pickler):
     """Pickles modules that cannot pickle themselves: those with parametrizations, and what compiled ones were."""
 
     def reducer_override(self, value: Any) -> Any:
-        if getattr(value, "__module__", "") == parametrizations.__name__ and isinstance(value, types.FunctionType):
+        if getattr(value, "__module__", "") == parametrizations.__name__ and isinstance(
+            value, types.FunctionType
+        ):
             return _ignored, ()  # a hook for loading older state dicts, local to a function
         if isinstance(value, nn.Module):
             if parametrize.is_parametrized(value):
@@ -123,8 +146,18 @@ class _CopyPickler(_NetworkPickler):
             return types.CellType, (), _content(value), None, None, _fill
         if isinstance(value, types.FunctionType):
             self._number(value.__globals__)
-            made_of = value.__code__, value.__globals__, value.__name__, value.__defaults__, value.__closure__
-            return types.FunctionType, made_of, (vars(value), {"__kwdefaults__": value.__kwdefaults__})
+            made_of = (
+                value.__code__,
+                value.__globals__,
+                value.__name__,
+                value.__defaults__,
+                value.__closure__,
+            )
+            return (
+                types.FunctionType,
+                made_of,
+                (vars(value), {"__kwdefaults__": value.__kwdefaults__}),
+            )
         return super().reducer_override(value)
 
     def parametrized(self, value: nn.Module) -> Any:
@@ -160,7 +193,9 @@ def _is_shared(value: Any) -> bool:
         return value.__closure__ is None
     if isinstance(value, nn.Module):
         return False
-    if isinstance(value, _SHARED) or any(package_of(kind) in LIGHTNING for kind in type(value).__mro__):
+    if isinstance(value, _SHARED) or any(
+        package_of(kind) in LIGHTNING for kind in type(value).__mro__
+    ):
         return True
     try:
         return isinstance(value.__reduce_ex__(_PROTOCOL), str)

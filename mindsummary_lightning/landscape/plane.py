@@ -17,7 +17,8 @@ from torch.nn.parameter import is_lazy
 
 # 64 bytes, the alignment torch gives tensors of their own.
 _ALIGNED_ELEMENTS = 16
-# Threads take turns at changing and restoring what a process has once: random states, default type, threads, log level.
+# Threads take turns at changing and restoring what a process has once: random states, default type,
+# threads, log level.
 PROCESS_STATE = threading.RLock()
 
 
@@ -31,9 +32,14 @@ class FlatState(dict[str, Tensor]):
         device: torch.device | str = "cpu",
         flat: Any = None,
     ) -> None:
-        sizes = {name: -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for name, shape in shapes.items()}
+        sizes = {
+            name: -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS
+            for name, shape in shapes.items()
+        }
         self.shapes: dict[str, Any] = dict(shapes)
-        self.flat: Tensor = torch.zeros(sum(sizes.values()), dtype=dtype, device=device) if flat is None else flat
+        self.flat: Tensor = (
+            torch.zeros(sum(sizes.values()), dtype=dtype, device=device) if flat is None else flat
+        )
         start = 0
         for name, shape in self.shapes.items():
             view = self.flat[..., start : start + math.prod(shape)]
@@ -48,7 +54,8 @@ class FlatState(dict[str, Tensor]):
 class Plane:
     """``anchor + x * first + y * second`` in weight space, under the module's own names.
 
-    The anchor has every parameter and buffer of the network, the directions those that move, both in one order.
+    The anchor has every parameter and buffer of the network, the directions those that move, both
+    in one order.
     """
 
     anchor: Mapping[str, Tensor]
@@ -99,26 +106,34 @@ class MappedTensors(dict[str, Tensor]):
 class FlatPlane:
     """A plane on one device, its moving parameters in flat buffers, so that a point costs two additions.
 
-    ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in ``dtype``; ``fixed``
-    are all other tensors. On the CPU no copy is made of directions and anchor, which may be a file that is mapped: in
-    memory are the file's pages, the two directions and the point.
+    ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in
+    ``dtype``; ``fixed`` are all other tensors. On the CPU no copy is made of directions and anchor,
+    which may be a file that is mapped: in memory are the file's pages, the two directions and the
+    point.
     """
 
-    def __init__(self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None
+    ) -> None:
         self.device: torch.device = device
         self._wide, self._shapes = plane.first.flat.dtype, plane.first.shapes
         self.first: FlatState
         self.second: FlatState
         self.first, self.second = (
-            FlatState(self._shapes, self._wide, device, one.flat.to(device)) for one in (plane.first, plane.second)
+            FlatState(self._shapes, self._wide, device, one.flat.to(device))
+            for one in (plane.first, plane.second)
         )
-        self.anchor: dict[str, Tensor] = {name: plane.anchor[name].to(device) for name in self._shapes}
+        self.anchor: dict[str, Tensor] = {
+            name: plane.anchor[name].to(device) for name in self._shapes
+        }
         self._point = FlatState(self._shapes, self._wide, device)
         self.tensors: dict[str, Tensor] = {
             name: view.to(dtype or plane.anchor[name].dtype) for name, view in self._point.items()
         }
         self._cast = [
-            (self.tensors[name], view) for name, view in self._point.items() if view is not self.tensors[name]
+            (self.tensors[name], view)
+            for name, view in self._point.items()
+            if view is not self.tensors[name]
         ]
         self.fixed: dict[str, Tensor] = {
             name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype)
@@ -143,5 +158,10 @@ class FlatPlane:
     def stacked(self, points: Tensor) -> dict[str, Tensor]:
         """The parameters at several points, stacked along a new first dimension."""
         x, y = points.to(self.device, self._wide).T[:, :, None]
-        views = FlatState(self._shapes, self._wide, self.device, x * self.first.flat + y * self.second.flat)
-        return {name: (self.anchor[name] + view).to(self.tensors[name].dtype) for name, view in views.items()}
+        views = FlatState(
+            self._shapes, self._wide, self.device, x * self.first.flat + y * self.second.flat
+        )
+        return {
+            name: (self.anchor[name] + view).to(self.tensors[name].dtype)
+            for name, view in views.items()
+        }

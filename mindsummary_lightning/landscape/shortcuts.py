@@ -1,6 +1,7 @@
 """Less work for the same losses: joined batches, and a first layer that is computed three times for all points.
 
-Each is tried: it is used if a comparison with the plain evaluation shows the same losses, and nothing is raised.
+Each is tried: it is used if a comparison with the plain evaluation shows the same losses, and
+nothing is raised.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from mindsummary_lightning.landscape.plane import FlatPlane
 
 _LOG = logging.getLogger(__name__)
 
-# The largest tensor a joined batch may make. On a CPU larger ones leave its caches, and beyond 32 MB glibc maps and
-# unmaps memory for every tensor, which costs a convolution as much as its arithmetic; an accelerator needs larger
-# batches to be busy. A constant, not a measurement: the same call gives the same bits again.
+# The largest tensor a joined batch may make. On a CPU larger ones leave its caches, and beyond 32
+# MB glibc maps and unmaps memory for every tensor, which costs a convolution as much as its
+# arithmetic; an accelerator needs larger batches to be busy. A constant, not a measurement: the
+# same call gives the same bits again.
 _MAX_BYTES_ON_CPU = 2**21
 _MAX_BYTES_ON_DEVICE = 2**28
 _PROBE = (0.37, -0.61)
@@ -47,9 +49,10 @@ def loss_on_plane(
 ) -> tuple[PlaneLoss, PlaneLoss]:
     """The plain evaluation of a landscape, and the fastest one that gives the same losses.
 
-    A shortcut is used only if the mean loss at two corners of the grid and at a point off its axes agrees with the
-    plain evaluation to 2e-6, and only of a loss that was tried out before. None is tried in training mode, in another
-    precision, with ``compile``, with several points at once, or for a step that changes its batches.
+    A shortcut is used only if the mean loss at two corners of the grid and at a point off its axes
+    agrees with the plain evaluation to 2e-6, and only of a loss that was tried out before. None is
+    tried in training mode, in another precision, with ``compile``, with several points at once, or
+    for a step that changes its batches.
     """
     plane = FlatPlane(job.plane(), device, options.dtype)
     plain = PlaneLoss(loss, plane, batches, options, autocast)
@@ -59,7 +62,13 @@ def loss_on_plane(
     if not is_ordinary or not is_single or not is_known or loss.needs_gradients:
         return plain, plain
     max_bytes = _MAX_BYTES_ON_CPU if device.type == "cpu" else _MAX_BYTES_ON_DEVICE
-    points = np.array([(job.x[0], job.y[0]), (job.x[-1], job.y[-1]), (_PROBE[0] * job.x[0], _PROBE[1] * job.y[-1])])
+    points = np.array(
+        [
+            (job.x[0], job.y[0]),
+            (job.x[-1], job.y[-1]),
+            (_PROBE[0] * job.x[0], _PROBE[1] * job.y[-1]),
+        ]
+    )
     expected: list[NDArray[np.float64]] = []
     best = plain
 
@@ -90,16 +99,24 @@ def loss_on_plane(
 class KeptLayerLoss(PlaneLoss):
     """Mean loss with the outputs of one layer for known inputs put together from three that are there.
 
-    Linear and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives ``Z0 + x Zx + y Zy``. For any
-    other input, and for one that comes a second time at a point, the layer computes.
+    Linear and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives
+    ``Z0 + x Zx + y Zy``. For any other input, and for one that comes a second time at a point, the
+    layer computes.
     """
 
     def __init__(self, plain: PlaneLoss, name: str, inputs: list[Tensor]) -> None:
         vars(self).update(vars(plain))
-        layer, plane, names = self._loss.module.get_submodule(name), self._plane, self._loss.canonical_names()
-        parameters = {key: names[f"{name}.{key}" if name else key] for key, _ in layer.named_parameters()}
+        layer, plane, names = (
+            self._loss.module.get_submodule(name),
+            self._plane,
+            self._loss.canonical_names(),
+        )
+        parameters = {
+            key: names[f"{name}.{key}" if name else key] for key, _ in layer.named_parameters()
+        }
         corners = [
-            {key: one[parameters[key]] for key in parameters} for one in (plane.anchor, plane.first, plane.second)
+            {key: one[parameters[key]] for key in parameters}
+            for one in (plane.anchor, plane.first, plane.second)
         ]
         with self.prepared():
             self.parts: list[list[Tensor]] = [
@@ -132,7 +149,9 @@ def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
         for name, layer in network.module.named_modules():
             weight = layer._parameters.get("weight")
             if type(layer) in _LAYERS and weight is not None and weight[0].numel() >= _MIN_FAN_IN:
-                layer.register_forward_pre_hook(lambda _, args, name=name: called.append((name, args)))
+                layer.register_forward_pre_hook(
+                    lambda _, args, name=name: called.append((name, args))
+                )
         for index, batch in enumerate(plain.batches):
             called: list[tuple[str, Any]] = []
             network(batch, index)
@@ -147,4 +166,6 @@ def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
 def _is_same(one: Tensor, other: Tensor) -> bool:
     if type(one) is not Tensor or one.shape != other.shape or one.dtype != other.dtype:
         return False
-    return (one.data_ptr() == other.data_ptr() and one.stride() == other.stride()) or torch.equal(one, other)
+    return (one.data_ptr() == other.data_ptr() and one.stride() == other.stride()) or torch.equal(
+        one, other
+    )

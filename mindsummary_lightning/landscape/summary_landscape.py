@@ -1,7 +1,8 @@
 """``SummaryLandscape``: from the checkpoints of a run to the landscapes MindInsight draws.
 
-It validates everything before any loss is computed, keeps finished rows so that an interrupted call can be continued,
-and writes one event per landscape. The mathematics is in `directions` and `evaluation`, the processes in `workers`.
+It validates everything before any loss is computed, keeps finished rows so that an interrupted call
+can be continued, and writes one event per landscape. The mathematics is in `directions` and
+`evaluation`, the processes in `workers`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,19 @@ from mindsummary_lightning.landscape.checkpoints import (
     remove_checkpoints,
 )
 from mindsummary_lightning.landscape.directions import OpenState, opened
-from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, EvaluationOptions, first_loss
+from mindsummary_lightning.landscape.evaluation import (
+    TRUE_PRECISIONS,
+    EvaluationOptions,
+    first_loss,
+)
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
-from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric
+from mindsummary_lightning.landscape.workers import (
+    AnyAccelerator,
+    compute_rows,
+    launch,
+    make_fabric,
+)
 from mindsummary_lightning.reading.landscape_plot import Landscapes
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
@@ -73,20 +83,22 @@ class SummaryLandscape:
         """Make the landscapes with MindSpore's call.
 
         Args:
-            callback_fn: takes nothing and returns ``(model, network, dataset, metrics)``: a LightningModule whose
-                ``training_step`` gives the loss, or None; the network (needed if model is None); a DataLoader; a loss
-                callable of ``(output, target)``, or a dict with one under ``"Loss"``, or None if there is a model.
+            callback_fn: takes nothing and returns ``(model, network, dataset, metrics)``: a
+                LightningModule whose ``training_step`` gives the loss, or None; the network (needed
+                if model is None); a DataLoader; a loss callable of ``(output, target)``, or a dict
+                with one under ``"Loss"``, or None if there is a model.
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
-            device_ids: accelerators to use; on a machine without, as many processes. ``None`` uses all devices.
+            device_ids: accelerators to use; on a machine without, as many processes. ``None`` uses
+                all devices.
             output: directory of the summary file to write; ``None`` means the run's own.
 
         Returns:
             tag -> the landscape that was written.
 
         Raises:
-            TypeError, ValueError, FileNotFoundError: as :meth:`generate`; a wrong argument is refused before
-                ``callback_fn`` runs.
+            TypeError, ValueError, FileNotFoundError: as :meth:`generate`; a wrong argument is
+                refused before ``callback_fn`` runs.
         """
         if not callable(callback_fn):
             raise TypeError(f"callback_fn must be a function, not {callback_fn!r}")
@@ -96,11 +108,15 @@ class SummaryLandscape:
         _settled(self._summary_dir, collect_landscape)
         answer = callback_fn()
         if not isinstance(answer, tuple) or len(answer) != 4:
-            raise TypeError(f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}")
+            raise TypeError(
+                f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}"
+            )
         model, network, dataset, metrics = answer
         module = network if model is None else model
         if not isinstance(module, nn.Module):
-            raise TypeError("callback_fn must return a LightningModule as model, or None and an nn.Module as network")
+            raise TypeError(
+                "callback_fn must return a LightningModule as model, or None and an nn.Module as network"
+            )
         loss_fn = metrics.get("Loss") if isinstance(metrics, Mapping) else metrics
         return self.generate(
             module,
@@ -131,65 +147,92 @@ class SummaryLandscape:
     ) -> dict[str, LossLandscape]:
         """Make the landscapes of a Lightning run, or of any module with a loss function.
 
-        Called again after an interrupt it continues. With more than one device it starts processes (or uses those that
-        torchrun, SLURM or LSF have started, all of which must call it and get the same landscapes), so a
-        script needs its ``if __name__ == "__main__":``, and module and loss must be picklable.
+        Called again after an interrupt it continues. With more than one device it starts processes
+        (or uses those that torchrun, SLURM or LSF have started, all of which must call it and get
+        the same landscapes), so a script needs its ``if __name__ == "__main__":``, and module and
+        loss must be picklable.
 
         Args:
-            module: the trained LightningModule or a network in it. Its own weights are not used, and afterwards it is
-                what it was.
-            dataloader: yields the samples, as in training: a loader, several in a dict or list, or a
-                LightningDataModule. ``num_samples`` of them are read once, the same ones each time.
-            loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module's
-                ``training_step``, or its ``validation_step`` if that gives no loss.
+            module: the trained LightningModule or a network in it. Its own weights are not used,
+                and afterwards it is what it was.
+            dataloader: yields the samples, as in training: a loader, several in a dict or list, or
+                a LightningDataModule. ``num_samples`` of them are read once, the same ones each
+                time.
+            loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``;
+                ``None`` asks the module's ``training_step``, or its ``validation_step`` if that
+                gives no loss.
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
             devices: as Fabric takes it; on the CPU a number of processes.
             accelerator: as Fabric takes it, an object of another package's accelerator among them.
-            num_nodes: machines that compute together; start the script on each of them with torchrun or srun, and give
-                them one directory.
+            num_nodes: machines that compute together; start the script on each of them with
+                torchrun or srun, and give them one directory.
             output: directory of the summary file to write; ``None`` means the run's own.
             train_mode: run the network in training mode, as MindSpore does.
             seed: of shuffling loaders, random directions and dropout in training mode.
-            precision: one of Fabric's, as ``"bf16-mixed"`` or ``"bf16-true"``; ``None``: that of the checkpoints.
+            precision: one of Fabric's, as ``"bf16-mixed"`` or ``"bf16-true"``; ``None``: that of
+                the checkpoints.
             compile: run through ``torch.compile``.
-            points_at_once: grid points in one ``vmap``; pays for tiny networks only (docs/landscape.md).
-            prefix: of the module's names in the checkpoints, if several parts of them could be it, as ``"student"``.
+            points_at_once: grid points in one ``vmap``; pays for tiny networks only
+                (docs/landscape.md).
+            prefix: of the module's names in the checkpoints, if several parts of them could be it,
+                as ``"student"``.
 
         Returns:
             tag -> the landscape that was written; empty if ``create_landscape`` asks for none.
 
         Raises:
             TypeError: an argument has the wrong type, or the loss cannot be computed.
-            ValueError: a setting is out of range, the loader is empty, or the checkpoints do not fit the network or
-                are missing (``LandscapeCheckpointError``); checked before any work.
+            ValueError: a setting is out of range, the loader is empty, or the checkpoints do not
+                fit the network or are missing (``LandscapeCheckpointError``); checked before any
+                work.
             FileNotFoundError: the run has no checkpoints.
         """
         if not isinstance(module, nn.Module):
-            given = f"the class {module.__name__} itself" if isinstance(module, type) else type(module).__name__
+            given = (
+                f"the class {module.__name__} itself"
+                if isinstance(module, type)
+                else type(module).__name__
+            )
             raise TypeError(f"module must be an nn.Module, not {given}")
         target = self._summary_dir if output is None else checked_directory("output", output)
         positive_int("points_at_once", points_at_once)
         saved = _settled(self._summary_dir, collect_landscape)
         if not saved.settings.train and not saved.settings.result:
-            _LOG.info("loss landscape: none is made, because create_landscape switches all of them off")
+            _LOG.info(
+                "loss landscape: none is made, because create_landscape switches all of them off"
+            )
             return {}
         loss = MeanLoss(module, loss_fn, dataloader if is_datamodule(dataloader) else None)
         options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
         jobs = _jobs(saved, loss.module, seed, prefix)
         batches = take_batches(dataloader, saved.settings.num_samples, seed)
-        fabric = make_fabric(accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision)
+        fabric = make_fabric(
+            accelerator,
+            devices,
+            num_nodes,
+            "32-true" if precision in TRUE_PRECISIONS else precision,
+        )
         first = f"{first_loss(loss, opened(jobs[-1].anchor), batches, fabric.device, options):.4g}"
         data = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
-        stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(data)}")) for job in jobs]
+        stores = [
+            RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(data)}")) for job in jobs
+        ]
         try:
-            work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
+            work = partial(
+                compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options
+            )
             losses = launch(fabric, work)
         except KeyboardInterrupt:
-            _LOG.warning("loss landscape interrupted; the same call goes on from the rows in %s", saved.directory)
+            _LOG.warning(
+                "loss landscape interrupted; the same call goes on from the rows in %s",
+                saved.directory,
+            )
             raise
         about = (saved.settings.unit, saved.step_per_epoch)
-        made = {job.tag: job.landscape(of_job, *about) for job, of_job in zip(jobs, losses, strict=True)}
+        made = {
+            job.tag: job.landscape(of_job, *about) for job, of_job in zip(jobs, losses, strict=True)
+        }
         if fabric.global_rank == 0:
             with SummaryRecord(target, raise_exception=True) as record:
                 for tag, landscape in made.items():
@@ -202,7 +245,9 @@ class SummaryLandscape:
 
 def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
     if not isinstance(device_ids, (list, tuple)):
-        raise TypeError(f"device_ids must be a list of ints or None, not {type(device_ids).__name__}")
+        raise TypeError(
+            f"device_ids must be a list of ints or None, not {type(device_ids).__name__}"
+        )
     if not device_ids:
         raise ValueError("device_ids must hold at least one device")
     return [natural_int("each of device_ids", number) for number in device_ids]
@@ -211,20 +256,27 @@ def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
 def _settled(directory: str, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
     """A run's checkpoints with changed settings; given intervals must be complete, the run's own are cut."""
     changes = {} if collect_landscape is None else collect_landscape
-    LandscapeSettings.from_dict(changes)  # what is wrong in any run is said before the run is looked at
+    # what is wrong in any run is said before the run is looked at
+    LandscapeSettings.from_dict(changes)
     saved = LandscapeCheckpoints.open(directory)
     settings = LandscapeSettings.from_dict(changes, base=saved.settings)
     if settings.unit != saved.settings.unit:
-        raise ValueError(f"the run saved one checkpoint per {saved.settings.unit}, so unit cannot be {settings.unit!r}")
+        raise ValueError(
+            f"the run saved one checkpoint per {saved.settings.unit}, so unit cannot be {settings.unit!r}"
+        )
     settled = replace(saved, settings=settings, has_named_intervals="intervals" in changes)
     return settled if settled.has_named_intervals else settled.with_saved_intervals()
 
 
-def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str | None) -> list[LandscapeGrid]:
+def _jobs(
+    saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str | None
+) -> list[LandscapeGrid]:
     settings = saved.settings
     intervals = settings.intervals if settings.train else ()
     last = saved.last()
-    needed = {number for interval in intervals for number in interval} | ({last} if settings.result else set())
+    needed = {number for interval in intervals for number in interval} | (
+        {last} if settings.result else set()
+    )
     saved.check(sorted(needed))
     names = moving_names(module)
     if not names:
@@ -237,5 +289,8 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str
         return partial(mapped, path, names_in_checkpoint(module, mapped(path), path, prefix))
 
     how = (names, settings.landscape_size, seed)
-    jobs = [interval_grid(interval, [state(number) for number in interval], *how) for interval in intervals]
+    jobs = [
+        interval_grid(interval, [state(number) for number in interval], *how)
+        for interval in intervals
+    ]
     return [*jobs, final_grid(last, state(last), *how)] if settings.result else jobs

@@ -35,7 +35,10 @@ AnyAccelerator: TypeAlias = str | Accelerator
 _TENTHS = 10
 _SECONDS_BETWEEN_LINES = 5.0
 _LAUNCHERS = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment)
-_KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
+_KEEP_FREED_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+}
 
 
 def make_fabric(
@@ -43,7 +46,8 @@ def make_fabric(
 ) -> Fabric:
     """A Fabric that starts its processes itself, unless torchrun, SLURM or LSF has started them.
 
-    On the CPU the number of devices is that of processes per machine. Several machines need a launcher.
+    On the CPU the number of devices is that of processes per machine. Several machines need a
+    launcher.
     """
     is_launched = any(environment.detect() for environment in _LAUNCHERS)
     if num_nodes > 1 and not is_launched:
@@ -54,15 +58,25 @@ def make_fabric(
     kind: Any = Fabric(accelerator=accelerator, devices=1).strategy.accelerator
     if not isinstance(devices, (int, str)):
         devices = len(devices) if isinstance(kind, CPUAccelerator) else list(devices)
-    chosen = kind.get_parallel_devices(kind.parse_devices(kind.auto_device_count() if devices == "auto" else devices))
+    chosen = kind.get_parallel_devices(
+        kind.parse_devices(kind.auto_device_count() if devices == "auto" else devices)
+    )
     strategy: Any = "auto"
     if is_launched:
         strategy = "ddp"
     elif len(chosen) > 1:
-        strategy = "ddp_spawn"  # not forked: a fork after torch has started threads or an accelerator hangs
+        # not forked: a fork after torch has started threads or an accelerator hangs
+        strategy = "ddp_spawn"
     elif chosen[0].type != "cpu":
-        strategy = SingleDeviceStrategy(chosen[0])  # Fabric would use the CPU for accelerators it does not know
-    return Fabric(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy, precision=precision)
+        # Fabric would use the CPU for accelerators it does not know
+        strategy = SingleDeviceStrategy(chosen[0])
+    return Fabric(
+        accelerator=accelerator,
+        devices=devices,
+        num_nodes=num_nodes,
+        strategy=strategy,
+        precision=precision,
+    )
 
 
 def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
@@ -70,7 +84,8 @@ def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
     if not isinstance(fabric.strategy, SingleDeviceStrategy):
         with _environment_of_workers():
             return fabric.launch(work)
-    # Fabric's own launch would change DataLoader and BatchSampler, and change them back only if nothing is raised.
+    # Fabric's own launch would change DataLoader and BatchSampler, and change them back only if
+    # nothing is raised.
     fabric.strategy.setup_environment()
     return work(fabric)
 
@@ -79,9 +94,10 @@ def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
 def _environment_of_workers() -> Iterator[None]:
     """Let processes that start now keep the memory that they free.
 
-    glibc gives memory of the size of a layer's activations back to the system and takes it again, zeroed page by page,
-    for every layer of every grid point: a quarter of the time of a convolutional network, and what slows processes
-    side by side. It reads these variables only when a process starts.
+    glibc gives memory of the size of a layer's activations back to the system and takes it again,
+    zeroed page by page, for every layer of every grid point: a quarter of the time of a
+    convolutional network, and what slows processes side by side. It reads these variables only when
+    a process starts.
     """
     added = [name for name in _KEEP_FREED_MEMORY if name not in os.environ]
     os.environ.update({name: _KEEP_FREED_MEMORY[name] for name in added})
@@ -102,20 +118,29 @@ def compute_rows(
 ) -> list[list[NDArray[np.float64]]]:
     """The losses of every row of every job; what to give :func:`launch`.
 
-    Each process takes the next row that no other has taken, so that a slow one does not hold the others, and stores
-    what it finishes in the store of the row's job. Each returns all rows: they are exchanged through the store of the
-    process group, which ``torch.distributed.distributed_c10d._get_default_store`` returns (torch 2.5 to 2.13); then the
+    Each process takes the next row that no other has taken, so that a slow one does not hold the
+    others, and stores what it finishes in the store of the row's job. Each returns all rows: they
+    are exchanged through the store of the process group, which
+    ``torch.distributed.distributed_c10d._get_default_store`` returns (torch 2.5 to 2.13); then the
     group is ended.
     """
     all_rows = [job.rows() for job in jobs]
     found = [store.rows(rows) for store, rows in zip(stores, all_rows, strict=True)]
-    # Every process must have read the stores before one of them stores more, or their lists of rows would differ.
+    # Every process must have read the stores before one of them stores more, or their lists of rows
+    # would differ.
     fabric.barrier()
-    missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in found[job]]
+    missing = [
+        (job, row)
+        for job, rows in enumerate(all_rows)
+        for row in range(len(rows))
+        if row not in found[job]
+    ]
     shared = None
     if fabric.world_size > 1:
         c10d: Any = torch.distributed.distributed_c10d
-        shared = c10d.PrefixStore(f"mindsummary_lightning/{stores[0].directory}", c10d._get_default_store())
+        shared = c10d.PrefixStore(
+            f"mindsummary_lightning/{stores[0].directory}", c10d._get_default_store()
+        )
     with Progress(len(missing), fabric.global_rank == 0) as progress, _alone(fabric):
 
         def finish(position: int, losses: NDArray[np.float64]) -> None:
@@ -128,13 +153,24 @@ def compute_rows(
 
         positions = _positions(fabric, len(missing), shared)
         for job, some in itertools.groupby(positions, lambda position: missing[position][0]):
-            make = partial(loss_on_plane, loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast)
+            make = partial(
+                loss_on_plane,
+                loss,
+                jobs[job],
+                tuple(batches),
+                fabric.device,
+                options,
+                fabric.autocast,
+            )
             _compute(make, jobs[job], ((each, missing[each][1]) for each in some), finish)
     return _gathered(fabric, found, missing, shared)
 
 
 def _gathered(
-    fabric: Fabric, found: Sequence[dict[int, NDArray[np.float64]]], missing: Sequence[tuple[int, int]], shared: Any
+    fabric: Fabric,
+    found: Sequence[dict[int, NDArray[np.float64]]],
+    missing: Sequence[tuple[int, int]],
+    shared: Any,
 ) -> list[list[NDArray[np.float64]]]:
     """All rows of all jobs, those that another process has computed among them; ends the process group."""
     if shared is not None:
@@ -142,7 +178,8 @@ def _gathered(
         for position, (job, row) in enumerate(missing):
             found[job][row] = np.frombuffer(bytes.fromhex(shared.get(str(position)).decode()))
         fabric.barrier()  # all are read, and the process that has the store may end
-        # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
+        # A process that exits before its process group is destroyed is sometimes aborted by one of
+        # the group's threads.
         torch.distributed.destroy_process_group()
     return [[rows[row] for row in range(len(rows))] for rows in found]
 
@@ -197,7 +234,9 @@ class Progress:
     def __init__(self, total: int, is_shown: bool) -> None:
         self._total, self._is_shown = total, is_shown and total > 0
         has_bar = sys.stderr.isatty() or "ipykernel" in sys.modules
-        self._bar: Any = tqdm(total=total, unit="row", dynamic_ncols=True, disable=not (self._is_shown and has_bar))
+        self._bar: Any = tqdm(
+            total=total, unit="row", dynamic_ncols=True, disable=not (self._is_shown and has_bar)
+        )
         self._tenth = 0
         self._start = self._last_line = time.monotonic()
 
@@ -217,7 +256,13 @@ class Progress:
             self._bar.update(done - self._bar.n)
             return
         tenth, now = _TENTHS * done // max(self._total, 1), time.monotonic()
-        if self._is_shown and tenth > self._tenth and now > self._last_line + _SECONDS_BETWEEN_LINES:
+        if (
+            self._is_shown
+            and tenth > self._tenth
+            and now > self._last_line + _SECONDS_BETWEEN_LINES
+        ):
             self._tenth, self._last_line = tenth, now
             took = f"{now - self._start:.0f} s"
-            sys.stderr.write(f"loss landscape: {done} of {self._total} rows in {took}, {tag}, {losses}\n")
+            sys.stderr.write(
+                f"loss landscape: {done} of {self._total} rows in {took}, {tag}, {losses}\n"
+            )

@@ -1,7 +1,7 @@
 """Values as queries see them: as numbers, as text, in order.
 
-A value is what a row of lineage or of the table of runs holds: bool, int, float, str, a list of these, or ``None``,
-which is no value.
+A value is what a row of lineage or of the table of runs holds: bool, int, float, str, a list of
+these, or ``None``, which is no value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ def number_of(value: Value) -> Number | None:
             return int(text)
         return float(text)
     sign = -1 if text.startswith("-") else 1
-    number = _NOT_FINITE.get(text.lstrip("+-").casefold()) if len(text) - len(text.lstrip("+-")) < 2 else None
+    number = (
+        _NOT_FINITE.get(text.lstrip("+-").casefold())
+        if len(text) - len(text.lstrip("+-")) < 2
+        else None
+    )
     return None if number is None else sign * number
 
 
@@ -71,8 +75,8 @@ def short_name(field: str) -> str:
 def sort_key(value: Value) -> tuple[Any, ...]:
     """The key of a value in ascending order: numbers, then texts, then NaN, then no value.
 
-    Booleans are 1 and 0, a text that shows a number is that number, and numbers inside of texts count as such:
-    ``run9`` comes before ``run10``.
+    Booleans are 1 and 0, a text that shows a number is that number, and numbers inside of texts
+    count as such: ``run9`` comes before ``run10``.
     """
     number = number_of(value)
     if number is not None and not is_nan(number):
@@ -82,14 +86,21 @@ def sort_key(value: Value) -> tuple[Any, ...]:
     if value is None:
         return (3,)
     text = as_text(value)
-    parts = [(0, int(part), "") if part.isdecimal() else (1, 0, part.casefold()) for part in re.split(r"(\d+)", text)]
+    parts = [
+        (0, int(part), "") if part.isdecimal() else (1, 0, part.casefold())
+        for part in re.split(r"(\d+)", text)
+    ]
     return (1, parts, text)
 
 
-def in_order(rows: Sequence[Row], value_of: Callable[[Row], Value], *, is_descending: bool = False) -> list[Row]:
+def in_order(
+    rows: Sequence[Row], value_of: Callable[[Row], Value], *, is_descending: bool = False
+) -> list[Row]:
     """Rows by a value of theirs; NaN and no value come last in both directions, equal ones keep their order."""
     keyed = [(sort_key(value_of(row)), row) for row in rows]
     with_value = [pair for pair in keyed if pair[0][0] < _WITHOUT_ORDER]
     with_value.sort(key=lambda pair: pair[0], reverse=is_descending)
-    without = sorted((pair for pair in keyed if pair[0][0] >= _WITHOUT_ORDER), key=lambda pair: pair[0])
+    without = sorted(
+        (pair for pair in keyed if pair[0][0] >= _WITHOUT_ORDER), key=lambda pair: pair[0]
+    )
     return [row for _, row in (*with_value, *without)]

@@ -1,8 +1,8 @@
 """Names of columns in tables of runs: one name for one thing, in every table, export and query.
 
-``metric/<name>`` is a metric of an evaluation, ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>`` are
-statistics of a scalar. Fields of lineage and settings have their own names; a setting with the name of another column
-is ``user_defined/<name>``.
+``metric/<name>`` is a metric of an evaluation, ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and
+``best_step:<tag>`` are statistics of a scalar. Fields of lineage and settings have their own names;
+a setting with the name of another column is ``user_defined/<name>``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Search conditions of lineage queries: parsing, matching and sorting.
 
-A condition is accepted or refused as MindInsight 2.3.1 does it. In addition, three spellings of its older documented
-API are accepted: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for a ``summary_dir``, and
-``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``; and ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` are
-fields of recorded scalars. Nothing here knows where lineage comes from.
+A condition is accepted or refused as MindInsight 2.3.1 does it. In addition, three spellings of its
+older documented API are accepted: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for
+a ``summary_dir``, and ``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``; and
+``last:<tag>``, ``min:<tag>``, ``max:<tag>`` are fields of recorded scalars. Nothing here knows
+where lineage comes from.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from mindsummary_lightning.lineage.json_values import JsonValue
 TEXT_FIELDS = (
     "summary_dir", "loss_function", "train_dataset_path", "test_dataset_path", "network", "optimizer", "dataset_mark",
 )  # fmt: skip
-INTEGER_FIELDS = ("train_dataset_count", "test_dataset_count", "epoch", "batch_size", "device_num", "model_size")
+INTEGER_FIELDS = (
+    "train_dataset_count",
+    "test_dataset_count",
+    "epoch",
+    "batch_size",
+    "device_num",
+    "model_size",
+)
 NUMBER_FIELDS = ("learning_rate", "loss")
 SCALAR = re.compile(r"(?P<statistic>last|min|max|best_step):(?P<tag>.+)", re.DOTALL)
 """A field that is the last, the least or the greatest value of a scalar, or the step of its best one; only ours."""
@@ -113,7 +121,8 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
     """Check a search condition; an absolute ``summary_dir`` in it is relative to ``base_dir``.
 
     Raises:
-        LineageSearchConditionParamError: the condition is refused; the text names the place and what is expected.
+        LineageSearchConditionParamError: the condition is refused; the text names the place and
+            what is expected.
     """
     if not isinstance(condition, Mapping):
         raise _refusal("search_condition", "a dict", condition)
@@ -126,7 +135,9 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
                 raise _refusal(place, "a dict of operators, like {'eq': ...}", expressions)
             for key, value in expressions.items():
                 tests.append(checked_test(place, f"{place}[{key!r}]", known, key, value, base_dir))
-    return SearchCondition(tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition))
+    return SearchCondition(
+        tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition)
+    )
 
 
 def known_field(name: object, place: str, others: Sequence[str] = (), hint: str = "") -> str:
@@ -136,7 +147,12 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
         LineageSearchConditionParamError: there is none.
     """
     if isinstance(name, str):
-        if name in PLAIN_FIELDS or name.startswith(_USER_DEFINED) or _is_metric(name) or SCALAR.fullmatch(name):
+        if (
+            name in PLAIN_FIELDS
+            or name.startswith(_USER_DEFINED)
+            or _is_metric(name)
+            or SCALAR.fullmatch(name)
+        ):
             return name
         if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
             return _METRIC + name[len(_OLD_METRIC) :]
@@ -145,10 +161,14 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
         f"; fields are metric/{name} or user_defined/{name} if you recorded it, "
         f"last:{name}, min:{name} or max:{name} of a scalar, {', '.join(known)}"
     )
-    raise LineageSearchConditionParamError(f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}")
+    raise LineageSearchConditionParamError(
+        f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}"
+    )
 
 
-def checked_test(place: str, value_place: str, name: str, key: object, value: Any, base_dir: str) -> Test:
+def checked_test(
+    place: str, value_place: str, name: str, key: object, value: Any, base_dir: str
+) -> Test:
     """A test of a field; the first two say where it and its value stand.
 
     Raises:
@@ -163,10 +183,15 @@ def checked_test(place: str, value_place: str, name: str, key: object, value: An
     elif name in TEXT_FIELDS:
         takes, is_right = "a str", isinstance(value, str)
     elif is_number:  # for not_in as well, where a number then matches nothing
-        takes, is_right = "a number", isinstance(value, (int, float)) and not isinstance(value, bool)
+        takes, is_right = (
+            "a number",
+            isinstance(value, (int, float)) and not isinstance(value, bool),
+        )
     else:
         takes = f"an int in 0..{_MAX_INTEGER}"
-        is_right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INTEGER
+        is_right = (
+            isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INTEGER
+        )
     if not is_right and not name.startswith(_USER_DEFINED):
         raise _refusal(value_place, takes, value)
     return Test(name, key, _expected(name, value, base_dir))
@@ -194,7 +219,9 @@ def relative_to_base(path: Any, base_dir: str) -> Any:
         return path
     base, (parent, name) = os.path.realpath(base_dir), os.path.split(os.path.normpath(path))
     place = os.path.join(os.path.realpath(parent), name)  # no link below the base is followed
-    below = "" if os.path.realpath(path) == base else os.path.relpath(place, base).replace(os.sep, "/")
+    below = (
+        "" if os.path.realpath(path) == base else os.path.relpath(place, base).replace(os.sep, "/")
+    )
     return path if below.partition("/")[0] == os.pardir else f"./{below}"
 
 
@@ -204,9 +231,13 @@ def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
         raise _refusal("sorted_type", "'ascending', 'descending' or None", sorted_type)
     if "sorted_name" not in condition:
         if "sorted_type" in condition:
-            raise LineageSearchConditionParamError("sorted_type needs a sorted_name: the field to sort by")
+            raise LineageSearchConditionParamError(
+                "sorted_type needs a sorted_name: the field to sort by"
+            )
         return None
-    return ordering_by(condition["sorted_name"], "sorted_name", is_descending=sorted_type == "descending")
+    return ordering_by(
+        condition["sorted_name"], "sorted_name", is_descending=sorted_type == "descending"
+    )
 
 
 def ordering_by(name: object, place: str, *, is_descending: bool) -> Ordering:
@@ -235,7 +266,8 @@ def _page(condition: Mapping[str, Any]) -> slice:
 
 def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
     asked = condition.get("lineage_type")
-    if asked is None or asked == "model":  # the older API: ``model`` and None show everything, ``dataset`` its part
+    # the older API: ``model`` and None show everything, ``dataset`` its part
+    if asked is None or asked == "model":
         return _LINEAGE_TYPES
     if asked == "dataset":
         return ("dataset",)
@@ -245,7 +277,8 @@ def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
         return _LINEAGE_TYPES
     types: list[Any] = []
     for key, value in asked.items():
-        # The reader lets ``in`` replace what was named before it and ``eq`` add to it: the order in the dict counts.
+        # The reader lets ``in`` replace what was named before it and ``eq`` add to it: the order in
+        # the dict counts.
         if key == "in" and isinstance(value, (list, tuple)):
             types = list(value)
         elif key == "eq" and isinstance(value, str):
@@ -262,5 +295,6 @@ def _compare(first: JsonValue, second: JsonValue) -> int:
     try:
         return int(first > second) - int(first < second)
     except TypeError:
-        first_type, second_type = type(first).__name__, type(second).__name__  # NoneType comes before all others
+        # NoneType comes before all others
+        first_type, second_type = type(first).__name__, type(second).__name__
         return (first_type > second_type) - (first_type < second_type)

@@ -11,7 +11,8 @@ from mindsummary_lightning.values.text import listed
 
 _LAST = "last:"  # of a scalar, for which its bare tag stands
 _OLD_METRIC = "metric_"
-_OPTIMIZER_GROUPS = "/optimizer_groups/"  # what a run notes of itself; a user's setting of the same name comes first
+# what a run notes of itself; a user's setting of the same name comes first
+_OPTIMIZER_GROUPS = "/optimizer_groups/"
 _LISTED = 30  # fields in a message
 
 
@@ -19,8 +20,8 @@ class QueryError(LineageSearchConditionParamError):
     """A query cannot be understood.
 
     Attributes:
-        problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name) or ``number`` (the field is
-            compared with numbers only).
+        problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name) or
+            ``number`` (the field is compared with numbers only).
         field: the name that the query has.
         names: the fields that it may mean.
     """
@@ -60,7 +61,11 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
         QueryError: several fields end in the name.
     """
     old = "metric/" + name[len(_OLD_METRIC) :] if name.startswith(_OLD_METRIC) else name
-    for spelling in (name, old, name.removeprefix("user_defined/") if name == "user_defined/status" else name):
+    for spelling in (
+        name,
+        old,
+        name.removeprefix("user_defined/") if name == "user_defined/status" else name,
+    ):
         if spelling in known:
             return spelling
     found = _completed(name, {field: field for field in known})
@@ -69,10 +74,14 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
 
 def _completed(name: str, fields: Mapping[str, str]) -> str | None:
     """As :func:`complete_name`, of the fields by their spellings."""
-    recorded = {spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)}
+    recorded = {
+        spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)
+    }
     found = _fields_of(name, recorded, SECTIONS) or _fields_of(name, fields, (_LAST,))
     if len(found) > 1:
-        raise QueryError("ambiguous", name, f"no field {name!r}; which of {listed(sorted(found), 5)}?", found)
+        raise QueryError(
+            "ambiguous", name, f"no field {name!r}; which of {listed(sorted(found), 5)}?", found
+        )
     return found[0] if found else None
 
 
@@ -86,4 +95,6 @@ def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) ->
 
 def is_open_field(name: str) -> bool:
     """Whether a name is that of a field of any run, recorded or not: a metric, a setting or a scalar."""
-    return any(name.startswith(section) and name != section for section in SECTIONS) or bool(SCALAR.fullmatch(name))
+    return any(name.startswith(section) and name != section for section in SECTIONS) or bool(
+        SCALAR.fullmatch(name)
+    )

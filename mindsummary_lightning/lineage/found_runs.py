@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.errors import imported
-from mindsummary_lightning.lineage.run_rows import TIMES, RunRows, has_exact_int, ordered_columns, time_of
+from mindsummary_lightning.lineage.run_rows import (
+    TIMES,
+    RunRows,
+    has_exact_int,
+    ordered_columns,
+    time_of,
+)
 from mindsummary_lightning.reading.run_directory import local_path
 from mindsummary_lightning.reading.run_names import RunPath, run_names
 from mindsummary_lightning.reading.run_tree import find_run_directories
@@ -27,15 +33,16 @@ def find_runs(
 
     Args:
         runs_dir: the directory, or a run itself.
-        where: which runs, in the language of ``mindsummary lineage --where``, for example ``"status=finished lr<0.1"``;
-            of several texts all must be met.
-        sort: a column of :func:`~mindsummary_lightning.runs_to_pandas` to sort by, for example ``"last:val/loss"``, the
-            least first; runs without a value, and NaN, come last. Without it runs are in order of their paths.
+        where: which runs, in the language of ``mindsummary lineage --where``, for example
+            ``"status=finished lr<0.1"``; of several texts all must be met.
+        sort: a column of :func:`~mindsummary_lightning.runs_to_pandas` to sort by, for example
+            ``"last:val/loss"``, the least first; runs without a value, and NaN, come last. Without
+            it runs are in order of their paths.
         descending: begin with the greatest instead.
 
     Returns:
-        Paths that begin with ``runs_dir``; whatever takes a run here takes them. The attribute ``run`` of each is the
-        run's name, as in every table.
+        Paths that begin with ``runs_dir``; whatever takes a run here takes them. The attribute
+        ``run`` of each is the run's name, as in every table.
 
     Raises:
         LineageSearchConditionParamError: ``where`` or ``sort`` is refused.
@@ -72,12 +79,13 @@ def runs_to_pandas(
         differing: leave out settings in which all these runs agree.
 
     Returns:
-        A table whose index ``run`` is the run's name. Columns are ``status`` (running, finished, failed, interrupted,
-        killed, pruned, or none for a run that records no end), ``diverged`` (whether a loss ended as NaN or infinite),
-        ``started`` and ``written`` (times in UTC), ``duration`` (seconds of recording), ``steps`` (the last one);
-        ``metric/<name>`` of evaluations, settings by their own names, those that differ first; of each scalar
-        ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>``; and ``path``. Scalars of a run that cannot
-        be read are missing, and a warning names it.
+        A table whose index ``run`` is the run's name. Columns are ``status`` (running, finished,
+        failed, interrupted, killed, pruned, or none for a run that records no end), ``diverged``
+        (whether a loss ended as NaN or infinite), ``started`` and ``written`` (times in UTC),
+        ``duration`` (seconds of recording), ``steps`` (the last one); ``metric/<name>`` of
+        evaluations, settings by their own names, those that differ first; of each scalar
+        ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>``; and ``path``. Scalars
+        of a run that cannot be read are missing, and a warning names it.
 
     Raises:
         ImportError: pandas is not installed.
@@ -93,11 +101,14 @@ def runs_to_pandas(
     table.read_scalars()
     rows = table.found(where, sort, descending)
     columns: dict[str, Any] = {
-        name: [row.cells.get(name) for row in rows] for name in ordered_columns(rows, differing=differing)
+        name: [row.cells.get(name) for row in rows]
+        for name in ordered_columns(rows, differing=differing)
     }
     for name in TIMES:
         if name in columns:
-            columns[name] = pandas.to_datetime([time_of(seconds) for seconds in columns[name]], utc=True)
+            columns[name] = pandas.to_datetime(
+                [time_of(seconds) for seconds in columns[name]], utc=True
+            )
     for name, cells in columns.items():
         if name not in TIMES and has_exact_int(cells):
             columns[name] = pandas.array(cells, dtype="Int64")  # with gaps they would become floats

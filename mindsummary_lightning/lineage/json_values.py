@@ -1,7 +1,8 @@
 """Lineage values as the JSON of MindInsight 2.3.1: the text of a NaN, the digits of a float32, the keys of a stage.
 
-The rules, quirks included, were observed in the answers of the real reader (protobuf's JSON mapping and its own
-flattening of the data pipeline), so that a query here and a query there give the same JSON.
+The rules, quirks included, were observed in the answers of the real reader (protobuf's JSON mapping
+and its own flattening of the data pipeline), so that a query here and a query there give the same
+JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from mindsummary_lightning.values import DatasetGraph, Operation
 from mindsummary_lightning.values.lineage_info import EXACT_MAX, CustomValue, ParameterValue
 from mindsummary_lightning.values.text import finite_or_named, map_json, shortest_float32
 
-JsonValue: TypeAlias = Any  # what json.loads can return: a recursive type that mypy and readers both follow badly
+# what json.loads can return: a recursive type that mypy and readers both follow badly
+JsonValue: TypeAlias = Any
 
 
 def float32_to_json(value: float) -> float | str:
@@ -26,24 +28,31 @@ def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonVal
     """Custom lineage data, nested as it was recorded."""
     shown: dict[str, JsonValue] = {}
     for key, value in values.items():
-        if isinstance(value, (str, int)):  # asked first: a mapping is an abstract class, which takes long to ask for
+        # asked first: a mapping is an abstract class, which takes long to ask for
+        if isinstance(value, (str, int)):
             shown[key] = value
         else:
-            shown[key] = finite_or_named(value) if isinstance(value, float) else user_defined_to_json(value)
+            shown[key] = (
+                finite_or_named(value) if isinstance(value, float) else user_defined_to_json(value)
+            )
     return shown
 
 
 def has_inexact_int(values: Mapping[str, JsonValue]) -> bool:
     """Whether custom data hold an int that is no 64-bit float."""
     return any(
-        has_inexact_int(value) if isinstance(value, dict) else type(value) is int and abs(value) > EXACT_MAX
+        has_inexact_int(value)
+        if isinstance(value, dict)
+        else type(value) is int and abs(value) > EXACT_MAX
         for value in values.values()
     )
 
 
 def for_a_browser(value: JsonValue) -> JsonValue:
     """JSON as a browser reads it without loss: an int that is no 64-bit float as text, as MindInsight has it."""
-    return map_json(value, lambda leaf: str(leaf) if type(leaf) is int and abs(leaf) > EXACT_MAX else leaf)
+    return map_json(
+        value, lambda leaf: str(leaf) if type(leaf) is int and abs(leaf) > EXACT_MAX else leaf
+    )
 
 
 def dataset_graph_to_json(graph: DatasetGraph) -> dict[str, JsonValue]:
@@ -60,7 +69,8 @@ def dataset_graph_to_json(graph: DatasetGraph) -> dict[str, JsonValue]:
 
 def _shown_operation(operation: Operation) -> dict[str, JsonValue]:
     shown = _shown_parameter(operation.parameter)
-    # The reader collects sizes and weights in one list: ``size`` shows both, and so does ``weights``, even without any.
+    # The reader collects sizes and weights in one list: ``size`` shows both, and so does
+    # ``weights``, even without any.
     numbers = [*operation.size, *operation.weights]
     if operation.size:
         shown["size"] = numbers

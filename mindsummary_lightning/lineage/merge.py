@@ -1,10 +1,11 @@
 """Merging of a run's lineage files, by the rules of MindInsight 2.3.1's reader.
 
-Of each file the newest training, evaluation and dataset lineage counts, and all its custom data in order. Files follow
-each other in time: one with training or dataset lineage replaces everything before it, one with evaluation lineage
-alone is merged into what came before, and one with none of the three adds nothing. Where a file would make MindInsight
-fail for every run (a metric that is not a JSON object, an evaluation without a metric after one that had it), the run
-keeps what is valid. No files are read here.
+Of each file the newest training, evaluation and dataset lineage counts, and all its custom data in
+order. Files follow each other in time: one with training or dataset lineage replaces everything
+before it, one with evaluation lineage alone is merged into what came before, and one with none of
+the three adds nothing. Where a file would make MindInsight fail for every run (a metric that is not
+a JSON object, an evaluation without a metric after one that had it), the run keeps what is valid.
+No files are read here.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from mindsummary_lightning.lineage.json_values import (
 from mindsummary_lightning.values import DatasetGraph
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-_CUSTOM = {"user_defined": "user_defined_info", "run_info": "run_info"}  # section -> name in the file
+# section -> name in the file
+_CUSTOM = {"user_defined": "user_defined_info", "run_info": "run_info"}
 
-# Fields of filter_summary_lineage, in the order it returns them: field -> (section, name in the section).
+# Fields of filter_summary_lineage, in the order it returns them: field -> (section, name in the
+# section).
 FIELDS = {
     "loss_function": ("hyper_parameters", "loss_function"),
     "train_dataset_path": ("train_dataset", "train_dataset_path"),
@@ -88,11 +91,13 @@ class MergedLineage(NamedTuple):
     """The merged content of all lineage files of a run.
 
     Attributes:
-        sections: name -> fields: ``metric``, ``hyper_parameters``, ``algorithm``, ``train_dataset``, ``model``,
-            ``valid_dataset``, ``dataset_graph``, ``user_defined`` and ``run_info``; one that was not recorded is empty.
+        sections: name -> fields: ``metric``, ``hyper_parameters``, ``algorithm``,
+            ``train_dataset``, ``model``, ``valid_dataset``, ``dataset_graph``, ``user_defined`` and
+            ``run_info``; one that was not recorded is empty.
         fields: every name of :data:`FIELDS` -> its value or ``None``.
         graph_key: the same text for equal data pipelines.
-        has_inexact_int: whether the custom data that MindInsight shows hold an int that is no 64-bit float.
+        has_inexact_int: whether the custom data that MindInsight shows hold an int that is no
+            64-bit float.
     """
 
     sections: Mapping[str, Mapping[str, JsonValue]]
@@ -105,12 +110,17 @@ class MergedLineage(NamedTuple):
         if not self.has_inexact_int:
             return self
         return self._replace(
-            sections={**self.sections, "user_defined": for_a_browser(self.sections["user_defined"])},
+            sections={
+                **self.sections,
+                "user_defined": for_a_browser(self.sections["user_defined"]),
+            },
             has_inexact_int=False,
         )
 
 
-def lineage_of_file(contents: Iterable[tuple[str | None, Any]], on_problem: Callable[[str], None]) -> FileLineage:
+def lineage_of_file(
+    contents: Iterable[tuple[str | None, Any]], on_problem: Callable[[str], None]
+) -> FileLineage:
     """What the records of one file hold, in order, by name; ``on_problem`` is told what had to be skipped."""
     newest: dict[str | None, Any] = {}
     custom: dict[str, dict[str, JsonValue]] = {kind: {} for kind in _CUSTOM.values()}
@@ -152,7 +162,9 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
 def _sections(content: Mapping[str, Any]) -> dict[str, dict[str, JsonValue]]:
     sections = {name: part for name, part in content.items() if isinstance(part, dict)}
     for part in sections.values():  # changed in place: they were decoded for this file alone
-        part.update((key, float32_to_json(value)) for key, value in part.items() if isinstance(value, float))
+        part.update(
+            (key, float32_to_json(value)) for key, value in part.items() if isinstance(value, float)
+        )
     return sections
 
 

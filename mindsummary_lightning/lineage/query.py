@@ -1,7 +1,8 @@
 """Queries over the lineage of recorded runs: one run in full, or all runs of a directory filtered, sorted and paged.
 
-``get_summary_lineage`` is the function MindInsight had up to 0.7; ``filter_summary_lineage`` answers like MindInsight
-2.3.1, with JSON of the same structure. Neither needs a server, torch or MindInsight.
+``get_summary_lineage`` is the function MindInsight had up to 0.7; ``filter_summary_lineage``
+answers like MindInsight 2.3.1, with JSON of the same structure. Neither needs a server, torch or
+MindInsight.
 """
 
 from __future__ import annotations
@@ -44,24 +45,36 @@ class LineageAnswer(TypedDict):
     count: int
 
 
-_KEYS = ("metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph")
+_KEYS = (
+    "metric",
+    "hyper_parameters",
+    "algorithm",
+    "train_dataset",
+    "model",
+    "valid_dataset",
+    "dataset_graph",
+)
 
 
-def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | None = None) -> dict[str, Any]:
+def get_summary_lineage(
+    summary_dir: str | os.PathLike[str], keys: list[str] | None = None
+) -> dict[str, Any]:
     """The lineage of one run.
 
     Args:
         summary_dir: the run directory.
-        keys: parts to return, out of ``metric``, ``hyper_parameters``, ``algorithm``, ``train_dataset``, ``model``,
-            ``valid_dataset`` and ``dataset_graph``; ``None`` is all of them.
+        keys: parts to return, out of ``metric``, ``hyper_parameters``, ``algorithm``,
+            ``train_dataset``, ``model``, ``valid_dataset`` and ``dataset_graph``; ``None`` is all
+            of them.
 
     Returns:
-        ``{"summary_dir": the directory's real path, key: {name: value}, ...}``. Only what was recorded appears; a part
-        that was not recorded is empty. ``{}`` if no file of the run holds lineage that can be read; a damaged file is
-        skipped with a warning.
+        ``{"summary_dir": the directory's real path, key: {name: value}, ...}``. Only what was
+        recorded appears; a part that was not recorded is empty. ``{}`` if no file of the run holds
+        lineage that can be read; a damaged file is skipped with a warning.
 
     Raises:
-        LineageParamSummaryPathError: ``summary_dir`` is not a path, is empty, or is not a directory.
+        LineageParamSummaryPathError: ``summary_dir`` is not a path, is empty, or is not a
+            directory.
         LineageFileNotFoundError: the directory does not contain a lineage file.
         LineageParamTypeError: ``keys`` is not a list of str, or ``summary_dir`` is None.
         LineageParamValueError: an unknown key.
@@ -76,9 +89,13 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
     try:
         runs = list_train_jobs(directory, max_depth=0)
     except OSError as error:
-        raise LineageQuerySummaryDataError(f"the run directory {directory} cannot be listed: {error}") from error
+        raise LineageQuerySummaryDataError(
+            f"the run directory {directory} cannot be listed: {error}"
+        ) from error
     if not runs:
-        raise LineageFileNotFoundError(f"{directory} does not contain a lineage file (a name ending in '_lineage')")
+        raise LineageFileNotFoundError(
+            f"{directory} does not contain a lineage file (a name ending in '_lineage')"
+        )
     (lineage,) = CACHE.lineages([(directory, runs[0].files)])
     if lineage is None:
         return {}
@@ -93,40 +110,50 @@ def filter_summary_lineage(
 ) -> LineageAnswer:
     """The lineage of all runs under a directory that meet a condition.
 
-    Runs are the directory itself and its direct children, as in MindInsight, if they contain a lineage file; symbolic
-    links are not followed. A file that has not changed since this process last read it is not read again.
+    Runs are the directory itself and its direct children, as in MindInsight, if they contain a
+    lineage file; symbolic links are not followed. A file that has not changed since this process
+    last read it is not read again.
 
     Args:
         summary_base_dir: the directory.
         search_condition: what the runs must meet, all of it; ``None`` finds every run.
 
-            * a field -> ``{operator: value}``. Operators are ``eq``, ``lt``, ``gt``, ``le``, ``ge``, ``in`` and
-              ``not_in``. Text fields (``eq``, ``in``, ``not_in`` only): ``summary_dir`` (``./run1`` or an absolute
-              path), ``loss_function``, ``train_dataset_path``, ``test_dataset_path``, ``network``, ``optimizer``,
-              ``dataset_mark``. Whole numbers from 0: ``train_dataset_count``, ``test_dataset_count``, ``epoch``,
-              ``batch_size``, ``device_num``, ``model_size`` (bytes). Numbers (no ``not_in``): ``learning_rate``,
-              ``loss``, ``metric/<name>`` or ``metric_<name>``, and ``last:<tag>``, ``min:<tag>``, ``max:<tag>``: the
-              last, the least finite and the greatest finite value of a scalar, for which summary files are read.
+            * a field -> ``{operator: value}``. Operators are ``eq``, ``lt``, ``gt``, ``le``,
+            ``ge``, ``in`` and
+              ``not_in``. Text fields (``eq``, ``in``, ``not_in`` only): ``summary_dir`` (``./run1``
+              or an absolute path), ``loss_function``, ``train_dataset_path``,
+              ``test_dataset_path``, ``network``, ``optimizer``, ``dataset_mark``. Whole numbers
+              from 0: ``train_dataset_count``, ``test_dataset_count``, ``epoch``, ``batch_size``,
+                  ``device_num``, ``model_size`` (bytes). Numbers (no ``not_in``):
+                  ``learning_rate``,
+              ``loss``, ``metric/<name>`` or ``metric_<name>``, and ``last:<tag>``, ``min:<tag>``,
+              ``max:<tag>``: the last, the least finite and the greatest finite value of a scalar,
+              for which summary files are read.
               Anything: ``user_defined/<name>``. A run without the value does not match an order.
-            * ``sorted_name``: a field; ``sorted_type``: ``ascending`` (also for None) or ``descending``. No value sorts
+            * ``sorted_name``: a field; ``sorted_type``: ``ascending`` (also for None) or
+            ``descending``. No value sorts
               lowest. Without them, the run updated last comes first.
-            * ``limit``: runs on a page, 1..100 (10 if only ``offset`` is given); ``offset``: number of the page,
+            * ``limit``: runs on a page, 1..100 (10 if only ``offset`` is given); ``offset``: number
+            of the page,
               0..100000. Without them, everything is returned.
-            * ``lineage_type``: ``{"eq": part}`` or ``{"in": [part, ...]}`` of ``model`` and ``dataset``: parts to
+            * ``lineage_type``: ``{"eq": part}`` or ``{"in": [part, ...]}`` of ``model`` and
+            ``dataset``: parts to
               return; both by default.
-        recursive: take runs at any depth, as ``mindsummary lineage`` does. Without it, a warning says when all runs
-            lie deeper.
+        recursive: take runs at any depth, as ``mindsummary lineage`` does. Without it, a warning
+            says when all runs lie deeper.
 
     Returns:
-        ``{"customized": ..., "object": [...], "count": n}``: ``object`` holds one dict per run, with ``summary_dir``
-        (``./run1``), ``model_lineage`` (every field, ``None`` if not recorded, and the dicts ``metric`` and
-        ``user_defined``), ``dataset_graph`` and ``added_info`` (empty without a server); ``count`` is the number of
-        runs found before paging; ``customized`` gives the type of each ``metric/<name>`` and ``user_defined/<name>`` of
-        the page (``int``, ``float``, ``str``, ``dict``, ``bool``, ... or ``mixed``). The caller owns the result.
+        ``{"customized": ..., "object": [...], "count": n}``: ``object`` holds one dict per run,
+        with ``summary_dir`` (``./run1``), ``model_lineage`` (every field, ``None`` if not recorded,
+        and the dicts ``metric`` and ``user_defined``), ``dataset_graph`` and ``added_info`` (empty
+        without a server); ``count`` is the number of runs found before paging; ``customized`` gives
+        the type of each ``metric/<name>`` and ``user_defined/<name>`` of the page (``int``,
+        ``float``, ``str``, ``dict``, ``bool``, ... or ``mixed``). The caller owns the result.
 
     Raises:
         LineageSearchConditionParamError: the condition is refused.
-        LineageParamSummaryPathError: ``summary_base_dir`` is not a path, is empty, or is not a directory.
+        LineageParamSummaryPathError: ``summary_base_dir`` is not a path, is empty, or is not a
+            directory.
         LineageParamTypeError: ``summary_base_dir`` is None.
         LineageQuerySummaryDataError: the directory exists but cannot be listed.
 
@@ -143,9 +170,12 @@ def filter_summary_lineage(
             text = "no run lies directly in %s; below it: %s; give recursive=True, or the directory above one of them"
             _LOG.warning(text, base, listed([run.summary_dir[2:] for run in deeper], 5))
     except OSError as error:
-        raise LineageQuerySummaryDataError(f"the directory {base} cannot be listed: {error}") from error
+        raise LineageQuerySummaryDataError(
+            f"the directory {base} cannot be listed: {error}"
+        ) from error
     answer = search_lineage(directories, condition)
-    # Run by run: what runs share in the cache, such as a data pipeline, they must not share in the caller's hands.
+    # Run by run: what runs share in the cache, such as a data pipeline, they must not share in the
+    # caller's hands.
     runs = [deepcopy(run) for run in answer["object"]]
     return {"customized": answer["customized"], "object": runs, "count": answer["count"]}
 
@@ -168,7 +198,9 @@ def _real_path(name: str, path: object) -> str:
         raise LineageParamSummaryPathError(f"{name} must be the path of a directory, not {path!r}")
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise LineageParamSummaryPathError(f"{name} must be the path of a directory, as a str, not {path!r}")
+        raise LineageParamSummaryPathError(
+            f"{name} must be the path of a directory, as a str, not {path!r}"
+        )
     if not os.path.isdir(text):
         where = "" if os.path.isabs(text) else f" (the working directory is {os.getcwd()})"
         raise LineageParamSummaryPathError(f"{name} {text!r} is not a directory{where}")

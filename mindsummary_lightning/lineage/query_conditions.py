@@ -9,10 +9,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mindsummary_lightning.lineage.cell_values import Number, Value, as_text, is_nan, number_of, searched_text
+from mindsummary_lightning.lineage.cell_values import (
+    Number,
+    Value,
+    as_text,
+    is_nan,
+    number_of,
+    searched_text,
+)
 
 BOOLEANS = {"true": 1, "false": 0}
-_TIMES = ("written", "started")  # fields that hold seconds since the epoch and are compared with dates, too
+# fields that hold seconds since the epoch and are compared with dates, too
+_TIMES = ("written", "started")
 _DATE = re.compile(r"\d{4}(-|$)")
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -108,7 +116,8 @@ class Word:
     def is_in(self, searched: str) -> bool:
         """Whether a text in lower case contains the word.
 
-        The text of a row is that of :func:`~mindsummary_lightning.lineage.cell_values.searched_text`.
+        The text of a row is that of
+        :func:`~mindsummary_lightning.lineage.cell_values.searched_text`.
         """
         if "*" in self.text and not self.is_quoted:
             return any(fits(f"*{self.text}*", line) for line in searched.split("\n"))
@@ -124,7 +133,8 @@ class Alternative:
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
         """Whether a row meets it; ``searched`` is its text as for :meth:`Conditions.matches`, if that is known."""
-        # Conditions one by one: what a row has to read from files it reads only if those before it hold.
+        # Conditions one by one: what a row has to read from files it reads only if those before it
+        # hold.
         if not all(condition.matches(row.get(condition.field)) for condition in self.conditions):
             return False
         if not self.words:
@@ -138,7 +148,8 @@ class Conditions:
     """A query: a run is found if it meets one of the alternatives.
 
     Attributes:
-        alternatives: the parts between ``OR``; at least one, which is empty for a query that finds every run.
+        alternatives: the parts between ``OR``; at least one, which is empty for a query that finds
+            every run.
     """
 
     alternatives: tuple[Alternative, ...] = (Alternative(),)
@@ -158,7 +169,8 @@ class Conditions:
         """Whether a row is found.
 
         Args:
-            row: value by name of the field. A name that it lacks, or ``None``, is no value, which meets ``!=`` only.
+            row: value by name of the field. A name that it lacks, or ``None``, is no value, which
+                meets ``!=`` only.
             searched: the row's
                 :func:`~mindsummary_lightning.lineage.cell_values.searched_text`, where many queries
                 are asked about the same rows.

@@ -1,7 +1,8 @@
 """The query language of the shell, of Python and of the table of runs.
 
-``docs/lineage.md`` has the grammar. A query is a text such as ``optimizer=adam accuracy>0.9 -debug``: conditions and
-words that a run must all meet, and ``OR`` between alternatives.
+``docs/lineage.md`` has the grammar. A query is a text such as
+``optimizer=adam accuracy>0.9 -debug``: conditions and words that a run must all meet, and ``OR``
+between alternatives.
 """
 
 from __future__ import annotations
@@ -13,9 +14,20 @@ from dataclasses import dataclass, replace
 
 from mindsummary_lightning.lineage.cell_values import number_of
 from mindsummary_lightning.lineage.column_names import is_of_files
-from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, SCALAR, relative_to_base
+from mindsummary_lightning.lineage.conditions import (
+    INTEGER_FIELDS,
+    NUMBER_FIELDS,
+    SCALAR,
+    relative_to_base,
+)
 from mindsummary_lightning.lineage.field_names import QueryError, field_of
-from mindsummary_lightning.lineage.query_conditions import BOOLEANS, Alternative, Condition, Conditions, Word
+from mindsummary_lightning.lineage.query_conditions import (
+    BOOLEANS,
+    Alternative,
+    Condition,
+    Conditions,
+    Word,
+)
 
 _OPERATOR = re.compile(r"==|!=|<=|>=|=|<|>")
 _PLAIN_NAME = re.compile(r"[^\s\"'<>=!]+")
@@ -41,20 +53,20 @@ def parse_conditions(
 
     Args:
         query: texts in the language that ``docs/lineage.md`` defines.
-        known: names of the fields that rows have. A name in the query is completed with them (``accuracy`` to
-            ``metric/accuracy``); a known name may contain blanks and signs without quotes. Without any, names are taken
-            as they are written.
+        known: names of the fields that rows have. A name in the query is completed with them
+            (``accuracy`` to ``metric/accuracy``); a known name may contain blanks and signs without
+            quotes. Without any, names are taken as they are written.
         aliases: other names of fields and other texts of values, such as those of another language.
         timezone: the zone of dates; ``None`` is that of the machine.
-        base_dir: the directory of the runs; an absolute path that is compared with ``summary_dir`` is taken to be below
-            it.
-        is_rest_value: whether, in a query with one condition, words after it belong to its value, as in
-            ``--where 'note=a long text'``.
+        base_dir: the directory of the runs; an absolute path that is compared with ``summary_dir``
+            is taken to be below it.
+        is_rest_value: whether, in a query with one condition, words after it belong to its value,
+            as in ``--where 'note=a long text'``.
 
     Raises:
-        QueryError: a name is none of the known fields or the end of several, or a field of numbers is compared with a
-            text. ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` are taken
-            for fields even if they are not known.
+        QueryError: a name is none of the known fields or the end of several, or a field of numbers
+            is compared with a text. ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``,
+            ``min:<tag>``, ``max:<tag>`` are taken for fields even if they are not known.
     """
     texts = [query] if isinstance(query, str) else list(query)
     parser = _QueryParser(known, aliases or {}, timezone, base_dir)
@@ -67,13 +79,19 @@ def parse_conditions(
 
 def _joined(first: Alternative, second: Alternative) -> Alternative:
     """What meets both; scalars last, as their files are read only of runs that meet all other conditions."""
-    conditions = sorted((*first.conditions, *second.conditions), key=lambda one: is_of_files(one.field))
+    conditions = sorted(
+        (*first.conditions, *second.conditions), key=lambda one: is_of_files(one.field)
+    )
     return Alternative(tuple(conditions), (*first.words, *second.words))
 
 
 class _QueryParser:
     def __init__(
-        self, known: Collection[str], aliases: Mapping[str, str], timezone: datetime.tzinfo | None, base_dir: str
+        self,
+        known: Collection[str],
+        aliases: Mapping[str, str],
+        timezone: datetime.tzinfo | None,
+        base_dir: str,
     ) -> None:
         self.known = known
         self.aliases = aliases
@@ -94,7 +112,9 @@ class _QueryParser:
         return Conditions(tuple(self._alternative(parts) for parts in alternatives))
 
     def _alternative(self, parts: Sequence[_QueryPart]) -> Alternative:
-        conditions = [self._checked(part.what) for part in parts if isinstance(part.what, Condition)]
+        conditions = [
+            self._checked(part.what) for part in parts if isinstance(part.what, Condition)
+        ]
         words = [self._word(part.what) for part in parts if isinstance(part.what, Word)]
         return Alternative(tuple(conditions), tuple(words))
 
@@ -116,7 +136,9 @@ class _QueryParser:
         value = _skip_blanks(text, name.end + len(name.operator))
         shown, is_quoted, end = _value_at(text, value)
         compared = "=" if name.operator == "==" else name.operator
-        return _QueryPart(Condition(name.field, compared, shown, is_quoted, self.timezone), value, end)
+        return _QueryPart(
+            Condition(name.field, compared, shown, is_quoted, self.timezone), value, end
+        )
 
     def _name(self, text: str, at: int) -> _Name | None:
         quoted = _QUOTED.match(text, at)
@@ -139,11 +161,21 @@ class _QueryParser:
 
     def _checked(self, condition: Condition) -> Condition:
         field = self._field(condition.field)
-        text = condition.text if condition.is_quoted else self.aliases.get(condition.text, condition.text)
-        is_of_numbers = field in _NUMBERS or field.startswith("metric/") or SCALAR.fullmatch(field) is not None
-        is_number = not condition.is_quoted and (number_of(text) is not None or text.casefold() in BOOLEANS)
+        text = (
+            condition.text
+            if condition.is_quoted
+            else self.aliases.get(condition.text, condition.text)
+        )
+        is_of_numbers = (
+            field in _NUMBERS or field.startswith("metric/") or SCALAR.fullmatch(field) is not None
+        )
+        is_number = not condition.is_quoted and (
+            number_of(text) is not None or text.casefold() in BOOLEANS
+        )
         if is_of_numbers and not is_number:
-            raise QueryError("number", field, f"{field} is compared with a number, not {condition.text!r}")
+            raise QueryError(
+                "number", field, f"{field} is compared with a number, not {condition.text!r}"
+            )
         if field == "summary_dir" and self.base_dir:
             text = relative_to_base(text, self.base_dir)
         return replace(condition, field=field, text=text)

@@ -36,29 +36,41 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
 
     Args:
         table: the runs; their scalars are read.
-        name: a scalar such as ``val/loss``, by its best value; ``last:val/loss``, by its last one; or another column,
-            such as ``metric/test/acc``. A loss or an error is better the lower it is, everything else the higher;
-            ``min:`` and ``max:`` before the name decide it.
+        name: a scalar such as ``val/loss``, by its best value; ``last:val/loss``, by its last one;
+            or another column, such as ``metric/test/acc``. A loss or an error is better the lower
+            it is, everything else the higher; ``min:`` and ``max:`` before the name decide it.
         where: conditions that the runs must meet.
 
     Raises:
-        LineageSearchConditionParamError: no run has the scalar or column, several end in the name, or a condition is
-            refused.
+        LineageSearchConditionParamError: no run has the scalar or column, several end in the name,
+            or a condition is refused.
     """
     table.read_scalars()
     found = table.found(where or None)
     column = _column(name, table.columns())
     statistic, _, tag = column.partition(":") if is_statistic(column) else ("", "", "")
-    is_descending = statistic == "max" if statistic in ("min", "max") else not is_lower_better(tag or column)
-    return Ranking(in_order(found, lambda row: row.value(column), is_descending=is_descending), column, tag)
+    is_descending = (
+        statistic == "max" if statistic in ("min", "max") else not is_lower_better(tag or column)
+    )
+    return Ranking(
+        in_order(found, lambda row: row.value(column), is_descending=is_descending), column, tag
+    )
 
 
 def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
     """Columns of a table of ranked runs: what they are compared by, settings that differ, and metrics."""
     extreme = "min" if is_lower_better(ranking.tag) else "max"
-    of_tag = [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")] if ranking.tag else []
+    of_tag = (
+        [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")]
+        if ranking.tag
+        else []
+    )
     columns = ordered_columns(rows, differing=True)
-    settings = [name for name in columns if not (name in FIRST or name.startswith(METRIC) or is_of_files(name))]
+    settings = [
+        name
+        for name in columns
+        if not (name in FIRST or name.startswith(METRIC) or is_of_files(name))
+    ]
     settings = _without_repetition(rows, settings)
     metrics = [name for name in columns if name.startswith(METRIC)]
     names = dict.fromkeys([ranking.column, *of_tag, *settings, *metrics])
@@ -83,7 +95,9 @@ def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list
 
     Such as an optimizer's own ``optimizer_groups/0/lr``, where ``lr`` is a setting.
     """
-    cells = {name: [row.cells.get(name) for row in rows] for name in settings if name not in _RESULTS}
+    cells = {
+        name: [row.cells.get(name) for row in rows] for name in settings if name not in _RESULTS
+    }
     plain = [column for name, column in cells.items() if "/" not in name]
     return [name for name, column in cells.items() if "/" not in name or column not in plain]
 
@@ -92,12 +106,16 @@ def _column(name: str, columns: list[str]) -> str:
     if name in columns:
         return name
     tags = [column.removeprefix("last:") for column in columns if column.startswith("last:")]
-    ending = [tag for tag in tags if tag == name] or [tag for tag in tags if tag.endswith(f"/{name}")]
+    ending = [tag for tag in tags if tag == name] or [
+        tag for tag in tags if tag.endswith(f"/{name}")
+    ]
     if len(ending) == 1:
         return f"{'min' if is_lower_better(ending[0]) else 'max'}:{ending[0]}"
     metrics = [column for column in columns if column.endswith(f"/{name}")]
     if not ending and len(metrics) == 1:
         return metrics[0]
     several = ending or metrics
-    hint = f"; which of {listed(sorted(several), 5)}?" if several else closest(name, [*tags, *columns])
+    hint = (
+        f"; which of {listed(sorted(several), 5)}?" if several else closest(name, [*tags, *columns])
+    )
     raise LineageSearchConditionParamError(f"no run has a scalar {name!r}{hint}")

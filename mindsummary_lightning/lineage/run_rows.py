@@ -1,9 +1,9 @@
 """One row for each run: how it ended, its metrics, settings and scalars, by the same names in every table.
 
-Columns are ``status``, ``diverged``, ``started``, ``duration``, ``steps`` and ``written``; ``metric/<name>`` of each
-metric of an evaluation; fields of lineage and settings by their own names; and ``last:<tag>``, ``min:<tag>``,
-``max:<tag>`` and ``best_step:<tag>`` of each scalar. A setting with the name of another column is
-``user_defined/<name>``.
+Columns are ``status``, ``diverged``, ``started``, ``duration``, ``steps`` and ``written``;
+``metric/<name>`` of each metric of an evaluation; fields of lineage and settings by their own
+names; and ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>`` of each scalar. A
+setting with the name of another column is ``user_defined/<name>``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _LOG = logging.getLogger(__name__)
 
 TIMES = ("started", "written")
 """Columns that hold seconds since the epoch; where a table has times, it shows those."""
-_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # MindInsight's texts of such numbers
+# MindInsight's texts of such numbers
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 @dataclass(slots=True)
@@ -87,7 +88,9 @@ class RunRows:
         OSError: the directory cannot be listed.
     """
 
-    def __init__(self, base: str, now_s: float | None = None, only: Collection[str] | None = None) -> None:
+    def __init__(
+        self, base: str, now_s: float | None = None, only: Collection[str] | None = None
+    ) -> None:
         os.scandir(base).close()  # what is below it may be skipped with a warning, but not itself
         self._now_s = time.time() if now_s is None else now_s
         self.problems: dict[str, str] = {}
@@ -137,7 +140,9 @@ class RunRows:
         found = [row for row in self.rows if conditions.matches(row.queried(asked))]
         return in_order(found, lambda row: row.value(by), is_descending=descending) if by else found
 
-    def _parsed(self, where: str | Sequence[str] | None, sort: str | None) -> tuple[Conditions, str | None]:
+    def _parsed(
+        self, where: str | Sequence[str] | None, sort: str | None
+    ) -> tuple[Conditions, str | None]:
         known = {"run", *FIRST, *FIELDS, *self.columns()}
         conditions = Conditions() if where is None else parse_conditions(where, known)
         return conditions, None if sort is None else _sort_field(sort, known)
@@ -178,7 +183,9 @@ def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
     }
     info = {name: value for name, value in lineage.sections["run_info"].items() if name != "status"}
     settings = flat_values({**info, **lineage.sections["user_defined"]})
-    own = {name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell}
+    own = {
+        name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell
+    }
     cells: dict[str, Cell] = {**fields, **flat_values(lineage.sections["metric"], METRIC)}
     cells.update((setting_column(name), cell) for name, cell in own.items())
     return {name: cell for name, cell in cells.items() if cell is not None}
@@ -198,8 +205,8 @@ def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
 def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
     """Put metrics that older versions kept among the settings where they belong.
 
-    They did so with a validation's metrics once a run was tested. What one run has as a metric and another one as a
-    setting that is a number is one quantity.
+    They did so with a validation's metrics once a run was tested. What one run has as a metric and
+    another one as a setting that is a number is one quantity.
     """
     metrics = {name for row in rows for name in row if name.startswith(METRIC)}
     old = [(setting_column(name.removeprefix(METRIC)), name) for name in metrics]

@@ -1,7 +1,8 @@
 """A lineage query over listed runs: which of them meet a condition, in which order, and the JSON of the answer.
 
-A file that has not changed is not read again. A damaged one costs its own lineage only and is reported once, not at
-every query. ``conditions`` checks and explains what is searched, ``merge`` combines what files contain.
+A file that has not changed is not read again. A damaged one costs its own lineage only and is
+reported once, not at every query. ``conditions`` checks and explains what is searched, ``merge``
+combines what files contain.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.cell_values import in_order
 from mindsummary_lightning.lineage.conditions import SCALAR, SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
-from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
+from mindsummary_lightning.lineage.merge import (
+    FileLineage,
+    MergedLineage,
+    ShownGraph,
+    lineage_of_file,
+    merge_files,
+)
 from mindsummary_lightning.lineage.query_conditions import Conditions
 from mindsummary_lightning.lineage.scalar_statistics import RUN_FACTS, ScalarStatistics
 from mindsummary_lightning.reading.run_status import run_status
@@ -31,12 +38,17 @@ from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-_MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
-_CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the lineage page shows its columns at first
+# a run takes a few kilobytes; a query over more runs than this would read them all every time
+_MAX_RUNS = 32_768
+# section -> whether the lineage page shows its columns at first
+_CUSTOMIZED = {"metric": True, "user_defined": False}
 _GRAPH = "dataset_graph"
 _MAX_GRAPHS = 1024
-_TIME_KEY, _TIME_SIZE = b"\x09", 9  # of the wall time, with which every payload of this package and of MindSpore begins
-TOGETHER = 32  # runs whose files are read side by side: a processor is a third faster where it does one thing at a time
+# of the wall time, with which every payload of this package and of MindSpore begins
+_TIME_KEY, _TIME_SIZE = b"\x09", 9
+# runs whose files are read side by side: a processor is a third faster where it does one thing at a
+# time
+TOGETHER = 32
 _STATUS = ("status", "user_defined/status")
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
 
@@ -45,7 +57,8 @@ _Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"
 
 
 class _Known(NamedTuple):
-    files: Mapping[str, FileState] | None  # None: one could not be opened, and is tried again next time
+    # None: one could not be opened, and is tried again next time
+    files: Mapping[str, FileState] | None
     read: _Read  # the content of each; ``None`` of one not opened
     lineage: MergedLineage | None
 
@@ -63,16 +76,30 @@ class LineageCache:
         self._lock = threading.Lock()
         self._warnings = WarnOnce(_LOG)
 
-    def lineages(self, runs: Sequence[tuple[str, Mapping[str, FileState]]]) -> list[MergedLineage | None]:
+    def lineages(
+        self, runs: Sequence[tuple[str, Mapping[str, FileState]]]
+    ) -> list[MergedLineage | None]:
         """The merged lineage of runs by directory and files, oldest first with their states now; ``None`` if none."""
-        return [one for at in range(0, len(runs), TOGETHER) for one in self._some(runs[at : at + TOGETHER])]
+        return [
+            one
+            for at in range(0, len(runs), TOGETHER)
+            for one in self._some(runs[at : at + TOGETHER])
+        ]
 
-    def _some(self, runs: Sequence[tuple[str, Mapping[str, FileState]]]) -> list[MergedLineage | None]:
+    def _some(
+        self, runs: Sequence[tuple[str, Mapping[str, FileState]]]
+    ) -> list[MergedLineage | None]:
         with self._lock:
             known = [self._runs.get(directory, _UNKNOWN) for directory, _ in runs]
         new: _Read = {}
-        changed = [(files, one.read) for (_, files), one in zip(runs, known, strict=True) if one.files != files]
-        unread = [file for files, read in changed for file in files.items() if read.get(file) is None]
+        changed = [
+            (files, one.read)
+            for (_, files), one in zip(runs, known, strict=True)
+            if one.files != files
+        ]
+        unread = [
+            file for files, read in changed for file in files.items() if read.get(file) is None
+        ]
         for _ in itertools.zip_longest(*(self._read(*file, new) for file in unread)):
             pass
         with self._lock:
@@ -80,7 +107,9 @@ class LineageCache:
                 if known[at].files != files:
                     read = {file: known[at].read.get(file) or new[file] for file in files.items()}
                     opened = [one for one in read.values() if one is not None]
-                    known[at] = _Known(files if len(opened) == len(read) else None, read, merge_files(opened))
+                    known[at] = _Known(
+                        files if len(opened) == len(read) else None, read, merge_files(opened)
+                    )
                 self._runs[directory] = known[at]
                 self._runs.move_to_end(directory)
             while len(self._runs) > self._max_runs:
@@ -112,16 +141,21 @@ class LineageCache:
             if at < state[0]:
                 raise DamagedFileError(path, at, f"the file ends within it, at byte {state[0]}")
             yield
-            read[path, state] = lineage_of_file(contents, lambda problem: warn("%s in %s", problem, path))
+            read[path, state] = lineage_of_file(
+                contents, lambda problem: warn("%s in %s", problem, path)
+            )
         except DamagedFileError as error:
             warn("skipped a damaged lineage file, as MindInsight does: %s", error)
             read[path, state] = FileLineage({}, is_damaged=True)
         except OSError as error:
-            warn("skipped a lineage file that cannot be read: %s: %s", path, error.strerror or error)
+            warn(
+                "skipped a lineage file that cannot be read: %s: %s", path, error.strerror or error
+            )
             read[path, state] = None
 
     def _content(self, payload: bytes) -> tuple[str | None, Any]:
-        # Few data pipelines are recorded again and again, and they take longest; only the time before them differs.
+        # Few data pipelines are recorded again and again, and they take longest; only the time
+        # before them differs.
         rest = payload[_TIME_SIZE:] if payload.startswith(_TIME_KEY) else payload
         graph = self._graphs.get(rest)
         if graph is not None:
@@ -136,7 +170,8 @@ class LineageCache:
 
 
 READING = threading.Lock()  # see `reading`
-CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
+# one for the process: servers and notebooks ask about the same runs again and again
+CACHE = LineageCache()
 
 
 @contextlib.contextmanager
@@ -179,10 +214,10 @@ def search_lineage(
 ) -> dict[str, Any]:
     """The runs that meet a condition, as MindInsight 2.3.1 answers it; the order of the runs numbers their pipelines.
 
-    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. For a browser, an int beyond 2**53
-    is the text that MindInsight shows, also to conditions. The answer is that of
-    :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache: copy it before you
-    change it.
+    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. For a browser,
+    an int beyond 2**53 is the text that MindInsight shows, also to conditions. The answer is that
+    of :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache:
+    copy it before you change it.
     """
     scalars = ScalarStatistics(condition.fields)
     runs = _runs(directories, added_info or {}, scalars)
@@ -194,12 +229,16 @@ def search_lineage(
     return _answer(runs, runs[condition.page], condition.lineage_types)
 
 
-def query_lineage(directories: Iterable[RunDirectory], query: Query, scalars: ScalarStatistics) -> dict[str, Any]:
+def query_lineage(
+    directories: Iterable[RunDirectory], query: Query, scalars: ScalarStatistics
+) -> dict[str, Any]:
     """The runs that meet a query, as :func:`search_lineage` answers, and of each run the values that were asked for.
 
     These are in ``asked``, by field; what MindInsight does not show is in ``run_info``.
     """
-    runs = [run for run in _runs(directories, {}, scalars) if query.conditions.matches(_Values(run))]
+    runs = [
+        run for run in _runs(directories, {}, scalars) if query.conditions.matches(_Values(run))
+    ]
     if query.sort_by:
         sort_by = query.sort_by
         runs = in_order(runs, lambda run: run.value(sort_by), is_descending=query.is_descending)
@@ -259,7 +298,11 @@ class _Run(NamedTuple):
         if slash:
             sections = self.lineage.sections
             value = _found(sections.get(section, {}), name)
-            return _found(sections["run_info"], name) if value is None and section == "user_defined" else value
+            return (
+                _found(sections["run_info"], name)
+                if value is None and section == "user_defined"
+                else value
+            )
         if field == "summary_dir":
             return self.summary_dir
         if field == "dataset_mark":
@@ -312,7 +355,8 @@ def _runs(
         lineages = CACHE.lineages([(directory.path, directory.files) for directory in listed])
     for directory, lineage in zip(listed, lineages, strict=True):
         if lineage is not None:
-            # MindInsight gives the mark 10 to all pipelines from the ninth on; here they are numbered on.
+            # MindInsight gives the mark 10 to all pipelines from the ninth on; here they are
+            # numbered on.
             mark = marks.setdefault(lineage.graph_key, str(_FIRST_MARK + len(marks)))
             added = added_info.get(directory.summary_dir, {})
             place = (directory.summary_dir, directory.update_time_us)
@@ -349,7 +393,11 @@ def _customized(runs: list[_Run]) -> dict[str, dict[str, Any]]:
     for section, name, kind in columns:
         types.setdefault(f"{section}/{name}", set()).add(kind.__name__)
     return {
-        label: {"label": label, "required": _CUSTOMIZED[label.partition("/")[0]], "type": _common_type(names)}
+        label: {
+            "label": label,
+            "required": _CUSTOMIZED[label.partition("/")[0]],
+            "type": _common_type(names),
+        }
         for label, names in types.items()
     }
 

@@ -1,7 +1,7 @@
 """The lineage of runs as flat rows, for people and tables: one row per run, one column per field.
 
-Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is omitted (runs with the same pipeline
-have the same ``dataset_mark``).
+Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is omitted (runs
+with the same pipeline have the same ``dataset_mark``).
 """
 
 from __future__ import annotations
@@ -37,19 +37,23 @@ def lineage_records(
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
         search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
-        recursive: take runs at any depth; ``False``: the directory itself and its direct children, as MindInsight.
+        recursive: take runs at any depth; ``False``: the directory itself and its direct children,
+            as MindInsight.
 
     Returns:
-        Dicts with the same keys in the same order, which are ``run`` (the run's name, as in every table), the fields of
-        lineage, ``dataset_mark``, then ``metric/<name>`` and settings of any of the runs, nested ones as ``<a>/<b>``. A
-        setting with the name of another column is ``user_defined/<name>``. A value that was not recorded is ``None``;
-        a list is its JSON text.
+        Dicts with the same keys in the same order, which are ``run`` (the run's name, as in every
+        table), the fields of lineage, ``dataset_mark``, then ``metric/<name>`` and settings of any
+        of the runs, nested ones as ``<a>/<b>``. A setting with the name of another column is
+        ``user_defined/<name>``. A value that was not recorded is ``None``; a list is its JSON text.
 
     Raises:
-        LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
+        LineageSearchConditionParamError: and the other errors of
+            :func:`~mindsummary_lightning.filter_summary_lineage`.
 
     Example:
-        >>> [row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})]  # doctest: +SKIP
+        >>> [
+        ...     row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})
+        ... ]  # doctest: +SKIP
         [0.97, 0.91, None]
     """
     answer = filter_summary_lineage(summary_base_dir, search_condition, recursive=recursive)
@@ -76,14 +80,18 @@ def lineage_to_pandas(
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
         search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
-        recursive: take runs at any depth; ``False``: the directory itself and its direct children, as MindInsight.
+        recursive: take runs at any depth; ``False``: the directory itself and its direct children,
+            as MindInsight.
 
     Raises:
         ImportError: pandas is not installed.
-        LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
+        LineageSearchConditionParamError: and the other errors of
+            :func:`~mindsummary_lightning.filter_summary_lineage`.
     """
     pandas = imported("pandas", "a table of lineage")
-    return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition, recursive=recursive))
+    return pandas.DataFrame.from_records(
+        lineage_records(summary_base_dir, search_condition, recursive=recursive)
+    )
 
 
 def flat_record(run: Mapping[str, Any], name: str) -> dict[str, Cell]:
@@ -102,7 +110,9 @@ def flat_values(values: Mapping[str, JsonValue], prefix: str = "") -> dict[str, 
         if isinstance(value, dict):
             row.update(flat_values(value, f"{prefix}{key}/"))
         else:
-            row[prefix + key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+            row[prefix + key] = (
+                json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+            )
     return row
 
 

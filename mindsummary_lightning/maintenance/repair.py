@@ -43,21 +43,25 @@ def repair_run(
 ) -> list[RepairedFile]:
     """Rebuild every damaged file of a run from its complete records; ``progress`` is called with numbers of bytes read.
 
-    A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the damaged one is then in
-    ``.damaged`` inside the run. Files without damage are not touched, nor those without one usable record; with
-    ``is_dry`` none is.
+    A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the
+    damaged one is then in ``.damaged`` inside the run. Files without damage are not touched, nor
+    those without one usable record; with ``is_dry`` none is.
 
     Raises:
         BlockingIOError: a file of the run is being written; nothing was changed.
         OSError: a file could not be read or written; it is as it was.
     """
-    files: list[tuple[str, Callable[[bytes], object]]] = [(path, checked_event) for path in summary_files(run_dir)]
+    files: list[tuple[str, Callable[[bytes], object]]] = [
+        (path, checked_event) for path in summary_files(run_dir)
+    ]
     files += [(path, checked_lineage) for path in lineage_file_paths(run_dir)]
     with contextlib.ExitStack() as opened:
         for path, _ in files:
             file = opened.enter_context(open_regular(path))
             if try_lock(file.fileno()) is False:
-                raise BlockingIOError(errno.EAGAIN, "the run is being recorded; repair it when that has ended", path)
+                raise BlockingIOError(
+                    errno.EAGAIN, "the run is being recorded; repair it when that has ended", path
+                )
         repaired = (_repair(path, check, progress, is_dry) for path, check in files)
         return [one for one in repaired if one is not None]
 
@@ -90,7 +94,9 @@ def _repair(
         os.utime(rebuilt.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
         now = os.stat(path)
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-            raise BlockingIOError(errno.EAGAIN, "the file changed while it was being repaired", path)
+            raise BlockingIOError(
+                errno.EAGAIN, "the file changed while it was being repaired", path
+            )
         backup = _keep(path)
     return RepairedFile(path, records, dropped, backup)
 
@@ -113,6 +119,9 @@ def _keep(path: str) -> str:
             os.link(path, name, dst_dir_fd=directory, follow_symlinks=False)
         except OSError:  # a file system without hard links
             mode = os.stat(path).st_mode & 0o777
-            with open_regular(path) as damaged, replacement(backup, mode, root=os.path.dirname(path)) as kept:
+            with (
+                open_regular(path) as damaged,
+                replacement(backup, mode, root=os.path.dirname(path)) as kept,
+            ):
                 copy_data(damaged, 0, os.fstat(damaged.fileno()).st_size, kept)
     return backup

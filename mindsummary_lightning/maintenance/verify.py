@@ -14,7 +14,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.fileformat.file_names import LINEAGE_SUFFIX, MAX_TIMESTAMP, is_summary_name, timestamp_of
+from mindsummary_lightning.fileformat.file_names import (
+    LINEAGE_SUFFIX,
+    MAX_TIMESTAMP,
+    is_summary_name,
+    timestamp_of,
+)
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
@@ -37,7 +42,13 @@ from mindsummary_lightning.values import (
     kind_of,
 )
 from mindsummary_lightning.values.events import GRAPH_TAGS, Event, tags_of
-from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
+from mindsummary_lightning.values.limits import (
+    MAX_BUCKETS,
+    MAX_ELEMENTS,
+    MAX_EVENT,
+    MAX_TAGS,
+    MAX_TENSOR_TAGS,
+)
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 from mindsummary_lightning.values.validation import check_evaluation
 
@@ -55,7 +66,8 @@ class Finding:
     Attributes:
         path: the file or directory.
         offset: byte offset of the record, or ``None``.
-        is_damage: True if data is lost or MindInsight fails; False if it only shows less or something else.
+        is_damage: True if data is lost or MindInsight fails; False if it only shows less or
+            something else.
         message: what is wrong, and its consequence.
     """
 
@@ -65,7 +77,9 @@ class Finding:
     message: str
 
 
-def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
+def verify_run(
+    run_dir: str, progress: Callable[[int], object] = lambda size: None
+) -> Iterator[Finding]:
     """Check every record of every file of a run; ``progress`` is called with numbers of bytes read.
 
     Raises:
@@ -108,11 +122,17 @@ def _names(run_dir: str) -> Iterator[Finding]:
             message = f"{second} in the name is not a time in seconds; because of it MindInsight lists no run at all"
             yield _damage(path, None, message)
         if os.path.islink(path):
-            yield _warning(path, "a symbolic link; nothing is read from it, and MindInsight lists no run for it")
+            yield _warning(
+                path,
+                "a symbolic link; nothing is read from it, and MindInsight lists no run for it",
+            )
         if is_summary_name(name):
             if second in seconds:
                 other = seconds[second]
-                yield _warning(path, f"the name has the same time as {other}; MindInsight follows only one of the two")
+                yield _warning(
+                    path,
+                    f"the name has the same time as {other}; MindInsight follows only one of the two",
+                )
             seconds[second] = name
 
 
@@ -145,7 +165,9 @@ class _Samples:
         self.count, self.last = self.count + steps.size, int(steps[-1])
 
 
-def _summary_file(path: str, steps: dict[_Key, int], progress: Callable[[int], object]) -> Iterator[Finding]:
+def _summary_file(
+    path: str, steps: dict[_Key, int], progress: Callable[[int], object]
+) -> Iterator[Finding]:
     seen: dict[_Key, _Samples] = {}
 
     def add(key: _Key, of_key: NDArray[np.int64]) -> None:
@@ -154,7 +176,10 @@ def _summary_file(path: str, steps: dict[_Key, int], progress: Callable[[int], o
         seen[key].add(of_key)
 
     yield from _records(path, add, progress)
-    again = _steps_of(path, {key for key, samples in seen.items() if not samples.ascends and key not in GRAPH_TAGS})
+    again = _steps_of(
+        path,
+        {key for key, samples in seen.items() if not samples.ascends and key not in GRAPH_TAGS},
+    )
     for (kind, tag), samples in sorted(seen.items()):
         steps[kind, tag] = steps.get((kind, tag), 0) + samples.count
         found = np.frombuffer(again.get((kind, tag), b""), np.int64)
@@ -177,7 +202,9 @@ def _steps_of(path: str, wanted: Set[_Key]) -> dict[_Key, array[int]]:
     return found
 
 
-def _records(path: str, add: _Add, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
+def _records(
+    path: str, add: _Add, progress: Callable[[int], object] = lambda size: None
+) -> Iterator[Finding]:
     """What is wrong with the records of a summary file; ``add`` gets steps of each kind and tag, in their order."""
     decoder = ScalarDecoder()
     batch: list[Piece] = []
@@ -221,14 +248,17 @@ def checked_lineage(payload: bytes) -> LineageEvent:
     """Decode a lineage record that MindInsight can take.
 
     Raises:
-        ValueError: the payload is not a lineage event, or MindInsight fails on it, perhaps for other runs too.
+        ValueError: the payload is not a lineage event, or MindInsight fails on it, perhaps for
+            other runs too.
     """
     event = decode_lineage_event(payload)
     what = event.what
-    if isinstance(what, TrainInfo):  # a loss that is not finite is shown; it is no reason to drop all the rest
+    # a loss that is not finite is shown; it is no reason to drop all the rest
+    if isinstance(what, TrainInfo):
         what = replace(what, loss=_finite(what.loss), learning_rate=_finite(what.learning_rate))
     try:
-        if isinstance(what, EvaluationInfo):  # a whole number beyond a float is no reason to drop the metrics
+        # a whole number beyond a float is no reason to drop the metrics
+        if isinstance(what, EvaluationInfo):
             check_evaluation(what, largest=math.inf)
         else:
             check_recordable(what)
@@ -248,7 +278,8 @@ def _events(path: str, batch: list[Piece], decoder: ScalarDecoder, add: _Add) ->
             message = f"an event of {size} bytes; MindInsight drops events of more than {MAX_EVENT}"
             yield _warning(path, message, piece.start)
     scalars, others = decoder.decode([piece.payload or b"" for piece in batch])
-    found: dict[_Key, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}  # rows in the batch, and their steps
+    # rows in the batch, and their steps
+    found: dict[_Key, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
     for columns in scalars:
         for tag in columns.tags:
             found.setdefault(("scalar", tag), []).append((columns.rows, columns.steps))
@@ -263,7 +294,11 @@ def _events(path: str, batch: list[Piece], decoder: ScalarDecoder, add: _Add) ->
             found.setdefault(key, []).append(place)
         yield from _problems(path, batch[index].start, event)
     for key, parts in found.items():
-        rows, steps = (np.concatenate(part) for part in zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+        rows, steps = (
+            (np.concatenate(part) for part in zip(*parts, strict=True))
+            if len(parts) > 1
+            else parts[0]
+        )
         add(key, steps if len(parts) == 1 else steps[np.argsort(rows, kind="stable")])
 
 
@@ -292,7 +327,9 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
         yield _warning(run_dir, message)
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:
-        yield _warning(run_dir, f"{tensors} tensor tags; MindInsight keeps the last {MAX_TENSOR_TAGS}")
+        yield _warning(
+            run_dir, f"{tensors} tensor tags; MindInsight keeps the last {MAX_TENSOR_TAGS}"
+        )
     for kind, kept in _STEPS_KEPT.items():
         more = sum(count > kept for (found, _), count in steps.items() if found == kind)
         if more:
@@ -316,13 +353,17 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            message = f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of it"
+            message = (
+                f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of it"
+            )
             yield _damage(path, piece.start, message)
             continue
         try:
             what = checked_lineage(piece.payload).what
         except ValueError as error:
-            message = f"{error}; MindInsight may lose lineage because of it, that of other runs too; "
+            message = (
+                f"{error}; MindInsight may lose lineage because of it, that of other runs too; "
+            )
             yield _damage(path, piece.start, f"{message}run `mindsummary repair`")
             continue
         kinds.add(type(what))
@@ -330,6 +371,11 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             _finite(what.loss),
             _finite(what.learning_rate),
         ):
-            yield _warning(path, "loss or learning rate is not finite; MindInsight's landscape page of this run fails")
+            yield _warning(
+                path,
+                "loss or learning rate is not finite; MindInsight's landscape page of this run fails",
+            )
     if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
-        yield _warning(path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")
+        yield _warning(
+            path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it"
+        )

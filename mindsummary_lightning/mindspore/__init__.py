@@ -1,6 +1,7 @@
 """Recording and checking in MindSpore. It needs neither torch nor Lightning.
 
-``StepRecorder`` records steps of a training. ``PortCheck`` and ``check_port`` check a port against a recorded step.
+``StepRecorder`` records steps of a training. ``PortCheck`` and ``check_port`` check a port against
+a recorded step.
 """
 
 from mindsummary_lightning.mindspore.cell_port_check import PortCheck, check_port

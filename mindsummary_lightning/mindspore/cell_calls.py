@@ -13,7 +13,9 @@ import mindspore
 class CellObserver(Protocol):
     """Sees each call of a cell. Its methods must not raise."""
 
-    def enter(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def enter(
+        self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments that the cell runs with."""
 
     def leave(self, cell: Any, output: Any) -> Any:
@@ -26,8 +28,9 @@ class CellObserver(Protocol):
 class CellCalls:
     """Shows every call of a cell to the observers, in PyNative mode.
 
-    No cell gets a hook, because code that ``mindspore.jit`` compiles would hold it. ``Cell.__call__`` is replaced as
-    long as there is an observer, and compiled code does not enter it.
+    No cell gets a hook, because code that ``mindspore.jit`` compiles would hold it.
+    ``Cell.__call__`` is replaced as long as there is an observer, and compiled code does not enter
+    it.
     """
 
     _observers: ClassVar[list[CellObserver]] = []

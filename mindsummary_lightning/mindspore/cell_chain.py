@@ -18,7 +18,8 @@ from mindsummary_lightning.mindspore.cell_tree import arguments, network_cells, 
 from mindsummary_lightning.mindspore.optimizer_settings import group_settings
 from mindsummary_lightning.values.step_chain import ChainRow, Link
 
-# Any, in this module: MindSpore's cells, tensors and optimizers, and what the user's cells take and return.
+# Any, in this module: MindSpore's cells, tensors and optimizers, and what the user's cells take and
+# return.
 _ORDER: tuple[Link, ...] = ("data", "weights", "forward", "loss", "gradients", "settings", "update")
 _Reduced = tuple[str, tuple[int, ...], NDArray[np.float64]]
 
@@ -32,7 +33,9 @@ class CellChain:
         guarded: makes of a function one that raises nothing.
     """
 
-    def __init__(self, network: Any, optimizer: Any, guarded: Callable[[Callable[..., None]], Any]) -> None:
+    def __init__(
+        self, network: Any, optimizer: Any, guarded: Callable[[Callable[..., None]], Any]
+    ) -> None:
         self._network = network
         self._taken: dict[ChainRow, NDArray[np.float64]] = {}
         self._calls: Counter[str] = Counter()
@@ -52,7 +55,9 @@ class CellChain:
         """Take nothing more."""
         CellCalls.remove(self)
 
-    def enter(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def enter(
+        self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Take what a cell is called with."""
         if cell is self._optimizer:
             self._optimize(cell, args)
@@ -86,7 +91,10 @@ class CellChain:
         """Take the loss: the first tensor of one element in what a step returned."""
         for _, tensor in tensors(loss):
             if tensor.size == 1:
-                self._add(ChainRow("loss", "", call=sum(row.link == "loss" for row in self._taken)), _reduced(tensor))
+                self._add(
+                    ChainRow("loss", "", call=sum(row.link == "loss" for row in self._taken)),
+                    _reduced(tensor),
+                )
                 return
 
     @property
@@ -106,7 +114,9 @@ class CellChain:
         row = ChainRow("forward", name, type(cell).__name__, self._calls[name], line=calling_line())
         self._calls[name] += 1
         self._running.append((cell, row, []))
-        self._running[-1][2].extend((path, _reduced(tensor)) for path, tensor in arguments(args, kwargs))
+        self._running[-1][2].extend(
+            (path, _reduced(tensor)) for path, tensor in arguments(args, kwargs)
+        )
 
     def _add_outputs(self, output: Any) -> None:
         _, row, inputs = self._running[-1]
@@ -119,7 +129,9 @@ class CellChain:
         """Take the gradients that the optimizer is called with, and its settings."""
         own = {id(parameter): (name, kind) for name, kind, parameter in parameters(self._network)}
         scale = float(getattr(optimizer, "loss_scale", None) or 1.0)
-        calls: Counter[str] = Counter(row.name for row in self._taken if row.link in ("gradients", "settings"))
+        calls: Counter[str] = Counter(
+            row.name for row in self._taken if row.link in ("gradients", "settings")
+        )
         for parameter, gradient in zip(optimizer.parameters, args[0], strict=True):
             if id(parameter) in own and isinstance(gradient, mindspore.Tensor):
                 name, kind = own[id(parameter)]
@@ -129,7 +141,8 @@ class CellChain:
             name = f"group {number}"
             for port, path, value in settings:
                 self._add(
-                    ChainRow("settings", name, call=calls[name] and 1, port=port, path=path), _number(float(value))
+                    ChainRow("settings", name, call=calls[name] and 1, port=port, path=path),
+                    _number(float(value)),
                 )
 
 

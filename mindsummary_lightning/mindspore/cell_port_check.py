@@ -20,7 +20,12 @@ from mindsummary_lightning.mindspore.cell_substitution import (
     set_values,
 )
 from mindsummary_lightning.mindspore.cell_tensors import as_array, dtype_name
-from mindsummary_lightning.mindspore.cell_tree import network_cells, parameters, tensors, with_tensors
+from mindsummary_lightning.mindspore.cell_tree import (
+    network_cells,
+    parameters,
+    tensors,
+    with_tensors,
+)
 from mindsummary_lightning.mindspore.optimizer_loading import RecordedState, load_state
 from mindsummary_lightning.mindspore.optimizer_settings import group_settings, plain_settings
 from mindsummary_lightning.mindspore.trained_cells import TrainedCells, loss_scale_of, trained_cells
@@ -35,10 +40,9 @@ from mindsummary_lightning.port_check.tolerances import coarsest
 from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: MindSpore's cells and tensors, and the user's batches and losses.
-_GRAPH_MODE = (
-    "a port is checked in PyNative mode, got graph mode. Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
-)
-_MOST_RUNS = 9  # each place where a gradient ends needs one more; blocks beyond the eighth are not tested
+_GRAPH_MODE = "a port is checked in PyNative mode, got graph mode. Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+# each place where a gradient ends needs one more; blocks beyond the eighth are not tested
+_MOST_RUNS = 9
 RunStep = Callable[[Any], Any]
 OutputKey = tuple[int, str]  # order of entering of a call, path of its output
 
@@ -52,15 +56,18 @@ def check_port(
 ) -> PortReport:
     """Run steps of a port on the recorded values of the original, and list its mistakes.
 
-    Network, optimizer and random state are afterwards as before. The step function runs once for each recorded step,
-    and once more for each place at which a gradient ends that the original passes on.
+    Network, optimizer and random state are afterwards as before. The step function runs once for
+    each recorded step, and once more for each place at which a gradient ends that the original
+    passes on.
 
     Args:
         network: the Cell of the port that is trained.
         optimizer: the Cell that is called with the gradients.
-        reference: directory of the original's run, recorded with ``whole_tensors=True``, or the file of one step.
-        step_function: takes the recorded batch, runs forward pass, backward pass and update on it, and returns the
-            loss. The batch is a tensor, or a tuple or dict of tensors. Integers are int32.
+        reference: directory of the original's run, recorded with ``whole_tensors=True``, or the
+            file of one step.
+        step_function: takes the recorded batch, runs forward pass, backward pass and update on it,
+            and returns the loss. The batch is a tensor, or a tuple or dict of tensors. Integers are
+            int32.
         steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Returns:
@@ -69,7 +76,8 @@ def check_port(
     Raises:
         TypeError: an argument has the wrong type.
         FileNotFoundError: there is no such reference.
-        ValueError: the reference has no whole tensors, is of another architecture, or MindSpore is in graph mode.
+        ValueError: the reference has no whole tensors, is of another architecture, or MindSpore is
+            in graph mode.
 
     Example:
         .. code-block:: python
@@ -83,22 +91,28 @@ def check_port(
             print(check_port(network, optimizer, "runs/torch", step))
     """
     if not callable(step_function):
-        raise TypeError(f"step_function must be a function that runs one step, got {step_function!r}. Pass a function")
+        raise TypeError(
+            f"step_function must be a function that runs one step, got {step_function!r}. Pass a function"
+        )
     trained = TrainedCells(network, optimizer, loss_scale_of(optimizer))
     checked: list[CheckedStep] = []
     for path in recorded_paths(reference, steps).values():
         step = open_step(path)
-        checked.append(_checked_step(step, trained, step_function, _recorded_batch(step), is_first=not checked))
+        checked.append(
+            _checked_step(step, trained, step_function, _recorded_batch(step), is_first=not checked)
+        )
     return PortReport(os.fspath(reference), checked)
 
 
 class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
     """Checks a port in ``Model.train``: runs its steps on the recorded values of the original, and then stops.
 
-    Network, optimizer and random state are as before when the training has ended. PyNative mode only.
+    Network, optimizer and random state are as before when the training has ended. PyNative mode
+    only.
 
     Args:
-        reference: directory of the original's run, recorded with ``whole_tensors=True``, or the file of one step.
+        reference: directory of the original's run, recorded with ``whole_tensors=True``, or the
+            file of one step.
         steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Raises:
@@ -113,7 +127,9 @@ class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
         ``model.train(1, dataset, callbacks=[PortCheck("runs/torch")])``
     """
 
-    def __init__(self, reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None) -> None:
+    def __init__(
+        self, reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None
+    ) -> None:
         super().__init__()
         self.report: PortReport | None = None
         self._reference = os.fspath(reference)
@@ -182,7 +198,8 @@ class _StepOfPort:
         keeps_sizes: whether outputs of another size stay as they are.
 
     Attributes:
-        ended: the last output that no gradient reaches, though the original's has one, and that gradient.
+        ended: the last output that no gradient reaches, though the original's has one, and that
+            gradient.
     """
 
     def __init__(
@@ -199,9 +216,15 @@ class _StepOfPort:
         self._injected = injected
         self._not_tested: list[NotTested] = []
         cells = network_cells(trained.network, trained.optimizer)
-        modules = [port_module(name, cell) for name, cell in trained.network.cells_and_names() if id(cell) in cells]
+        modules = [
+            port_module(name, cell)
+            for name, cell in trained.network.cells_and_names()
+            if id(cell) in cells
+        ]
         own = self._weights()
-        self._step = SubstitutedStep(reference, modules, own, coarsest({weight.dtype for weight in own}))
+        self._step = SubstitutedStep(
+            reference, modules, own, coarsest({weight.dtype for weight in own})
+        )
         self._step.gradients.scale = trained.loss_scale
         if keeps_sizes:
             self._step.forward.keeps_sizes = frozenset(module.name for module in modules)
@@ -212,7 +235,11 @@ class _StepOfPort:
         optimizer = self._trained.optimizer
         self._give_weights()
         is_known = optimizer is not None and self._give_state(optimizer)
-        settings = [] if optimizer is None else [plain_settings(group) for group in group_settings(optimizer)]
+        settings = (
+            []
+            if optimizer is None
+            else [plain_settings(group) for group in group_settings(optimizer)]
+        )
         recorded = self._recorded_batch(batch)
         substitution = CellSubstitution(self._trained, self._step, self._injected)
         substitution.watch()
@@ -231,7 +258,9 @@ class _StepOfPort:
         if substitution.optimizer_calls:
             self._step.parts.update(self._given, self._weights(), settings, is_known)
         else:
-            self._not_tested.append(NotTested(Phrase("update"), Phrase("the optimizer was not called")))
+            self._not_tested.append(
+                NotTested(Phrase("update"), Phrase("the optimizer was not called"))
+            )
         return None
 
     def finish(self) -> CheckedStep:
@@ -256,12 +285,17 @@ class _StepOfPort:
 
     def _recorded_batch(self, batch: Any) -> Any:
         """The batch with the recorded values."""
-        found = [PortTensor(path, as_array(tensor), dtype_name(tensor)) for path, tensor in tensors(batch)]
+        found = [
+            PortTensor(path, as_array(tensor), dtype_name(tensor))
+            for path, tensor in tensors(batch)
+        ]
         values = iter(self._step.parts.batch(0, found))
 
         def recorded(tensor: Any) -> Any:
             value = next(values)
-            return tensor if value is None else mindspore.Tensor(np.array(value)).astype(tensor.dtype)
+            return (
+                tensor if value is None else mindspore.Tensor(np.array(value)).astype(tensor.dtype)
+            )
 
         return with_tensors(batch, recorded)
 
@@ -279,7 +313,9 @@ class _StepOfPort:
         wanted = {
             name: tuple(tensor.shape)
             for name, kind, tensor in parameters(self._trained.network)
-            if kind == "parameter" and name not in received and (id(tensor) in trained or not tensor.requires_grad)
+            if kind == "parameter"
+            and name not in received
+            and (id(tensor) in trained or not tensor.requires_grad)
         }
         for _ in self._step.gradients.missing_weights(wanted):
             pass  # reported
@@ -289,7 +325,9 @@ class _StepOfPort:
             if tensor.size == 1:
                 self._step.parts.loss(0, as_array(tensor))
                 return
-        self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returned no tensor of one element")))
+        self._not_tested.append(
+            NotTested(Phrase("loss"), Phrase("the step returned no tensor of one element"))
+        )
 
 
 def _recorded_batch(reference: ReferenceStep) -> Any:

@@ -22,10 +22,20 @@ from mindsummary_lightning.mindspore.cell_tree import (
     with_arguments,
     with_tensors,
 )
-from mindsummary_lightning.mindspore.gradient_taps import is_differentiable, substituted, with_injection
+from mindsummary_lightning.mindspore.gradient_taps import (
+    is_differentiable,
+    substituted,
+    with_injection,
+)
 from mindsummary_lightning.mindspore.trained_cells import TrainedCells
 from mindsummary_lightning.mindspore.weight_gradients import shown_gradients
-from mindsummary_lightning.port_check.port_frames import CallAnswer, PairedCall, PairedOutput, PortModule, PortTensor
+from mindsummary_lightning.port_check.port_frames import (
+    CallAnswer,
+    PairedCall,
+    PairedOutput,
+    PortModule,
+    PortTensor,
+)
 from mindsummary_lightning.port_check.substituted_step import SubstitutedStep
 
 # Any, in this module: MindSpore's cells and tensors, and what the user's cells take and return.
@@ -38,8 +48,8 @@ class CellSubstitution:
     Args:
         trained: network and optimizer of the port.
         step: compares, and has the original's values.
-        injected: gradients for outputs that no gradient reaches, by the call's order of entering and the output's
-            path.
+        injected: gradients for outputs that no gradient reaches, by the call's order of entering
+            and the output's path.
 
     Attributes:
         optimizer_calls: how many times the optimizer was called.
@@ -58,7 +68,9 @@ class CellSubstitution:
         self._injected = injected
         self._to_inject: list[tuple[Any, NDArray[Any]]] = []
         self._cells = network_cells(trained.network, trained.optimizer)
-        self._modules = {id(cell): port_module(name, cell) for name, cell in trained.network.cells_and_names()}
+        self._modules = {
+            id(cell): port_module(name, cell) for name, cell in trained.network.cells_and_names()
+        }
         self._running: list[tuple[Any, ...] | None] = []  # arguments of the calls that run
         self._hooks = ExitStack()
         self._is_paused = False
@@ -69,7 +81,11 @@ class CellSubstitution:
         """Replace tensors until :meth:`remove`."""
         names = {id(tensor): name for name, _, tensor in parameters(self._network)}
         self._hooks.enter_context(
-            shown_gradients(lambda parameter, gradient: self._weight_gradient(names.get(id(parameter)), gradient))
+            shown_gradients(
+                lambda parameter, gradient: self._weight_gradient(
+                    names.get(id(parameter)), gradient
+                )
+            )
         )
         CellCalls.add(self)
 
@@ -80,7 +96,9 @@ class CellSubstitution:
 
     # ---- CellCalls calls these
 
-    def enter(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def enter(
+        self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Compare what a cell is called with, and return what it should run on."""
         if cell is self._optimizer:
             self.optimizer_calls += 1
@@ -88,9 +106,13 @@ class CellSubstitution:
             self._running.append(None)
             return args, kwargs
         found = arguments(args, kwargs)
-        answer = self._step.forward.enter(self._modules[id(cell)], _port_tensors(found), calling_line())
+        answer = self._step.forward.enter(
+            self._modules[id(cell)], _port_tensors(found), calling_line()
+        )
         values = iter(zip(answer.values, answer.heals, strict=True))
-        args, kwargs = with_arguments(args, kwargs, lambda tensor: self._input(tensor, *next(values)))
+        args, kwargs = with_arguments(
+            args, kwargs, lambda tensor: self._input(tensor, *next(values))
+        )
         self._running.append((args, kwargs))
         return args, kwargs
 
@@ -100,9 +122,13 @@ class CellSubstitution:
         if arguments_ is None:
             return output
         found = list(tensors(output))
-        answer = self._step.forward.leave(_port_tensors(found), None, lambda: self._run_again(cell, *arguments_))
+        answer = self._step.forward.leave(
+            _port_tensors(found), None, lambda: self._run_again(cell, *arguments_)
+        )
         places = iter(range(len(found)))
-        return with_tensors(output, lambda tensor: self._output(tensor, found, answer, next(places)))
+        return with_tensors(
+            output, lambda tensor: self._output(tensor, found, answer, next(places))
+        )
 
     def abandon(self, cell: Any) -> None:
         """Forget a call that has raised: the run ends."""
@@ -114,7 +140,11 @@ class CellSubstitution:
             return False
         _, repeated = self._cells[id(cell)]
         running = self._step.forward.running
-        names = set() if running is None else {frame.module.name for frame in (running, *running.ancestors())}
+        names = (
+            set()
+            if running is None
+            else {frame.module.name for frame in (running, *running.ancestors())}
+        )
         return repeated is None or repeated in names
 
     # ---- tensors
@@ -130,7 +160,9 @@ class CellSubstitution:
         other = mindspore.Tensor(np.array(value), tensor.dtype)
         return substituted(tensor, other) if is_differentiable(tensor) else other
 
-    def _output(self, tensor: Any, found: Sequence[tuple[str, Any]], answer: CallAnswer, place: int) -> Any:
+    def _output(
+        self, tensor: Any, found: Sequence[tuple[str, Any]], answer: CallAnswer, place: int
+    ) -> Any:
         value = answer.values[place]
         call = answer.call
         output = None if call is None else _output_of(call, found[place][0])
@@ -141,7 +173,9 @@ class CellSubstitution:
             return self._with_value(tensor, value)
         return self._with_gradient(tensor, value, call, output)
 
-    def _with_gradient(self, tensor: Any, value: NDArray[Any], call: PairedCall, output: PairedOutput) -> Any:
+    def _with_gradient(
+        self, tensor: Any, value: NDArray[Any], call: PairedCall, output: PairedOutput
+    ) -> Any:
         """The original's values, whose gradient is compared and replaced by the original's."""
         key = call.frame.entered, output.port
         if key in self._injected:
@@ -151,7 +185,9 @@ class CellSubstitution:
 
         def replace_gradient(gradient: Any) -> Any:
             expected = self._step.gradients.output_gradient(call, output, as_array(gradient))
-            return None if expected is None else mindspore.Tensor(np.array(expected), gradient.dtype)
+            return (
+                None if expected is None else mindspore.Tensor(np.array(expected), gradient.dtype)
+            )
 
         replaced = substituted(tensor, other, replace_gradient)
         if output.gradient is not None and self._to_inject:
@@ -160,7 +196,9 @@ class CellSubstitution:
 
     def _with_injections(self, carrier: Any) -> Any:
         for tensor, gradient in self._to_inject:
-            carrier = with_injection(carrier, tensor, mindspore.Tensor(np.array(gradient), tensor.dtype))
+            carrier = with_injection(
+                carrier, tensor, mindspore.Tensor(np.array(gradient), tensor.dtype)
+            )
         self._to_inject = []
         return carrier
 
@@ -182,7 +220,9 @@ class CellSubstitution:
 
     # ---- a second run of one cell
 
-    def _run_again(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[NDArray[Any]] | None:
+    def _run_again(
+        self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[NDArray[Any]] | None:
         """Outputs of a layer of MindSpore on inputs that are moved by one unit in the last place.
 
         They are as far from the first run as rounding may lead.
@@ -240,11 +280,16 @@ def _output_of(call: PairedCall, path: str) -> PairedOutput | None:
 def _heal(tensor: Any, value: NDArray[Any]) -> bool:
     """Write values into a tensor, so that later uses have them, too; whether that was possible.
 
-    The memory is written, as an operator in place would end the gradient of what has computed the tensor.
+    The memory is written, as an operator in place would end the gradient of what has computed the
+    tensor.
     """
     own = as_array(tensor)  # waits for what computes it
     is_plain = not isinstance(tensor, mindspore.Parameter) and dtype_name(tensor) == str(own.dtype)
-    if mindspore.get_context("device_target") != "CPU" or not is_plain or not tensor.is_contiguous():
+    if (
+        mindspore.get_context("device_target") != "CPU"
+        or not is_plain
+        or not tensor.is_contiguous()
+    ):
         return False
     written = np.ascontiguousarray(value, own.dtype)
     ctypes.memmove(tensor.data_ptr(), written.ctypes.data, written.nbytes)

@@ -36,7 +36,8 @@ from mindsummary_lightning.values.whole_step import (
     WholeStep,
 )
 
-# Any, in this module: MindSpore's cells, tensors and optimizers, and what the user's cells take and return.
+# Any, in this module: MindSpore's cells, tensors and optimizers, and what the user's cells take and
+# return.
 _PRECISIONS = ("float64", "float32", "float16", "bfloat16")  # from the finest to the coarsest
 _SETTING = (bool, int, float, str)
 
@@ -64,7 +65,8 @@ class CellTensors:
         self._cells = network_cells(trained.network, trained.optimizer)
         self._calls: list[StoredCall] = []
         self._numbers: Counter[str] = Counter()
-        self._running: list[int | None] = []  # indices in _calls; None for a cell that is not recorded
+        # indices in _calls; None for a cell that is not recorded
+        self._running: list[int | None] = []
         self._order = 0
         self._precision = _PRECISIONS[0]
         self._members: dict[tuple[bytes, str, tuple[int, ...]], StoredTensor] = {}
@@ -151,7 +153,9 @@ class CellTensors:
 
     # ---- CellCalls calls these
 
-    def enter(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def enter(
+        self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Write what a cell is called with."""
         if cell is self._optimizer:
             self._guarded(self._add_update)(cell, args)
@@ -194,7 +198,9 @@ class CellTensors:
 
     def _add_outputs(self, index: int, output: Any) -> None:
         stored = self._stored_all(tensors(output))
-        call = self._calls[index] = replace(self._calls[index], outputs=stored, left=self._next_order())
+        call = self._calls[index] = replace(
+            self._calls[index], outputs=stored, left=self._next_order()
+        )
         if call.draws_random and call.parent >= 0:
             self._calls[call.parent] = replace(self._calls[call.parent], draws_random=True)
 
@@ -204,10 +210,16 @@ class CellTensors:
             watches = is_differentiable(value) and not isinstance(value, mindspore.Parameter)
             return tapped(value, self._output_gradient_taker(index, path)) if watches else value
         if type(value) in (tuple, list):
-            parts = [self._watched(index, part, f"{path}.{number}".lstrip(".")) for number, part in enumerate(value)]
+            parts = [
+                self._watched(index, part, f"{path}.{number}".lstrip("."))
+                for number, part in enumerate(value)
+            ]
             return type(value)(parts)
         if type(value) is dict:
-            return {key: self._watched(index, part, f"{path}.{key}".lstrip(".")) for key, part in value.items()}
+            return {
+                key: self._watched(index, part, f"{path}.{key}".lstrip("."))
+                for key, part in value.items()
+            }
         return value
 
     def _output_gradient_taker(self, index: int, path: str) -> Callable[[Any], None]:
@@ -222,7 +234,9 @@ class CellTensors:
     def _take_gradient(self, name: str | None, gradient: Any) -> None:
         if name is not None and isinstance(gradient, mindspore.Tensor):
             array = as_array(gradient)
-            self._gradients[name] = array + self._gradients[name] if name in self._gradients else array
+            self._gradients[name] = (
+                array + self._gradients[name] if name in self._gradients else array
+            )
 
     def _add_update(self, optimizer: Any, args: tuple[Any, ...]) -> None:
         """Write the gradients that the optimizer is called with, its settings and its state."""
@@ -238,10 +252,14 @@ class CellTensors:
             StoredState(names.get(id(each.weight), ""), each.name, self._stored(each.tensor))
             for each in optimizer_state(optimizer)
         ]
-        stored = StoredOptimizer(type(optimizer).__name__, tuple(groups), tuple(members), tuple(state))
+        stored = StoredOptimizer(
+            type(optimizer).__name__, tuple(groups), tuple(members), tuple(state)
+        )
         self._optimizers.append(stored)
 
-    def _stepped_gradients(self, optimizer: Any, gradients: Any, names: Mapping[int, str]) -> dict[str, StoredTensor]:
+    def _stepped_gradients(
+        self, optimizer: Any, gradients: Any, names: Mapping[int, str]
+    ) -> dict[str, StoredTensor]:
         scale = loss_scale_of(optimizer)
         stepped = {}
         for parameter, gradient in zip(optimizer.parameters, gradients, strict=True):
@@ -282,7 +300,9 @@ def _names_of(weights: list[Any], names: Mapping[int, str]) -> tuple[str, ...]:
 
 def as_array(tensor: Any) -> NDArray[Any]:
     """The values of a tensor; bfloat16 as float32."""
-    array: NDArray[Any] = (tensor.astype(mindspore.float32) if dtype_name(tensor) == "bfloat16" else tensor).asnumpy()
+    array: NDArray[Any] = (
+        tensor.astype(mindspore.float32) if dtype_name(tensor) == "bfloat16" else tensor
+    ).asnumpy()
     return array
 
 

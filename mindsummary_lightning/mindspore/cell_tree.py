@@ -11,7 +11,8 @@ import mindspore
 from mindsummary_lightning.values.whole_step import WeightKind
 
 # Any, in this module: MindSpore's cells and tensors, and what the user's cells take and return.
-_STATISTICS = ("moving_", "running_", "num_batches")  # how the last part of a running statistic's name begins
+# how the last part of a running statistic's name begins
+_STATISTICS = ("moving_", "running_", "num_batches")
 
 
 def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | None]]:
@@ -20,11 +21,14 @@ def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | No
     Inner cells of MindSpore's own layers and optimizers are left out.
 
     Returns:
-        The name of each cell, and the name of the cell above it that computes its outputs again in the backward pass.
+        The name of each cell, and the name of the cell above it that computes its outputs again in
+        the backward pass.
     """
     cells: dict[int, tuple[str, str | None]] = {}
     for name, cell in reversed([*network.cells_and_names()]):
-        is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith("mindspore.")
+        is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith(
+            "mindspore."
+        )
         if not (is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is optimizer):
             cells[id(cell)] = name, _recomputed_above(network, name)
     return cells
@@ -43,10 +47,13 @@ def _recomputed_above(network: Any, name: str) -> str | None:
 def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
     """Name in the network, as its cells have it, kind and tensor of each parameter and running statistic, once.
 
-    A cell around the network, such as a loss of the user's, puts its own word before ``Parameter.name``.
+    A cell around the network, such as a loss of the user's, puts its own word before
+    ``Parameter.name``.
     """
     for name, parameter in network.parameters_and_names():
-        is_statistic = not parameter.requires_grad and name.rpartition(".")[2].startswith(_STATISTICS)
+        is_statistic = not parameter.requires_grad and name.rpartition(".")[2].startswith(
+            _STATISTICS
+        )
         yield name, "buffer" if is_statistic else "parameter", parameter
     for name, buffer in getattr(network, "named_buffers", tuple)():
         yield name, "buffer", buffer
@@ -96,5 +103,7 @@ def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
         parts = [with_tensors(part, change) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        return replace(value, **{name: with_tensors(part, change) for name, part in vars(value).items()})
+        return replace(
+            value, **{name: with_tensors(part, change) for name, part in vars(value).items()}
+        )
     return value

@@ -1,6 +1,7 @@
 """Cells that pass a tensor on and see its gradient.
 
-A tensor gets no hook, because ``mindspore.jit`` compiles the hooks of tensors that it is called with.
+A tensor gets no hook, because ``mindspore.jit`` compiles the hooks of tensors that it is called
+with.
 """
 
 from __future__ import annotations

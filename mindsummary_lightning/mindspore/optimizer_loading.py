@@ -13,11 +13,17 @@ from mindsummary_lightning.mindspore.cell_substitution import set_values
 from mindsummary_lightning.mindspore.optimizer_settings import optimizer_state
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
-from mindsummary_lightning.values.whole_step import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, STEP_COUNT
+from mindsummary_lightning.values.whole_step import (
+    FIRST_MOMENT,
+    MOMENTUM,
+    SECOND_MOMENT,
+    STEP_COUNT,
+)
 
 # Any, in this module: MindSpore's optimizers and parameters, and arrays of any dtype.
 _PER_WEIGHT = (FIRST_MOMENT, SECOND_MOMENT, MOMENTUM)
-_POWERS = {"beta1_power": "beta1", "beta2_power": "beta2"}  # of nn.Adam: beta to the number of steps
+# of nn.Adam: beta to the number of steps
+_POWERS = {"beta1_power": "beta1", "beta2_power": "beta2"}
 
 
 class RecordedState:
@@ -32,7 +38,9 @@ class RecordedState:
         self._reference = reference
         self._weights = weights
         self._states = {
-            (each.weight, each.name): each.tensor for optimizer in reference.step.optimizers for each in optimizer.state
+            (each.weight, each.name): each.tensor
+            for optimizer in reference.step.optimizers
+            for each in optimizer.state
         }
 
     @property
@@ -77,10 +85,15 @@ def load_state(optimizer: Any, name_of: Callable[[Any], str], recorded: Recorded
         if state.name == STEP_COUNT:
             _set(state.tensor, np.full(state.tensor.shape, steps))
         elif state.name in _PER_WEIGHT:
-            is_complete &= _load_tensor(state.tensor, name_of(state.weight), state.name, steps, recorded)
+            is_complete &= _load_tensor(
+                state.tensor, name_of(state.weight), state.name, steps, recorded
+            )
     for power, beta in _POWERS.items():
         if hasattr(optimizer, power):
-            _set(getattr(optimizer, power), np.full((), float(_number(getattr(optimizer, beta))) ** steps))
+            _set(
+                getattr(optimizer, power),
+                np.full((), float(_number(getattr(optimizer, beta))) ** steps),
+            )
     return is_complete
 
 

@@ -9,7 +9,12 @@ from typing import Any
 
 import mindspore
 
-from mindsummary_lightning.values.whole_step import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, STEP_COUNT
+from mindsummary_lightning.values.whole_step import (
+    FIRST_MOMENT,
+    MOMENTUM,
+    SECOND_MOMENT,
+    STEP_COUNT,
+)
 
 # Any, in this module: MindSpore's optimizers and parameters.
 Setting = tuple[str, str, float]  # PyTorch's name of it, path within it, value
@@ -55,12 +60,16 @@ class OptimizerState:
 def group_settings(optimizer: Any) -> list[list[Setting]]:
     """The settings of this step; parameters with one learning rate and one weight decay are a group.
 
-    ``mindspore.nn``'s optimizers do not apply the weight decay to each parameter of a group, and what is applied tells
-    the groups apart.
+    ``mindspore.nn``'s optimizers do not apply the weight decay to each parameter of a group, and
+    what is applied tells the groups apart.
     """
     if _is_experimental(optimizer):
         return [[*_numbers(group)] for group in optimizer.param_groups]
-    own = {_NAMES[name]: value for name in _NAMES if (value := _number(getattr(optimizer, name, None))) is not None}
+    own = {
+        _NAMES[name]: value
+        for name in _NAMES
+        if (value := _number(getattr(optimizer, name, None))) is not None
+    }
     rest = [(name, path, value) for (name, path), value in own.items()]
     groups = dict.fromkeys(_rates_and_decays(optimizer))
     return [[("lr", "", rate), ("weight_decay", "", decay), *rest] for rate, decay in groups]
@@ -84,7 +93,8 @@ def group_members(optimizer: Any) -> list[list[Any]]:
 def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
     """The state that the next update starts from."""
     count = len(optimizer.parameters)
-    known = {} if isinstance(optimizer, mindspore.nn.Adagrad) else _STATES  # its accum is no momentum
+    # its accum is no momentum
+    known = {} if isinstance(optimizer, mindspore.nn.Adagrad) else _STATES
     for name, value in vars(optimizer).items():
         is_state = isinstance(value, mindspore.ParameterTuple) and len(value) == count
         if is_state and not any(
@@ -105,7 +115,9 @@ def _is_experimental(optimizer: Any) -> bool:
 def _rates_and_decays(optimizer: Any) -> list[tuple[float, float]]:
     """Learning rate and applied weight decay of each parameter."""
     count = len(optimizer.parameters)
-    rates, decays = (_each(value, count) for value in (optimizer.get_lr(), optimizer.get_weight_decay()))
+    rates, decays = (
+        _each(value, count) for value in (optimizer.get_lr(), optimizer.get_weight_decay())
+    )
     scale = float(getattr(optimizer, "loss_scale", None) or 1.0)  # some multiply the decay with it
     flags = optimizer.decay_flags
     applied = [decay / scale if flag else 0.0 for decay, flag in zip(decays, flags, strict=True)]

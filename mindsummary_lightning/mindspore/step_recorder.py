@@ -13,7 +13,12 @@ import mindspore
 import numpy as np
 from mindspore.train import Callback
 
-from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory, positive_int, recorded_steps
+from mindsummary_lightning.conversion.arguments import (
+    checked_bool,
+    checked_directory,
+    positive_int,
+    recorded_steps,
+)
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES, WholeStepWriter
 from mindsummary_lightning.mindspore.cell_chain import CellChain
@@ -36,18 +41,22 @@ _LOSS_TAG = "loss/auto"  # as MindSpore's SummaryCollector names it
 class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     """Records batch, weights, outputs of cells, loss, gradients and update of the first steps of a training.
 
-    For a :class:`mindspore.train.Model` it is a callback; a loop of one's own uses :meth:`step`. The rows are those of
-    ``SummaryCollector(collect_output_statistics=True)`` in Lightning, so that ``mindsummary compare`` names the module
-    at which a port parts. Nothing of the network is changed, and the training's numbers stay the same; what
-    ``mindspore.jit`` compiles is recorded from outside.
+    For a :class:`mindspore.train.Model` it is a callback; a loop of one's own uses :meth:`step`.
+    The rows are those of ``SummaryCollector(collect_output_statistics=True)`` in Lightning, so that
+    ``mindsummary compare`` names the module at which a port parts. Nothing of the network is
+    changed, and the training's numbers stay the same; what ``mindspore.jit`` compiles is recorded
+    from outside.
 
     Args:
-        summary_dir: the run's directory, of its own: MindInsight follows one summary file of a directory.
-        steps: how many steps are recorded from the first on, or the numbers of the steps, counted from 1.
-        whole_tensors: whether each recorded step is also written with whole tensors, as ``whole_step_<n>.npz`` in the
-            directory. :class:`PortCheck` checks a port with it. PyNative mode only.
-        max_bytes: greatest size of one such file, in bytes. A step that would be larger is not written, and a warning
-            states its size.
+        summary_dir: the run's directory, of its own: MindInsight follows one summary file of a
+            directory.
+        steps: how many steps are recorded from the first on, or the numbers of the steps, counted
+            from 1.
+        whole_tensors: whether each recorded step is also written with whole tensors, as
+            ``whole_step_<n>.npz`` in the directory. :class:`PortCheck` checks a port with it.
+            PyNative mode only.
+        max_bytes: greatest size of one such file, in bytes. A step that would be larger is not
+            written, and a warning states its size.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -83,7 +92,9 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     # ---- a loop of one's own
 
     @contextlib.contextmanager
-    def step(self, network: Any, optimizer: Any, batch: Any = ()) -> Iterator[Callable[[Any], None]]:
+    def step(
+        self, network: Any, optimizer: Any, batch: Any = ()
+    ) -> Iterator[Callable[[Any], None]]:
         """A context in which one step of a loop without ``Model`` runs: loss, gradients and the optimizer's call.
 
         Args:
@@ -194,7 +205,9 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
             table[number] = [order, *columns]
         self._descriptions.add(self._rows)
         losses = [float(columns[2]) for row, columns in chain.rows if row.link == "loss"]
-        self._record.write_values(step, [(MODULES_TAG, Tensor(table)), *((_LOSS_TAG, loss) for loss in losses[:1])])
+        self._record.write_values(
+            step, [(MODULES_TAG, Tensor(table)), *((_LOSS_TAG, loss) for loss in losses[:1])]
+        )
 
     def _number_of(self, row: ChainRow) -> int:
         number = self._numbers.setdefault(row.key, len(self._rows))

@@ -31,10 +31,18 @@ def trained_cells(arguments: Any) -> TrainedCells:
     while isinstance(network, (mindspore.nn.TrainOneStepCell, mindspore.nn.WithLossCell)):
         optimizer = getattr(network, "optimizer", optimizer)
         scale = getattr(network, "scale_sense", scale)
-        network = network.backbone_network if isinstance(network, mindspore.nn.WithLossCell) else network.network
+        network = (
+            network.backbone_network
+            if isinstance(network, mindspore.nn.WithLossCell)
+            else network.network
+        )
     if optimizer is None:
-        optimizer = next((cell for cell in network.cells() if isinstance(cell, mindspore.nn.Optimizer)), None)
-    return TrainedCells(network, optimizer, loss_scale_of(optimizer) if scale is None else float(scale.asnumpy()))
+        optimizer = next(
+            (cell for cell in network.cells() if isinstance(cell, mindspore.nn.Optimizer)), None
+        )
+    return TrainedCells(
+        network, optimizer, loss_scale_of(optimizer) if scale is None else float(scale.asnumpy())
+    )
 
 
 def loss_scale_of(optimizer: Any) -> float:

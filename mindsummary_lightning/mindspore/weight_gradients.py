@@ -17,11 +17,12 @@ TakeGradient = Callable[[Any, Any], Any]
 def shown_gradients(take: TakeGradient) -> Iterator[None]:
     """A context in which each gradient of a weight goes through a function.
 
-    Parameters get no hook, because ``mindspore.jit`` would compile it. ``value_and_grad``, ``grad`` and
-    ``GradOperation`` call one method in PyNative mode, which is replaced.
+    Parameters get no hook, because ``mindspore.jit`` would compile it. ``value_and_grad``, ``grad``
+    and ``GradOperation`` call one method in PyNative mode, which is replaced.
 
     Args:
-        take: gets a parameter and its gradient, and returns the gradient that the caller should get.
+        take: gets a parameter and its gradient, and returns the gradient that the caller should
+            get.
     """
     own_grad = _pynative_executor.grad
 
@@ -54,4 +55,6 @@ def _with_taken(gradients: Any, weights: Sequence[Any], take: TakeGradient) -> A
 
 def _have_shapes_of(gradients: Sequence[Any], weights: Sequence[Any]) -> bool:
     pairs = zip(gradients, weights, strict=True)
-    return all(isinstance(each, mindspore.Tensor) and each.shape == weight.shape for each, weight in pairs)
+    return all(
+        isinstance(each, mindspore.Tensor) and each.shape == weight.shape for each, weight in pairs
+    )

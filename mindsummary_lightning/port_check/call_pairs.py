@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from mindsummary_lightning.port_check.input_comparison import Relation, compared, matched
 from mindsummary_lightning.port_check.kind_words import kind_word
 from mindsummary_lightning.port_check.port_frames import Frame, PortModule, PortTensor
-from mindsummary_lightning.port_check.reference_step import ReferenceStep, own_weights, weights_below
+from mindsummary_lightning.port_check.reference_step import (
+    ReferenceStep,
+    own_weights,
+    weights_below,
+)
 from mindsummary_lightning.port_check.tensor_distance import rms
 from mindsummary_lightning.port_check.tolerances import tolerance_of
 from mindsummary_lightning.port_check.weight_pairs import WeightPairs
@@ -29,7 +33,11 @@ class CallPairs:
     """
 
     def __init__(
-        self, reference: ReferenceStep, modules: Sequence[PortModule], weights: WeightPairs, precision: str
+        self,
+        reference: ReferenceStep,
+        modules: Sequence[PortModule],
+        weights: WeightPairs,
+        precision: str,
     ) -> None:
         self._reference = reference
         self._calls = reference.step.calls
@@ -65,7 +73,9 @@ class CallPairs:
         """Choose among the candidates of a call, whose outputs are known now."""
         free = [index for index in frame.candidates if index not in self.used]
         sizes = _sizes(outputs)
-        agreeing = [index for index in free if self._agree(self._calls[index].outputs, outputs, sizes)]
+        agreeing = [
+            index for index in free if self._agree(self._calls[index].outputs, outputs, sizes)
+        ]
         named = [index for index in free if self._has_name(frame, self._calls[index])]
         of_kind = [index for index in free if self._has_kind(frame, self._calls[index])]
         preferred = [index for index in agreeing if index in named or index in of_kind]
@@ -89,7 +99,9 @@ class CallPairs:
         groups: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
         reference = self._reference
         for name, below in reference.weights_below.items():
-            groups[below & shared, reference.own_weights.get(name, frozenset()) & shared].append(name)
+            groups[below & shared, reference.own_weights.get(name, frozenset()) & shared].append(
+                name
+            )
         ports: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
         for name, below in self._below.items():
             key = _references(below, weights), _references(own.get(name, frozenset()), weights)
@@ -108,17 +120,28 @@ class CallPairs:
         kinds = {module.name: kind_word(module.kind) for module in self._reference.step.modules}
         word = kind_word(self._modules[name].kind)
         last = name.rpartition(".")[2]
-        return sorted(partners, key=lambda other: (kinds.get(other) != word, other.rpartition(".")[2] != last))
+        return sorted(
+            partners, key=lambda other: (kinds.get(other) != word, other.rpartition(".")[2] != last)
+        )
 
     def _call_of(self, partners: Sequence[str], frame: Frame) -> int | None:
         """The call with equal inputs, first of the same number; else the call of the same number."""
         calls_of = self._reference.calls_of
-        free = [index for name in partners for index in calls_of.get(name, ()) if index not in self.used]
+        free = [
+            index for name in partners for index in calls_of.get(name, ()) if index not in self.used
+        ]
         free.sort(key=lambda index: self._calls[index].number != frame.number)
         sizes = _sizes(frame.inputs) if len(free) > 1 else []
         if len(free) == 1:
             return free[0] if self._may_be(self._calls[free[0]], frame) else None
-        equal = next((index for index in free if self._agree(self._calls[index].inputs, frame.inputs, sizes)), None)
+        equal = next(
+            (
+                index
+                for index in free
+                if self._agree(self._calls[index].inputs, frame.inputs, sizes)
+            ),
+            None,
+        )
         if equal is not None:
             return equal
         fitting = [index for index in free if self._may_be(self._calls[index], frame)]
@@ -161,7 +184,10 @@ class CallPairs:
         dtypes = {tensor.dtype for tensor in frame.inputs}
         tolerance = tolerance_of(dtypes, self._precision).value
         floats = [tensor.array for tensor in frame.inputs if tensor.array.dtype.kind == "f"]
-        return any(next(self._reference.equal_values(array, tolerance), None) is not None for array in floats)
+        return any(
+            next(self._reference.equal_values(array, tolerance), None) is not None
+            for array in floats
+        )
 
     def _has_kind(self, frame: Frame, call: StoredCall) -> bool:
         return kind_word(call.kind) == kind_word(frame.module.kind)
@@ -174,16 +200,23 @@ class CallPairs:
         same_name = call.module.rpartition(".")[2] == frame.module.name.rpartition(".")[2]
         return is_inside and same_name and bool(frame.module.name)
 
-    def _agree(self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]) -> bool:
+    def _agree(
+        self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]
+    ) -> bool:
         """Whether all tensors that can be compared are equal, and one at least. ``sizes``: those of the port's."""
         pairs = matched(reference, port)
         is_complete = len(pairs) >= min(len(reference), len(port))
         if not pairs or not is_complete or any(len(pair.port) > 1 for pair in pairs):
             return False
         tolerance = tolerance_of({tensor.dtype for tensor in port}, self._precision).value
-        return all(self._is_equal(pair.reference, port[pair.port[0]], sizes[pair.port[0]], tolerance) for pair in pairs)
+        return all(
+            self._is_equal(pair.reference, port[pair.port[0]], sizes[pair.port[0]], tolerance)
+            for pair in pairs
+        )
 
-    def _is_equal(self, reference: StoredTensor, port: PortTensor, size: float, tolerance: float) -> bool:
+    def _is_equal(
+        self, reference: StoredTensor, port: PortTensor, size: float, tolerance: float
+    ) -> bool:
         if port.array.dtype.kind == "f" and "float" in reference.dtype:
             expected = self._reference.size(reference)
             if abs(expected - size) > max(_NEAR, 2 * tolerance) * max(expected, size):

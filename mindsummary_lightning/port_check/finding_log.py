@@ -21,13 +21,16 @@ class LoggedFinding:
         frame: call of the port whose own code is wrong; ``None`` for the code of the training step.
         call: for an output or gradient, the call that it is of.
         order: of making it, by the clock of enterings and leavings.
-        regions: for a gradient, the calls whose code the gradient has passed since it was last replaced.
+        regions: for a gradient, the calls whose code the gradient has passed since it was last
+            replaced.
         passed: for a gradient, names of the modules it has passed since it was last replaced.
-        has_other_mode: whether the module is in another mode, training or evaluation, than the original's.
+        has_other_mode: whether the module is in another mode, training or evaluation, than the
+            original's.
         is_called: for a weight or running statistic, whether its module was called in the step.
         is_buffer: for an update, whether it is of running statistics.
-        is_scaled: for the gradient of a layer's weight, whether it is the original's times a factor, though the
-            gradients of the layer's outputs were replaced: no other mistake explains that.
+        is_scaled: for the gradient of a layer's weight, whether it is the original's times a
+            factor, though the gradients of the layer's outputs were replaced: no other mistake
+            explains that.
     """
 
     finding: PortFinding
@@ -60,7 +63,8 @@ class FindingLog:
     def folded(self) -> list[PortFinding]:
         """The findings that follow from no other one; the others are their consequences."""
         kept: list[LoggedFinding] = []
-        roots: dict[int, LoggedFinding] = {}  # by the identity of a logged finding: what it follows from
+        # by the identity of a logged finding: what it follows from
+        roots: dict[int, LoggedFinding] = {}
         seen: list[LoggedFinding] = []
         for logged in sorted(self.logged, key=_is_of_gradients):
             cause = _cause(logged, seen)
@@ -82,7 +86,9 @@ def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
         if len(same) > _MOST_WEIGHTS:
             first = same[0].finding
             module = _common_module([each.finding.module for each in same])
-            sentence = Phrase("{} The same holds for {} more weights.", first.sentence, len(same) - 1)
+            sentence = Phrase(
+                "{} The same holds for {} more weights.", first.sentence, len(same) - 1
+            )
             consequences = [*first.consequences, *(each.finding for each in same[1:])]
             whole = replace(first, module=module, sentence=sentence, consequences=consequences)
             result[result.index(same[0])] = replace(same[0], finding=whole)
@@ -124,7 +130,17 @@ def _goes_on(first: PortFinding, later: PortFinding) -> bool:
 
 
 def _is_of_gradients(logged: LoggedFinding) -> int:
-    order = ("data", "weights", "inputs", "output", "loss", "no gradient", "gradient", "weight gradient", "update")
+    order = (
+        "data",
+        "weights",
+        "inputs",
+        "output",
+        "loss",
+        "no gradient",
+        "gradient",
+        "weight gradient",
+        "update",
+    )
     return max(0, order.index(logged.finding.kind) - order.index("loss"))
 
 
@@ -155,7 +171,9 @@ def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
     return one.call != two.call or str(one.place) == str(two.place)
 
 
-def _cause_of_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+def _cause_of_gradient(
+    logged: LoggedFinding, kept: Sequence[LoggedFinding]
+) -> LoggedFinding | None:
     """A mistake in code or a module that the gradient has passed."""
     regions = {_anchor(region) for region in logged.regions}
     for each in kept:
@@ -178,7 +196,9 @@ def _anchor(frame: Frame | None) -> Frame | None:
     return frame
 
 
-def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+def _cause_of_weight_gradient(
+    logged: LoggedFinding, kept: Sequence[LoggedFinding]
+) -> LoggedFinding | None:
     """A mistake in the module, or in the code around a module that is not called or shares its weight."""
     module = logged.finding.module
     if logged.finding.kind == "no gradient" and logged.is_called:
@@ -191,7 +211,9 @@ def _cause_of_weight_gradient(logged: LoggedFinding, kept: Sequence[LoggedFindin
     in_code = _cause_of_gradient(logged, kept)
     if in_code is not None:
         return in_code
-    return _innermost_around(module, [each for each in kept if each.is_forward or each.call is not None])
+    return _innermost_around(
+        module, [each for each in kept if each.is_forward or each.call is not None]
+    )
 
 
 def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
@@ -202,9 +224,17 @@ def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> Lo
     of_module = [each for each in kept if each.finding.module == module and each.is_forward]
     if of_module:
         return of_module[0]
-    return None if logged.is_called else _innermost_around(module, [each for each in kept if each.is_forward])
+    return (
+        None
+        if logged.is_called
+        else _innermost_around(module, [each for each in kept if each.is_forward])
+    )
 
 
 def _innermost_around(module: str, found: Sequence[LoggedFinding]) -> LoggedFinding | None:
-    around = [each for each in found if not each.finding.module or module.startswith(f"{each.finding.module}.")]
+    around = [
+        each
+        for each in found
+        if not each.finding.module or module.startswith(f"{each.finding.module}.")
+    ]
     return max(around, key=lambda each: len(each.finding.module), default=None)

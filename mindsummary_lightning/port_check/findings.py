@@ -35,8 +35,8 @@ class PortFinding:
     """A place of the port that differs from the original.
 
     Attributes:
-        module: the port's qualified name of the module that is wrong, or whose own code is; ``""`` for the network or
-            the code of the training step.
+        module: the port's qualified name of the module that is wrong, or whose own code is; ``""``
+            for the network or the code of the training step.
         kind: what differs there.
         place: a few words: the module, or ``code of X between A and B``.
         line: ``file.py:12`` in the port; ``""`` if unknown.

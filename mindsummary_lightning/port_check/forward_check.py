@@ -9,7 +9,12 @@ import numpy as np
 from mindsummary_lightning.port_check.call_pairs import CallPairs
 from mindsummary_lightning.port_check.finding_log import FindingLog, LoggedFinding
 from mindsummary_lightning.port_check.findings import NotPaired, NotTested
-from mindsummary_lightning.port_check.forward_findings import code_words, input_finding, module_words, output_finding
+from mindsummary_lightning.port_check.forward_findings import (
+    code_words,
+    input_finding,
+    module_words,
+    output_finding,
+)
 from mindsummary_lightning.port_check.input_comparison import (
     Relation,
     TensorComparison,
@@ -37,7 +42,8 @@ from mindsummary_lightning.port_check.tolerances import TOLERANCES, PrecisionTol
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
-RunAgain = Callable[[], "list[Array] | None"]  # outputs of a module, on the original's inputs, in float64
+# outputs of a module, on the original's inputs, in float64
+RunAgain = Callable[[], "list[Array] | None"]
 
 
 class ForwardCheck:
@@ -59,7 +65,9 @@ class ForwardCheck:
         keeps_sizes: modules whose outputs of another size are not replaced.
     """
 
-    def __init__(self, reference: ReferenceStep, pairs: CallPairs, log: FindingLog, precision: str) -> None:
+    def __init__(
+        self, reference: ReferenceStep, pairs: CallPairs, log: FindingLog, precision: str
+    ) -> None:
         self._reference = reference
         self._calls: Sequence[StoredCall] = reference.step.calls
         self._pairs = pairs
@@ -88,7 +96,9 @@ class ForwardCheck:
         """The innermost call that runs, or what stands for the code of the training step."""
         return self._running[-1] if self._running else self._outside
 
-    def enter(self, module: PortModule, inputs: list[PortTensor], line: str, random: object = None) -> CallAnswer:
+    def enter(
+        self, module: PortModule, inputs: list[PortTensor], line: str, random: object = None
+    ) -> CallAnswer:
         """A module of the port is called.
 
         Args:
@@ -131,7 +141,9 @@ class ForwardCheck:
         if frame.reference is None and frame.candidates:
             self._pairs.decide(frame, outputs)
         if frame.reference is None:
-            self.not_paired.append(NotPaired(frame.module.name, frame.module.kind, "port", frame.reason))
+            self.not_paired.append(
+                NotPaired(frame.module.name, frame.module.kind, "port", frame.reason)
+            )
             return CallAnswer([None] * len(outputs), [False] * len(outputs))
         answer = self._compare_outputs(frame, self._calls[frame.reference], outputs, again)
         self._note_compared(frame)
@@ -161,15 +173,23 @@ class ForwardCheck:
         parent.has_compared_inside = True
         return CallAnswer(values, heals)
 
-    def _compare_input(self, frame: Frame, pair: TensorPair) -> list[tuple[int, Array | None, bool]]:
+    def _compare_input(
+        self, frame: Frame, pair: TensorPair
+    ) -> list[tuple[int, Array | None, bool]]:
         """Places, values and whether to heal, of one tensor of the original."""
         own = [frame.inputs[place] for place in pair.port]
         recorded = self._reference.array(pair.reference)
         tolerance = self._tolerance({each.dtype for each in own} | {pair.reference.dtype})
-        port = own[0].array if len(own) == 1 else np.concatenate([each.array for each in own], pair.axis)
+        port = (
+            own[0].array
+            if len(own) == 1
+            else np.concatenate([each.array for each in own], pair.axis)
+        )
         found = compared(recorded, port, tolerance.value)
         is_wrong = found.relation is Relation.DIFFERS
-        if found.relation in (Relation.DIFFERS, Relation.OTHER_SIZE) and self._begins_elsewhere(pair.reference, own[0]):
+        if found.relation in (Relation.DIFFERS, Relation.OTHER_SIZE) and self._begins_elsewhere(
+            pair.reference, own[0]
+        ):
             frame.has_fitting_inputs = False
             return []
         if found.relation is Relation.DOUBTFUL:
@@ -191,7 +211,8 @@ class ForwardCheck:
     def _begins_elsewhere(self, reference: StoredTensor, port: PortTensor) -> bool:
         """Whether an input is another recorded value, of another number of axes: code has moved into the module.
 
-        One package cuts an image into windows before it calls the attention, and another one does so inside.
+        One package cuts an image into windows before it calls the attention, and another one does
+        so inside.
         """
         if port.array.ndim == len(reference.shape) or port.array.dtype.kind != "f":
             return False
@@ -216,20 +237,27 @@ class ForwardCheck:
             self._report_other_end(other_end)
             return
         finding = input_finding(blamed, frame, reference, port, found, tolerance)
-        call = PairedCall(frame, self._index(frame), ()) if is_kept else None  # the module runs on the wrong input
+        # the module runs on the wrong input
+        call = PairedCall(frame, self._index(frame), ()) if is_kept else None
         self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, frame.entered))
 
     def _blamed(self, frame: Frame) -> Frame:
         """The call in whose code an input was computed: the enclosing one, unless its own inputs are wrong."""
         for parent in frame.ancestors():
-            if parent.reference is not None or parent.has_compared_inside or self._has_known_inputs(parent):
+            if (
+                parent.reference is not None
+                or parent.has_compared_inside
+                or self._has_known_inputs(parent)
+            ):
                 return parent
         return self._outside
 
     def _has_known_inputs(self, frame: Frame) -> bool:
         floats = [each for each in frame.inputs if each.array.dtype.kind == "f"]
         tolerance = self._tolerance({each.dtype for each in floats}).value
-        return bool(floats) and all(self._reference.has_value(each.array, tolerance) for each in floats)
+        return bool(floats) and all(
+            self._reference.has_value(each.array, tolerance) for each in floats
+        )
 
     # ---- outputs
 
@@ -275,17 +303,22 @@ class ForwardCheck:
             self.worst = max(self.worst, found.distance if found.distance < np.inf else 0.0)
             return (None if found.layout is None else value), layout
         if not frame.has_fitting_inputs and layout is None:
-            return None, None  # as a slice before the module instead of after it: what follows is judged
+            # as a slice before the module instead of after it: what follows is judged
+            return None, None
         if self._has_reason(frame, call, tolerance):
             return value, layout
         if self._other_ends.take(frame, call, reference, port, tolerance):
             return None, None
         is_other_size = found.relation is Relation.OTHER_SIZE
-        if not is_other_size and is_rounding(recorded, [each.array for each in outputs], place, again):
+        if not is_other_size and is_rounding(
+            recorded, [each.array for each in outputs], place, again
+        ):
             self.agreed += 1
             return value, layout
         self._report_output_or_end(frame, reference, port, found, tolerance)
-        return (self._of_other_size(frame, recorded, port), None) if is_other_size else (value, layout)
+        return (
+            (self._of_other_size(frame, recorded, port), None) if is_other_size else (value, layout)
+        )
 
     def _of_other_size(self, frame: Frame, recorded: Array, port: PortTensor) -> Array | None:
         """The original's output in the place of one of another size, so that what follows is judged."""
@@ -323,7 +356,9 @@ class ForwardCheck:
         finding = output_finding(frame, partner, reference, port, found, tolerance)
         call = PairedCall(frame, self._index(frame), ())
         has_other_mode = partner is not None and partner.is_training != frame.module.is_training
-        self._log.add(LoggedFinding(finding, frame, call, frame.left, has_other_mode=has_other_mode))
+        self._log.add(
+            LoggedFinding(finding, frame, call, frame.left, has_other_mode=has_other_mode)
+        )
 
     def _report_doubts(self, frame: Frame, tolerance: PrecisionTolerance) -> None:
         """An input that might have been right was not: the output shows it."""
@@ -335,7 +370,9 @@ class ForwardCheck:
 
     def _report_other_end(self, other: OtherEnd) -> None:
         self._other_ends.remove(other)
-        distance = compared(self._reference.array(other.reference), other.port.array, other.tolerance.value).distance
+        distance = compared(
+            self._reference.array(other.reference), other.port.array, other.tolerance.value
+        ).distance
         found = TensorComparison(Relation.DIFFERS, distance)
         self._report_output(other.frame, other.reference, other.port, found, other.tolerance)
 
@@ -392,7 +429,9 @@ class ForwardCheck:
     def _tolerance(self, dtypes: set[str]) -> PrecisionTolerance:
         """The tolerance of tensors of some dtypes: where one was rounded, what is computed from it was, too."""
         floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
-        self.precision = coarsest({*floats, self.precision} - {"float64"} if floats != {"float64"} else floats)
+        self.precision = coarsest(
+            {*floats, self.precision} - {"float64"} if floats != {"float64"} else floats
+        )
         return TOLERANCES[self.precision]
 
     def _frame_or_none(self, frame: Frame) -> Frame | None:

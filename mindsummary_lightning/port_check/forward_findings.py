@@ -16,10 +16,17 @@ def input_finding(
 ) -> PortFinding:  # fmt: skip
     """The code of a call has computed a wrong input of another call."""
     what = module_words(frame.module.name)
-    place = Phrase("code of {} between {} and {}", code_words(blamed), blamed.last or Phrase("its beginning"), what)
+    place = Phrase(
+        "code of {} between {} and {}",
+        code_words(blamed),
+        blamed.last or Phrase("its beginning"),
+        what,
+    )
     if found.relation is Relation.OTHER_SIZE:
         shapes = [*port.array.shape], [*reference.shape]
-        sentence = Phrase("{} gets an input of shape {} instead of {}: {} computes it.", what, *shapes, place)
+        sentence = Phrase(
+            "{} gets an input of shape {} instead of {}: {} computes it.", what, *shapes, place
+        )
     else:
         sentence = Phrase(
             "{} gets an input that differs by {:.1e} (tolerance {:.0e}): {} computes it.",
@@ -41,10 +48,14 @@ def output_finding(
     is_own_code = frame.has_compared_inside and not module.is_library
     place: str = Phrase("{} ({})", name, module.kind)
     if is_own_code:
-        place = Phrase("code of {} between {} and its end", name, frame.last or Phrase("its beginning"))
+        place = Phrase(
+            "code of {} between {} and its end", name, frame.last or Phrase("its beginning")
+        )
     if found.relation is Relation.OTHER_SIZE:
         shapes = [*port.array.shape], [*reference.shape]
-        sentence = Phrase("{} gets the right inputs, its output has shape {} instead of {}.", name, *shapes)
+        sentence = Phrase(
+            "{} gets the right inputs, its output has shape {} instead of {}.", name, *shapes
+        )
     elif is_own_code:
         sentence = Phrase(
             "The modules in {} are right, its output differs by {:.1e} (tolerance {:.0e}): its own code after {}.",
@@ -69,7 +80,9 @@ def module_words(name: str) -> str:
 
 def code_words(frame: Frame) -> str:
     """Whose code a call's code is; a call without a module stands for that of the training step."""
-    return frame.module.name or Phrase("the training step" if not frame.module.kind else "the network")
+    return frame.module.name or Phrase(
+        "the training step" if not frame.module.kind else "the network"
+    )
 
 
 def _with_settings(sentence: Phrase, module: PortModule, partner: StoredModule | None) -> Phrase:
@@ -87,4 +100,6 @@ def _with_settings(sentence: Phrase, module: PortModule, partner: StoredModule |
     ]
     if not others:
         return sentence
-    return Phrase("{} Its settings, in brackets those of the original: {}.", sentence, ", ".join(others))
+    return Phrase(
+        "{} Its settings, in brackets those of the original: {}.", sentence, ", ".join(others)
+    )

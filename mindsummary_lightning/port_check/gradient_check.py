@@ -24,7 +24,8 @@ from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredTensor
 
 _LEAST_DIRECTION = 8  # elements: a gradient of fewer is too easily another one times a factor
-_LEAST_OUTPUT_GRADIENT = 1e-6  # of the greatest gradient of an output: smaller ones are compared on this scale
+# of the greatest gradient of an output: smaller ones are compared on this scale
+_LEAST_OUTPUT_GRADIENT = 1e-6
 
 
 class GradientCheck:
@@ -42,10 +43,13 @@ class GradientCheck:
         worst_weight: greatest distance of a weight's gradient that agreed.
         scale: factor of the port's gradients, as of a scaled loss.
         is_going_on: whether gradients arrive that the backward pass of the port has left out.
-        needs_none: paths of outputs, by the order of entering their call, that nothing in them trains.
+        needs_none: paths of outputs, by the order of entering their call, that nothing in them
+            trains.
     """
 
-    def __init__(self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog) -> None:
+    def __init__(
+        self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog
+    ) -> None:
         self._reference = reference
         self._forward = forward
         self._weights = weights
@@ -60,8 +64,12 @@ class GradientCheck:
         self.scale: float = 1.0
         self.is_going_on = False
         self.needs_none: set[tuple[int, str]] = set()
-        outputs = [reference.size(each) for call in reference.step.calls for each in call.output_gradients]
-        gradients = [weight.gradient for weight in reference.step.weights if weight.gradient is not None]
+        outputs = [
+            reference.size(each) for call in reference.step.calls for each in call.output_gradients
+        ]
+        gradients = [
+            weight.gradient for weight in reference.step.weights if weight.gradient is not None
+        ]
         self._output_floor = _LEAST_OUTPUT_GRADIENT * max(outputs, default=0.0)
         self._weight_floor = GRADIENT_FLOOR * max(map(reference.size, gradients), default=0.0)
 
@@ -71,7 +79,9 @@ class GradientCheck:
 
     # ---- outputs
 
-    def output_gradient(self, call: PairedCall, output: PairedOutput, gradient: Array) -> Array | None:
+    def output_gradient(
+        self, call: PairedCall, output: PairedOutput, gradient: Array
+    ) -> Array | None:
         """A gradient has reached an output.
 
         Args:
@@ -134,7 +144,9 @@ class GradientCheck:
             return output.layout.applied(recorded)
         return recorded if recorded.shape == gradient.shape else None
 
-    def _is_tie(self, output: PairedOutput, recorded: Array, placed: Array, gradient: Array) -> bool:
+    def _is_tie(
+        self, output: PairedOutput, recorded: Array, placed: Array, gradient: Array
+    ) -> bool:
         """Whether a maximum of equal elements explains the difference."""
         values = self._reference.array(output.reference)
         if output.layout is not None and values.size == placed.size:
@@ -149,7 +161,12 @@ class GradientCheck:
         return is_random_code or bool(random.intersection(passed))
 
     def _report_output(
-        self, call: PairedCall, output: PairedOutput, distance: float, kind: str, shape: tuple[int, ...] | None
+        self,
+        call: PairedCall,
+        output: PairedOutput,
+        distance: float,
+        kind: str,
+        shape: tuple[int, ...] | None,
     ) -> None:
         regions, passed = self._regions(call, output)
         blamed, through = self._blamed(call, regions, output)
@@ -172,10 +189,14 @@ class GradientCheck:
             call.frame.line, tuple(output.reference.shape), None if shape is None else tuple(shape),
             call.frame.number,
         )  # fmt: skip
-        frame = next((each for each in regions if each is not None and each.module.name == blamed), None)
+        frame = next(
+            (each for each in regions if each is not None and each.module.name == blamed), None
+        )
         self._log.add(LoggedFinding(finding, frame, call, call.frame.left, regions, passed))
 
-    def _regions(self, call: PairedCall, output: PairedOutput) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
+    def _regions(
+        self, call: PairedCall, output: PairedOutput
+    ) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
         """Calls whose own code has used an output, and modules that it has passed, each without a check between."""
         visible: list[Frame | None] = []
         frame: Frame | None = call.frame
@@ -185,7 +206,9 @@ class GradientCheck:
             is_returned = parent is not None and self._returns(parent, output)
             frame = parent if is_returned else None
         recorded = self._reference.step.calls[call.reference]
-        users = {index for index, _ in self._reference.consumers(output.reference, recorded.entered)}
+        users = {
+            index for index, _ in self._reference.consumers(output.reference, recorded.entered)
+        }
         passed = [each for each in self._forward.paired if each.reference in users]
         for around in visible:
             passed.extend(self._fed_by_code(around, call.frame.left))
@@ -229,7 +252,10 @@ class GradientCheck:
             each
             for each in self._calls_in(around)
             if each.frame.entered > after
-            and any(self._reference.is_computed_in_code(tensor) for tensor in calls[each.reference].inputs)
+            and any(
+                self._reference.is_computed_in_code(tensor)
+                for tensor in calls[each.reference].inputs
+            )
         ]
 
     def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
@@ -239,10 +265,16 @@ class GradientCheck:
         return [
             each
             for each in self._calls_in(user.frame)
-            if any(self._reference.is_same(tensor, mine) for tensor in calls[each.reference].inputs for mine in own)
+            if any(
+                self._reference.is_same(tensor, mine)
+                for tensor in calls[each.reference].inputs
+                for mine in own
+            )
         ]
 
-    def _blamed(self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput) -> tuple[str, bool]:
+    def _blamed(
+        self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput
+    ) -> tuple[str, bool]:
         """The module that a wrong gradient has passed, and whether it is its own backward pass."""
         inside = {id(each) for each in (call.frame, *call.frame.ancestors())}
         users = [each for each in regions if each is not None and id(each) not in inside]
@@ -285,7 +317,8 @@ class GradientCheck:
     def _is_scaled(self, name: str, expected: Array, gradient: Array) -> bool:
         """Whether the gradient of a framework's layer is the original's times a factor.
 
-        The layer must have got the original's gradients. In the code of other modules a mistake may be the factor.
+        The layer must have got the original's gradients. In the code of other modules a mistake may
+        be the factor.
         """
         module = name.rpartition(".")[0]
         calls = [each for each in self._forward.paired if each.frame.module.name == module]
@@ -317,7 +350,9 @@ class GradientCheck:
         return any(each.frame.module.name == module for each in self._forward.paired)
 
     def _expected_gradient(self, name: str) -> Array | None:
-        gradients = [self._reference.weights[each].gradient for each in self._weights.references(name)]
+        gradients = [
+            self._reference.weights[each].gradient for each in self._weights.references(name)
+        ]
         arrays = [self._recorded(each) for each in gradients if each is not None]
         if not arrays or len(arrays) < len(gradients):
             return None
@@ -333,13 +368,18 @@ class GradientCheck:
             if each.frame.module.name != module:
                 continue
             call = self._reference.step.calls[each.reference]
-            inputs = [self._reference.size(tensor) for tensor in call.inputs if "float" in tensor.dtype]
+            inputs = [
+                self._reference.size(tensor) for tensor in call.inputs if "float" in tensor.dtype
+            ]
             for gradient in call.output_gradients:
                 terms = math.prod(gradient.shape) / self._rows(name)
                 product = self._reference.size(gradient) * max([1.0, *inputs])
                 largest = max(
                     largest,
-                    SUM_ROUNDINGS * TOLERANCES[self._forward.precision].unit * math.sqrt(max(1.0, terms)) * product,
+                    SUM_ROUNDINGS
+                    * TOLERANCES[self._forward.precision].unit
+                    * math.sqrt(max(1.0, terms))
+                    * product,
                 )
         return largest
 
@@ -349,10 +389,18 @@ class GradientCheck:
 
     def _is_of_random_module(self, name: str) -> bool:
         module = name.rpartition(".")[0]
-        return any(each.frame.has_drawn_at_all and each.frame.module.name == module for each in self._forward.paired)
+        return any(
+            each.frame.has_drawn_at_all and each.frame.module.name == module
+            for each in self._forward.paired
+        )
 
     def _report_weight(
-        self, name: str, distance: float, kind: str, shape: tuple[int, ...] | None, is_scaled: bool = False
+        self,
+        name: str,
+        distance: float,
+        kind: str,
+        shape: tuple[int, ...] | None,
+        is_scaled: bool = False,
     ) -> None:
         module = name.rpartition(".")[0]
         if kind == "no gradient":
@@ -371,7 +419,9 @@ class GradientCheck:
         )  # fmt: skip
         regions = self._regions_of(module)
         is_called = self.is_called(module)
-        self._log.add(LoggedFinding(finding, None, regions=regions, is_called=is_called, is_scaled=is_scaled))
+        self._log.add(
+            LoggedFinding(finding, None, regions=regions, is_called=is_called, is_scaled=is_scaled)
+        )
 
 
 def _paired_parent(frame: Frame) -> Frame | None:

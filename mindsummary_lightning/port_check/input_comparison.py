@@ -37,7 +37,8 @@ class TensorComparison:
     Attributes:
         relation: what was found.
         distance: relative; infinite for another size.
-        layout: in which the original's values are those of the port's shape; ``None`` if they must not be put there.
+        layout: in which the original's values are those of the port's shape; ``None`` if they must
+            not be put there.
     """
 
     relation: Relation
@@ -45,7 +46,9 @@ class TensorComparison:
     layout: Layout | None = None
 
 
-def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True) -> TensorComparison:
+def compared(
+    reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True
+) -> TensorComparison:
     """Compare a tensor of the original with one of the port.
 
     Args:
@@ -68,7 +71,9 @@ def compared(reference: Array, port: Array, tolerance: float, *, may_transpose: 
     return _compared_in_layouts(reference, port, tolerance, found)
 
 
-def _compared_in_layouts(reference: Array, port: Array, tolerance: float, found: Sequence[Layout]) -> TensorComparison:
+def _compared_in_layouts(
+    reference: Array, port: Array, tolerance: float, found: Sequence[Layout]
+) -> TensorComparison:
     """Compare in the most likely layout, and then in others, which are doubtful if the shapes are the same."""
     distances: list[float] = []
     for layout in found:
@@ -135,7 +140,9 @@ def matched(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> li
     return _matched_in_order(reference, port)
 
 
-def _matched_by_path(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
+def _matched_by_path(
+    reference: Sequence[StoredTensor], port: Sequence[PortTensor]
+) -> list[TensorPair]:
     """All tensors by equal paths; none if one has no partner that fits."""
     if len(reference) != len(port):
         return []
@@ -145,7 +152,9 @@ def _matched_by_path(reference: Sequence[StoredTensor], port: Sequence[PortTenso
     return fitting if len(fitting) == len(port) else []
 
 
-def _matched_in_order(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
+def _matched_in_order(
+    reference: Sequence[StoredTensor], port: Sequence[PortTensor]
+) -> list[TensorPair]:
     pairs: list[TensorPair] = []
     begin = 0
     for each in reference:
@@ -177,7 +186,10 @@ def _joining_axis(whole: tuple[int, ...], parts: Sequence[tuple[int, ...]]) -> i
 
 
 def is_rounding(
-    recorded: Array, outputs: Sequence[Array], place: int, again: Callable[[], Sequence[Array] | None]
+    recorded: Array,
+    outputs: Sequence[Array],
+    place: int,
+    again: Callable[[], Sequence[Array] | None],
 ) -> bool:
     """Whether the original is as near to a module's run in float64 as the port's own run is.
 

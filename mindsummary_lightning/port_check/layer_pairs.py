@@ -25,7 +25,8 @@ class Layer:
     """Weights of one module, or of several that another framework joins.
 
     Attributes:
-        weights: names by their role, such as ``weight`` and ``bias``; several names, whose rows are joined.
+        weights: names by their role, such as ``weight`` and ``bias``; several names, whose rows are
+            joined.
         shape: of the weight, joined, without axes of one element.
     """
 
@@ -44,7 +45,8 @@ class RolePair:
 def pair_layers(reference: Mapping[str, Array], port: Mapping[str, Array]) -> list[RolePair]:
     """Pair weights that are left, layer by layer.
 
-    Layers of equal shapes are paired in their order. Then whole runs of layers that come in another order are paired.
+    Layers of equal shapes are paired in their order. Then whole runs of layers that come in another
+    order are paired.
 
     Args:
         reference: arrays of the original by name, in their order.
@@ -71,7 +73,9 @@ def _layers(weights: Mapping[str, Array]) -> list[Layer]:
     return [Layer(roles, _shape_of(roles, weights)) for roles in found.values()]
 
 
-def _shape_of(roles: Mapping[str, tuple[str, ...]], weights: Mapping[str, Array]) -> tuple[int, ...]:
+def _shape_of(
+    roles: Mapping[str, tuple[str, ...]], weights: Mapping[str, Array]
+) -> tuple[int, ...]:
     names = roles.get("weight") or next(iter(roles.values()))
     return tuple(length for length in weights[names[0]].shape if length != 1)
 
@@ -83,7 +87,9 @@ def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
     while begin < len(layers):
         group = layers[begin : begin + _JOINED]
         if len(group) == _JOINED and _may_be_joined(group):
-            roles = {role: tuple(each.weights[role][0] for each in group) for role in group[0].weights}
+            roles = {
+                role: tuple(each.weights[role][0] for each in group) for role in group[0].weights
+            }
             result.append(Layer(roles, (_JOINED * group[0].shape[0], *group[0].shape[1:])))
             begin += _JOINED
         else:
@@ -94,8 +100,12 @@ def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
 
 def _may_be_joined(group: Sequence[Layer]) -> bool:
     first = group[0]
-    same = all(each.shape == first.shape and each.weights.keys() == first.weights.keys() for each in group)
-    around = {next(iter(each.weights.values()))[0].rpartition(".")[0].rpartition(".")[0] for each in group}
+    same = all(
+        each.shape == first.shape and each.weights.keys() == first.weights.keys() for each in group
+    )
+    around = {
+        next(iter(each.weights.values()))[0].rpartition(".")[0].rpartition(".")[0] for each in group
+    }
     return same and len(first.shape) == 2 and len(around) == 1
 
 
@@ -106,14 +116,18 @@ def _aligned(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[
     left_port = _runs(ports, {id(theirs) for _, theirs in pairs})
     for run in left_port:
         shapes = [layer.shape for layer in run]
-        same = next((other for other in left_reference if [layer.shape for layer in other] == shapes), None)
+        same = next(
+            (other for other in left_reference if [layer.shape for layer in other] == shapes), None
+        )
         if same is not None:
             left_reference.remove(same)
             pairs.extend(zip(same, run, strict=True))
     return pairs
 
 
-def _matching(references: Sequence[Layer], ports: Sequence[Layer]) -> list[list[tuple[Layer, Layer]]]:
+def _matching(
+    references: Sequence[Layer], ports: Sequence[Layer]
+) -> list[list[tuple[Layer, Layer]]]:
     """Runs of layers that are in both, in their order."""
     a, b = [layer.shape for layer in references], [layer.shape for layer in ports]
     matcher = SequenceMatcher(None, a, b, autojunk=False)

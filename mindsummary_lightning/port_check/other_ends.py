@@ -39,7 +39,12 @@ class OtherEnds:
         self._open: list[OtherEnd] = []
 
     def take(
-        self, frame: Frame, call: StoredCall, reference: StoredTensor, port: PortTensor, tolerance: PrecisionTolerance
+        self,
+        frame: Frame,
+        call: StoredCall,
+        reference: StoredTensor,
+        port: PortTensor,
+        tolerance: PrecisionTolerance,
     ) -> bool:
         """Whether an output is another recorded value than the partner's output and inputs; it is kept then."""
         if port.array.size < 2 or port.array.dtype.kind != "f":
@@ -55,11 +60,18 @@ class OtherEnds:
 
     def within(self, frame: Frame | None) -> OtherEnd | None:
         """The innermost one in a call: what differs later in that call follows from it. ``None``: in any call."""
-        return next((other for other in self._open if frame is None or frame in other.frame.ancestors()), None)
+        return next(
+            (other for other in self._open if frame is None or frame in other.frame.ancestors()),
+            None,
+        )
 
     def forget(self, frame: Frame | None) -> None:
         """A later input in a call agrees: what ends elsewhere in it is another structure, and no mistake."""
-        self._open = [other for other in self._open if frame is not None and frame not in other.frame.ancestors()]
+        self._open = [
+            other
+            for other in self._open
+            if frame is not None and frame not in other.frame.ancestors()
+        ]
 
     def remove(self, other: OtherEnd) -> None:
         """One was a mistake. Modules around it end there, too, and are no mistakes of their own."""

@@ -34,7 +34,8 @@ class PortModule:
         kind: its class.
         is_library: whether its code is the framework's own, so that its backward pass is right.
         is_training: whether it is in training mode.
-        settings: numbers and texts that tell how it computes; those with the original's names are compared.
+        settings: numbers and texts that tell how it computes; those with the original's names are
+            compared.
     """
 
     name: str
@@ -56,9 +57,11 @@ class Frame:
         inputs: tensors as they were before the module ran.
         entered: order of entering.
         reference: index of the partner's call; ``None`` if it has none, or if it is not known yet.
-        candidates: calls of the original with the same inputs, of which one is chosen when the output is known.
+        candidates: calls of the original with the same inputs, of which one is chosen when the
+            output is known.
         reason: why it has no partner.
-        doubts: inputs that differ in a way that may be no mistake; they are reported if the output differs.
+        doubts: inputs that differ in a way that may be no mistake; they are reported if the output
+            differs.
         has_fitting_inputs: whether the inputs have the sizes of the partner's.
         last: the last module called in this one that was compared, ``""`` for none.
         has_compared_inside: whether a call in this one was compared.
@@ -138,7 +141,8 @@ class CallAnswer:
 
     Attributes:
         values: one of each tensor, in the port's shape; ``None`` to keep the port's.
-        heals: for each tensor whether the port's own tensor was wrong, so that later uses should have these values.
+        heals: for each tensor whether the port's own tensor was wrong, so that later uses should
+            have these values.
         call: of a call that has returned: its pair.
     """
 

@@ -109,17 +109,26 @@ class PortReport:
             "findings": [finding.to_dict() for finding in self.findings],
             "paired_calls": self.paired_calls,
             "unpaired": [
-                {"module": each.module, "kind": each.kind, "side": each.side, "reason": str(each.reason)}
+                {
+                    "module": each.module,
+                    "kind": each.kind,
+                    "side": each.side,
+                    "reason": str(each.reason),
+                }
                 for each in self.unpaired
             ],
             "agreed": self.agreed,
-            "not_tested": [{"what": str(each.what), "reason": str(each.reason)} for each in self.not_tested],
+            "not_tested": [
+                {"what": str(each.what), "reason": str(each.reason)} for each in self.not_tested
+            ],
             "precision": "" if first is None else first.tolerance.precision,
             "tolerance": None if first is None else first.tolerance.value,
             "greatest_distances": {
                 "output": max((step.worst_output for step in self.steps), default=0.0),
                 "gradient": max((step.worst_gradient for step in self.steps), default=0.0),
-                "weight_gradient": max((step.worst_weight_gradient for step in self.steps), default=0.0),
+                "weight_gradient": max(
+                    (step.worst_weight_gradient for step in self.steps), default=0.0
+                ),
             },
             "weights": {
                 "only_port": [] if first is None else [*first.weights.only_port],
@@ -160,7 +169,9 @@ class PortReport:
         for number, finding in enumerate(self.findings[:_MOST_LINES], 1):
             lines.extend(_finding_lines(number, finding, len(self.findings)))
         if len(self.findings) > _MOST_LINES:
-            lines.append(f"... and {len(self.findings) - _MOST_LINES} more: report.findings, report.to_html()")
+            lines.append(
+                f"... and {len(self.findings) - _MOST_LINES} more: report.findings, report.to_html()"
+            )
         lines.append(self._counts())
         lines.extend(f"not tested: {each.what}: {each.reason}" for each in self.not_tested)
         return "\n".join(lines)
@@ -175,7 +186,11 @@ class PortReport:
     def _counts(self) -> str:
         sides = Counter(each.side for each in self.unpaired)
         tolerance = self.steps[0].tolerance if self.steps else None
-        words = f" (tolerance {tolerance.precision}: {tolerance.value:.0e})" if tolerance is not None else ""
+        words = (
+            f" (tolerance {tolerance.precision}: {tolerance.value:.0e})"
+            if tolerance is not None
+            else ""
+        )
         return (
             f"{self.agreed} tensors of {self.paired_calls} calls agree{words}; without counterpart: "
             f"{sides['port']} modules of the port, {sides['reference']} of the original."

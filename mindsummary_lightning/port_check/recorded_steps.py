@@ -13,7 +13,9 @@ from mindsummary_lightning.values.text import listed
 _LISTED = 5
 
 
-def recorded_paths(reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None) -> dict[int, str]:
+def recorded_paths(
+    reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None
+) -> dict[int, str]:
     """Paths of the recorded steps, by step.
 
     Args:

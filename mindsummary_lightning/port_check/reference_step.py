@@ -9,8 +9,20 @@ from functools import cached_property
 
 from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
 from mindsummary_lightning.port_check.kind_words import is_random_kind
-from mindsummary_lightning.port_check.tensor_distance import Array, exact_rms, layouts, relative_distance, rms
-from mindsummary_lightning.values.whole_step import StoredCall, StoredModule, StoredTensor, StoredWeight, WholeStep
+from mindsummary_lightning.port_check.tensor_distance import (
+    Array,
+    exact_rms,
+    layouts,
+    relative_distance,
+    rms,
+)
+from mindsummary_lightning.values.whole_step import (
+    StoredCall,
+    StoredModule,
+    StoredTensor,
+    StoredWeight,
+    WholeStep,
+)
 
 _NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
 
@@ -30,7 +42,9 @@ class ReferenceStep:
         self._reader = reader
         self._sizes: dict[str, float] = {}
         self.step: WholeStep = reader.step
-        self.weights: dict[str, StoredWeight] = {weight.name: weight for weight in self.step.weights}
+        self.weights: dict[str, StoredWeight] = {
+            weight.name: weight for weight in self.step.weights
+        }
 
     def array(self, tensor: StoredTensor) -> Array:
         """The array of a tensor; bfloat16 as float32."""
@@ -97,7 +111,9 @@ class ReferenceStep:
             return False
         return relative_distance(self.array(call.inputs[0]), self.array(call.outputs[0])) == 0.0
 
-    def agrees(self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None) -> bool:
+    def agrees(
+        self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None
+    ) -> bool:
         """Whether an array holds a recorded tensor's values in any layout. ``size``: that of the array, if known."""
         size = rms(array) if size is None else size
         expected = self.size(tensor)
@@ -149,13 +165,18 @@ def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, f
     return {name: frozenset(names) for name, names in below.items()}
 
 
-def own_weights(below: Mapping[str, frozenset[str]], weights: Iterable[str]) -> dict[str, frozenset[str]]:
+def own_weights(
+    below: Mapping[str, frozenset[str]], weights: Iterable[str]
+) -> dict[str, frozenset[str]]:
     """Names of weights by the innermost module that holds them."""
     own: dict[str, set[str]] = {name: set() for name in below}
     for weight in weights:
         words = weight.split(".")
         lengths = range(len(words) - 1, -1, -1)
-        module = next((name for name in (".".join(words[:length]) for length in lengths) if name in below), None)
+        module = next(
+            (name for name in (".".join(words[:length]) for length in lengths) if name in below),
+            None,
+        )
         if module is not None:
             own[module].add(weight)
     return {name: frozenset(names) for name, names in own.items()}

@@ -75,12 +75,17 @@ class _Page:
         report = self._report
         steps = ", ".join(str(step.step) for step in report.steps)
         first = report.steps[0] if report.steps else None
-        tolerance = "" if first is None else f"{first.tolerance.precision}: {first.tolerance.value:.0e}"
+        tolerance = (
+            "" if first is None else f"{first.tolerance.precision}: {first.tolerance.value:.0e}"
+        )
         return "<br>".join(
             (
                 self.say("original: {}", report.reference),
                 self.say(
-                    "steps: {}; calls compared: {}; tensors that agree: {}", steps, report.paired_calls, report.agreed
+                    "steps: {}; calls compared: {}; tensors that agree: {}",
+                    steps,
+                    report.paired_calls,
+                    report.agreed,
                 ),
                 self.say("tolerance, relative: {}", tolerance),
             )
@@ -97,7 +102,9 @@ class _Page:
             (self.say("shape in the original"), _shape(finding.shape_reference)),
             (self.say("shape in the port"), _shape(finding.shape_port)),
         ]
-        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows if value)
+        cells = "".join(
+            f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows if value
+        )
         operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
         code = ""
         if operations:
@@ -142,24 +149,34 @@ class _Page:
             return "first"
         of_modules = [finding for finding in self._report.findings if finding.kind != "update"]
         follows = {each.module for finding in of_modules for each in finding.consequences}
-        return "agrees" if name in self._report.steps[0].paired_modules and name not in follows else "apart"
+        return (
+            "agrees"
+            if name in self._report.steps[0].paired_modules and name not in follows
+            else "apart"
+        )
 
     def _not_tested(self) -> Iterator[str]:
         reasons = self._report.not_tested
         if reasons:
-            items = "".join(f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>" for each in reasons)
+            items = "".join(
+                f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>" for each in reasons
+            )
             yield f"<h2>{self.say('Not tested')}</h2><ul>{items}</ul>"
 
     def _unpaired(self) -> Iterator[str]:
         unpaired = self._report.unpaired
         if unpaired:
-            title = self.say("Calls without counterpart: {}. They were not compared.", len(unpaired))
+            title = self.say(
+                "Calls without counterpart: {}. They were not compared.", len(unpaired)
+            )
             items = "".join(self._unpaired_item(each) for each in unpaired)
             yield f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _unpaired_item(self, each: NotPaired) -> str:
         side = self.say("port" if each.side == "port" else "original")
-        return f"<li>{side}: {escape(each.module)} ({escape(each.kind)}): {self.say(each.reason)}</li>"
+        return (
+            f"<li>{side}: {escape(each.module)} ({escape(each.kind)}): {self.say(each.reason)}</li>"
+        )
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

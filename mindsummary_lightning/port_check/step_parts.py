@@ -26,9 +26,11 @@ from mindsummary_lightning.values.text import Phrase, listed
 from mindsummary_lightning.values.whole_step import StoredTensor, StoredWeight
 
 _MOST_WEIGHTS = 5  # differing weights that are listed one by one, however few there are
-_MOST_SHARE = 0.3  # of all weights: more that differ were not transferred at all, the others begin as constants
+# of all weights: more that differ were not transferred at all, the others begin as constants
+_MOST_SHARE = 0.3
 _MOST_NAMED = 3
-_EQUAL_WEIGHT = 1e-6  # relative distance of a weight that was transferred, through text or half precision it is more
+# relative distance of a weight that was transferred, through text or half precision it is more
+_EQUAL_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class StepParts:
         is_called: whether a call of a module was compared.
     """
 
-    def __init__(self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, forward: ForwardCheck) -> None:
+    def __init__(
+        self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, forward: ForwardCheck
+    ) -> None:
         self._forward = forward
         self._reference = reference
         self._weights = weights
@@ -70,7 +74,9 @@ class StepParts:
 
     # ---- batch
 
-    def batch(self, number: int, tensors: Sequence[PortTensor], line: str = "") -> list[Array | None]:
+    def batch(
+        self, number: int, tensors: Sequence[PortTensor], line: str = ""
+    ) -> list[Array | None]:
         """Compare the batch of the port's own loader.
 
         Returns:
@@ -128,9 +134,13 @@ class StepParts:
 
     def _report_batch_count(self, number: int) -> None:
         count = len(self._reference.step.batches)
-        sentence = Phrase("The step of the port has more than {} batches, as many as the original's.", count)
+        sentence = Phrase(
+            "The step of the port has more than {} batches, as many as the original's.", count
+        )
         if not any(each.finding.place == "batches" for each in self._log.logged):
-            finding = PortFinding("", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step)
+            finding = PortFinding(
+                "", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step
+            )
             self._log.add(LoggedFinding(finding, None))
 
     # ---- weights as the step begins
@@ -161,7 +171,9 @@ class StepParts:
         self._report_weights(differing, len(weights))
         if not is_judged:
             self.not_tested.append(
-                NotTested(Phrase("weights before the step"), Phrase("the step is not the first one"))
+                NotTested(
+                    Phrase("weights before the step"), Phrase("the step is not the first one")
+                )
             )
         return given
 
@@ -173,7 +185,9 @@ class StepParts:
         arrays = [self._reference.array(each.before) for each in references]
         return references[0], pair.in_port(arrays)
 
-    def _weight_finding(self, weight: PortWeight, reference: StoredWeight, distance: float) -> PortFinding:
+    def _weight_finding(
+        self, weight: PortWeight, reference: StoredWeight, distance: float
+    ) -> PortFinding:
         sentence = Phrase(
             "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
             weight.name, distance,
@@ -210,7 +224,9 @@ class StepParts:
         """
         losses = self._reference.step.losses
         if number >= len(losses):
-            self.not_tested.append(NotTested(Phrase("loss"), Phrase("the original has recorded none")))
+            self.not_tested.append(
+                NotTested(Phrase("loss"), Phrase("the original has recorded none"))
+            )
             return
         expected = float(np.mean(self._reference.array(losses[number])))
         found = float(np.mean(value)) * factor
@@ -255,7 +271,10 @@ class StepParts:
                 parameters.append(finding)
         if not is_known:
             self.not_tested.append(
-                NotTested(Phrase("update"), Phrase("the state of the original's optimizer is not recorded"))
+                NotTested(
+                    Phrase("update"),
+                    Phrase("the state of the original's optimizer is not recorded"),
+                )
             )
         if parameters:
             self._log.add(LoggedFinding(self._update_finding(parameters, settings), None))
@@ -263,7 +282,9 @@ class StepParts:
     def _has_no_gradient(self, update: PortFinding) -> bool:
         """Whether no gradient has reached the weight of an update: that is said already."""
         for logged in self._log.logged:
-            if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(update.place):
+            if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(
+                update.place
+            ):
                 logged.finding.consequences.append(update)
                 return True
         return False
@@ -272,7 +293,12 @@ class StepParts:
         names = self._weights.references(weight.name)
         afters = [self._reference.weights[name].after for name in names]
         arrays = [self._reference.array(each) for each in afters if each is not None]
-        if before is None or not arrays or len(arrays) < len(afters) or weight.array.dtype.kind != "f":
+        if (
+            before is None
+            or not arrays
+            or len(arrays) < len(afters)
+            or weight.array.dtype.kind != "f"
+        ):
             return None
         expected = self._weights.pairs[weight.name].in_port(arrays)
         change = expected.astype(np.float64) - before
@@ -292,12 +318,16 @@ class StepParts:
             step=self._reference.step.step,
         )  # fmt: skip
 
-    def _update_finding(self, findings: list[PortFinding], settings: Sequence[Mapping[str, object]]) -> PortFinding:
+    def _update_finding(
+        self, findings: list[PortFinding], settings: Sequence[Mapping[str, object]]
+    ) -> PortFinding:
         if len(findings) == 1 and not self._other_settings(settings):
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
         sentence: str = Phrase(
-            "The optimizer changes {} weights otherwise on the original's gradients: {}.", len(findings), names
+            "The optimizer changes {} weights otherwise on the original's gradients: {}.",
+            len(findings),
+            names,
         )
         others = self._other_settings(settings)
         if others:
@@ -311,7 +341,9 @@ class StepParts:
         return whole
 
     def _other_settings(self, settings: Sequence[Mapping[str, object]]) -> list[str]:
-        recorded = [group for optimizer in self._reference.step.optimizers for group in optimizer.groups]
+        recorded = [
+            group for optimizer in self._reference.step.optimizers for group in optimizer.groups
+        ]
         others: list[str] = []
         for number, (group, own) in enumerate(zip(recorded, settings, strict=False)):
             for name in group.keys() & own.keys():

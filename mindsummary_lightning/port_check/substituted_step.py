@@ -29,7 +29,8 @@ class SubstitutedStep:
         modules: all modules of the port, the network first.
         weights: parameters and buffers of the port as the step begins.
         precision: coarsest precision of the port.
-        pairs: how the weights are paired, if an earlier step knows it: the port's values are those of the first.
+        pairs: how the weights are paired, if an earlier step knows it: the port's values are those
+            of the first.
 
     Raises:
         ValueError: the weights are those of another architecture.
@@ -52,7 +53,9 @@ class SubstitutedStep:
         self._log = FindingLog()
         self._pairs = CallPairs(reference, modules, self.weights, coarser)
         self.forward: ForwardCheck = ForwardCheck(reference, self._pairs, self._log, coarser)
-        self.gradients: GradientCheck = GradientCheck(reference, self.forward, self.weights, self._log)
+        self.gradients: GradientCheck = GradientCheck(
+            reference, self.forward, self.weights, self._log
+        )
         self.parts: StepParts = StepParts(reference, self.weights, self._log, self.forward)
         self.parts.is_called = self.gradients.is_called
 
@@ -62,7 +65,12 @@ class SubstitutedStep:
         for logged in self._log.logged:
             logged.finding.step = self.reference.step.step
         unused = [
-            NotPaired(call.module, call.kind, "reference", Phrase("no call of the port has its weights or inputs"))
+            NotPaired(
+                call.module,
+                call.kind,
+                "reference",
+                Phrase("no call of the port has its weights or inputs"),
+            )
             for call in self._pairs.unused()
         ]
         return CheckedStep(

@@ -28,7 +28,8 @@ class Layout:
     Attributes:
         axes: order of the axes of the squeezed array.
         shape: of the port's tensor.
-        is_flat: whether only the order of all elements is the same, as of an embedding of positions.
+        is_flat: whether only the order of all elements is the same, as of an embedding of
+            positions.
     """
 
     axes: tuple[int, ...]
@@ -58,7 +59,10 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layou
         return
     count = len(squeezed)
     plain = tuple(range(count))
-    likely = [plain, *(table[count] for table in (_CHANNELS_FIRST, _CHANNELS_LAST) if count in table)]
+    likely = [
+        plain,
+        *(table[count] for table in (_CHANNELS_FIRST, _CHANNELS_LAST) if count in table),
+    ]
     others = permutations(plain) if count <= _MOST_AXES else ()
     seen: set[tuple[int, ...]] = set()
     for axes in [*likely, *others]:
@@ -77,8 +81,8 @@ def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> floa
         floor: least value to divide by, absolute.
 
     Returns:
-        Zero for equal arrays; infinite where one is not finite and the other is. Of integers it is the fraction of
-        elements that differ.
+        Zero for equal arrays; infinite where one is not finite and the other is. Of integers it is
+        the fraction of elements that differ.
     """
     if reference.dtype == port.dtype and np.array_equal(reference, port):
         return 0.0
@@ -159,8 +163,8 @@ def exact_rms(array: Array) -> float:
 def moves_between_equal_elements(values: Array, reference: Array, port: Array) -> bool:
     """Whether two gradients differ only in which of several equal elements of a sample and channel receive them.
 
-    A maximum of equal elements may pass its gradient to any of them. Zeros may be as large as padding, which receives
-    the gradient then.
+    A maximum of equal elements may pass its gradient to any of them. Zeros may be as large as
+    padding, which receives the gradient then.
 
     Args:
         values: what the gradients are of, of at least two axes.

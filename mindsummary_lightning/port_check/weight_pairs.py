@@ -11,7 +11,12 @@ import numpy as np
 from mindsummary_lightning.comparison.name_blocks import TensorName, kind_of
 from mindsummary_lightning.comparison.names import match_names
 from mindsummary_lightning.port_check.layer_pairs import joined_rows, pair_layers
-from mindsummary_lightning.port_check.tensor_distance import Array, Layout, layouts, relative_distance
+from mindsummary_lightning.port_check.tensor_distance import (
+    Array,
+    Layout,
+    layouts,
+    relative_distance,
+)
 
 _SAME = 1e-6  # relative distance of two weights that are one weight in two layouts
 _COUNTERS = "num_batches_tracked"
@@ -22,8 +27,8 @@ class WeightPair:
     """A weight of the port and what it is in the original.
 
     Attributes:
-        references: names in the original; several, whose rows one weight of the port holds in this order, as of query,
-            key and value.
+        references: names in the original; several, whose rows one weight of the port holds in this
+            order, as of query, key and value.
         layout: how the original's array, or the rows of all, become the port's.
     """
 
@@ -66,7 +71,9 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
     port = {name: array for name, array in port.items() if not name.endswith(_COUNTERS)}
     pairs: dict[str, WeightPair] = {}
     matched = match_names(_described(reference), _described(port)).pairs
-    transposes = any(_must_transpose(reference[pair.a].shape, port[pair.b].shape) for pair in matched)
+    transposes = any(
+        _must_transpose(reference[pair.a].shape, port[pair.b].shape) for pair in matched
+    )
     for pair in matched:
         layout = weight_layout(reference[pair.a], port[pair.b], may_transpose=transposes)
         if layout is not None:
@@ -83,7 +90,10 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
 
 
 def _pair_layers(
-    pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array], may_transpose: bool
+    pairs: dict[str, WeightPair],
+    reference: Mapping[str, Array],
+    port: Mapping[str, Array],
+    may_transpose: bool,
 ) -> None:
     """Pair what is left by the shapes and the order of layers."""
     free = {name: reference[name] for name in _free(pairs, reference)}
@@ -101,8 +111,9 @@ def weight_layout(reference: Array, port: Array, *, may_transpose: bool) -> Layo
     Args:
         reference: weight of the original.
         port: weight of the port.
-        may_transpose: whether axes may change places where the shapes do not ask for it, but the port's values do.
-            Other weights of the port show whether it holds them so; else a square one was transposed by mistake.
+        may_transpose: whether axes may change places where the shapes do not ask for it, but the
+            port's values do. Other weights of the port show whether it holds them so; else a square
+            one was transposed by mistake.
     """
     found = [*layouts(reference.shape, port.shape)]
     plain = next((layout for layout in found if layout.is_plain), None)
@@ -143,7 +154,9 @@ def _free(pairs: Mapping[str, WeightPair], reference: Mapping[str, Array]) -> li
     return [name for name in reference if name not in taken]
 
 
-def _pair_by_value(pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]) -> None:
+def _pair_by_value(
+    pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]
+) -> None:
     """Pair what is left by equal values, if only one of each has them."""
     free = _free(pairs, reference)
     for name, array in port.items():
@@ -152,7 +165,9 @@ def _pair_by_value(pairs: dict[str, WeightPair], reference: Mapping[str, Array],
         equal: list[tuple[str, Layout]] = []
         for other in free:
             same_size = reference[other].size == array.size
-            layout = weight_layout(reference[other], array, may_transpose=True) if same_size else None
+            layout = (
+                weight_layout(reference[other], array, may_transpose=True) if same_size else None
+            )
             if layout is not None and _is_equal(layout.applied(reference[other]), array):
                 equal.append((other, layout))
         if len(equal) == 1:
@@ -163,8 +178,12 @@ def _pair_by_value(pairs: dict[str, WeightPair], reference: Mapping[str, Array],
 # ---- one weight of the port that holds the rows of several of the original
 
 
-def _pair_parts(pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]) -> None:
-    left = {name: array for name, array in port.items() if name not in pairs and array.ndim in (1, 2)}
+def _pair_parts(
+    pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]
+) -> None:
+    left = {
+        name: array for name, array in port.items() if name not in pairs and array.ndim in (1, 2)
+    }
     for name, array in left.items():
         parts = _parts_by_value(array, _free(pairs, reference), reference)
         if parts is not None:
@@ -175,7 +194,9 @@ def _pair_parts(pairs: dict[str, WeightPair], reference: Mapping[str, Array], po
         _pair_parts_in_order(pairs, names, kind, reference, port)
 
 
-def _parts_by_value(array: Array, free: Sequence[str], reference: Mapping[str, Array]) -> WeightPair | None:
+def _parts_by_value(
+    array: Array, free: Sequence[str], reference: Mapping[str, Array]
+) -> WeightPair | None:
     for axes in ((0, 1), (1, 0)) if array.ndim == 2 else ((0,),):
         parts = _covering(array.transpose(axes), free, reference)
         if len(parts) > 1:
@@ -218,6 +239,8 @@ def _pair_parts_in_order(
     for name, group in zip(names, several, strict=True):
         shape = port[name].shape
         arrays = [reference[each] for each in group]
-        is_alike = len({array.shape[1:] for array in arrays}) == 1 and arrays[0].shape[1:] == shape[1:]
+        is_alike = (
+            len({array.shape[1:] for array in arrays}) == 1 and arrays[0].shape[1:] == shape[1:]
+        )
         if is_alike and sum(len(array) for array in arrays) == shape[0]:
             pairs[name] = WeightPair(tuple(group), Layout(tuple(range(len(shape))), shape))

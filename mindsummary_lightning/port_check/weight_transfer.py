@@ -21,17 +21,20 @@ _MOST_LINES = 8  # of weights with another shape
 def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
     """Give weights of one framework the names and shapes of the other, for a port that begins like the original.
 
-    What does not fit is left out, and a warning of at most ten lines names it on both sides with the reason.
+    What does not fit is left out, and a warning of at most ten lines names it on both sides with
+    the reason.
 
     Args:
         weights: arrays, tensors or parameters by name. In MindSpore take
-            ``dict(net.parameters_and_names())``: ``p.name`` lacks the prefixes of cells that were appended to a list.
-        like: arrays, tensors or parameters by the names that are wanted, for example ``module.state_dict()``.
+            ``dict(net.parameters_and_names())``: ``p.name`` lacks the prefixes of cells that were
+            appended to a list.
+        like: arrays, tensors or parameters by the names that are wanted, for example
+            ``module.state_dict()``.
 
     Returns:
-        Arrays by the names of ``like``, in its order and with its shapes. Query, key and value of one framework are
-        joined where the other has one weight, and a matrix is transposed where only that fits. Counters such as
-        ``num_batches_tracked`` are skipped.
+        Arrays by the names of ``like``, in its order and with its shapes. Query, key and value of
+        one framework are joined where the other has one weight, and a matrix is transposed where
+        only that fits. Counters such as ``num_batches_tracked`` are skipped.
 
     Raises:
         TypeError: one of them is not a mapping.
@@ -43,7 +46,9 @@ def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dic
     """
     if not isinstance(weights, Mapping) or not isinstance(like, Mapping):
         found = f"{type(weights).__name__} and {type(like).__name__}"
-        raise TypeError(f"weights and like must be dicts of arrays by their names, got {found}. Pass two dicts")
+        raise TypeError(
+            f"weights and like must be dicts of arrays by their names, got {found}. Pass two dicts"
+        )
     arrays = {name: _array(value) for name, value in weights.items()}
     wanted = {name: _array(value) for name, value in like.items()}
     pairs = pair_weights(arrays, wanted)
@@ -58,10 +63,14 @@ def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dic
             transferred[name] = np.ascontiguousarray(pair.in_port(parts))
         else:
             shape = arrays[pair.references[0]].shape
-            other_shapes.append(f"{pair.references[0]} has shape {shape}, {name} has {wanted[name].shape}")
+            other_shapes.append(
+                f"{pair.references[0]} has shape {shape}, {name} has {wanted[name].shape}"
+            )
     lines = [*_other_shapes(other_shapes), *_missing(pairs)]
     if lines:
-        _LOG.warning("%d of %d weights are transferred.\n%s", len(transferred), len(wanted), "\n".join(lines))
+        _LOG.warning(
+            "%d of %d weights are transferred.\n%s", len(transferred), len(wanted), "\n".join(lines)
+        )
     return transferred
 
 
@@ -90,7 +99,11 @@ def _other_shapes(texts: Sequence[str]) -> list[str]:
 def _missing(pairs: WeightPairs) -> list[str]:
     lines = []
     if pairs.only_port:
-        lines.append(f"missing in weights: {len(pairs.only_port)}: {listed(pairs.only_port, _MOST_NAMES)}")
+        lines.append(
+            f"missing in weights: {len(pairs.only_port)}: {listed(pairs.only_port, _MOST_NAMES)}"
+        )
     if pairs.only_reference:
-        lines.append(f"missing in like: {len(pairs.only_reference)}: {listed(pairs.only_reference, _MOST_NAMES)}")
+        lines.append(
+            f"missing in like: {len(pairs.only_reference)}: {listed(pairs.only_reference, _MOST_NAMES)}"
+        )
     return lines

@@ -21,7 +21,8 @@ _MAX_OPEN = 64
 class OpenFiles:
     """The files of one pass over runs: each is opened when something in it is asked for, and then stays open.
 
-    A context manager; for one thread. Of more than 64 files the one opened first is closed, and opened again.
+    A context manager; for one thread. Of more than 64 files the one opened first is closed, and
+    opened again.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """``FollowedFile``: what was read of one summary file that may still grow.
 
-Scalars are columns; of every other value only its location is held. An incomplete last record is read once it is
-complete.
+Scalars are columns; of every other value only its location is held. An incomplete last record is
+read once it is complete.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-_MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else is not worth minutes
-_MAX_CHUNK = 1 << 22  # bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
+# in a file; each costs a search, and a file of nothing else is not worth minutes
+_MAX_DAMAGES = 300
+# bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
+_MAX_CHUNK = 1 << 22
 _FILE_BYTES, _TAG_BYTES = 2000, 350  # of a file and of a tag, beside their samples, measured
 _INT32 = np.iinfo(np.int32)
 _STACKED = 64  # records of many histograms whose rows are joined
@@ -37,7 +39,13 @@ TAIL = 44
 
 SAMPLE = np.dtype(
     [
-        *(("step", "<i8"), ("wall_time", "<f8"), ("start", "<i8"), ("end", "<i8"), ("record", "<i8")),
+        *(
+            ("step", "<i8"),
+            ("wall_time", "<f8"),
+            ("start", "<i8"),
+            ("end", "<i8"),
+            ("record", "<i8"),
+        ),
         *(("width", "<i4"), ("height", "<i4"), ("tail", f"V{TAIL}")),
     ]
 )
@@ -66,7 +74,8 @@ class GraphLocation(NamedTuple):
     Attributes:
         name: name of the file that holds it; MindInsight's tag.
         location: payload of its event, or the whole of a ``.pb`` file.
-        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an event.
+        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an
+            event.
         wall_time: seconds since the epoch.
     """
 
@@ -131,20 +140,24 @@ class FollowedFile:
         self.is_complete: bool = True
         self._scanner = RecordScanner(path)  # that read the last records
         self._raises = raises
-        self._state: tuple[int, int, int, int] | None = None  # device, inode, bytes, mtime in ns when it was read
+        # device, inode, bytes, mtime in ns when it was read
+        self._state: tuple[int, int, int, int] | None = None
         self._is_read = False  # to the end of that state
         self._damages = 0
         self._warnings = WarnOnce(_LOG)
         self._rows = 0
         self._decoder = decoder
         self._columns: dict[tuple[str, ...], list[_Chunk]] = {}
-        # By tag: the chunks of each set of scalars it is in, and its place there; a search would take a run with very
-        # many tags as long as the square of their number.
+        # By tag: the chunks of each set of scalars it is in, and its place there; a search would
+        # take a run with very many tags as long as the square of their number.
         self._places: dict[str, list[tuple[list[_Chunk], int]]] = {}
-        self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE or _SCALAR lays them out
-        # By the tags of a record's histograms, where they are many: rows of records, a column for each tag.
+        # by kind and tag, as SAMPLE or _SCALAR lays them out
+        self._samples: dict[tuple[str, str], bytearray] = {}
+        # By the tags of a record's histograms, where they are many: rows of records, a column for
+        # each tag.
         self._blocks: dict[tuple[str, ...], list[NDArray[np.void]]] = {}
-        self._columns_of: dict[str, list[tuple[list[NDArray[np.void]], int]]] = {}  # of a tag: its blocks, and place
+        # of a tag: its blocks, and place
+        self._columns_of: dict[str, list[tuple[list[NDArray[np.void]], int]]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -176,10 +189,15 @@ class FollowedFile:
                     raise
                 following = find_record(self.path, error.offset + 1)
                 if following is None:
-                    break  # perhaps bytes that have not arrived yet: a network file system shows them as zeros
+                    # perhaps bytes that have not arrived yet: a network file system shows them as
+                    # zeros
+                    break
                 self._damages += 1
                 self._warnings.warn(
-                    "damage", "damaged bytes are skipped, the first %d here: %s", following - error.offset, error
+                    "damage",
+                    "damaged bytes are skipped, the first %d here: %s",
+                    following - error.offset,
+                    error,
                 )
                 self.offset = following
         self._is_read = True
@@ -195,12 +213,16 @@ class FollowedFile:
     def _take(self, payloads: Records) -> None:
         """Take up neighbouring records, the first of which begins where the last call ended."""
         columns, others = self._decoder.decode(payloads)
-        for row, one in sorted((*((int(one.rows[0]), one) for one in columns), *others), key=itemgetter(0)):
+        for row, one in sorted(
+            (*((int(one.rows[0]), one) for one in columns), *others), key=itemgetter(0)
+        ):
             if isinstance(one, ScalarColumns):
                 self._add(one._replace(rows=self._rows + one.rows))
                 continue
             start, end = payloads.place(row)
-            location = Location(self.path, self.offset + start, self.offset + end, self.offset + start - HEADER_SIZE)
+            location = Location(
+                self.path, self.offset + start, self.offset + end, self.offset + start - HEADER_SIZE
+            )
             if isinstance(one, ValueError):
                 self._on_damage(DamagedFileError(self.path, location.record, str(one)), one)
             else:
@@ -209,12 +231,16 @@ class FollowedFile:
     def _on_damage(self, error: DamagedFileError, cause: ValueError) -> None:
         if self._raises:
             raise error from cause
-        self._warnings.warn("record", "records that are not events are skipped, the first one here: %s", error)
+        self._warnings.warn(
+            "record", "records that are not events are skipped, the first one here: %s", error
+        )
 
     def _locate(self, payload: bytes, outline: EventOutline, location: Location, row: int) -> None:
         _, first, _, record = location
         if outline.holds == "graph":
-            self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
+            self.graph = GraphLocation(
+                os.path.basename(self.path), location, False, outline.wall_time
+            )
         wall_time, step, _, values, histograms = outline
         samples, nbytes = self._samples, 0
         if histograms:
@@ -230,19 +256,30 @@ class FollowedFile:
                 rows += _PACK_SCALAR(row, step, wall_time, scalar)
                 nbytes += _SCALAR.itemsize
                 continue
-            tail = payload[end - TAIL if end - TAIL > start else start : end] if kind == "histogram" else b""
+            tail = (
+                payload[end - TAIL if end - TAIL > start else start : end]
+                if kind == "histogram"
+                else b""
+            )
             nbytes += SAMPLE.itemsize
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
         self.nbytes += nbytes
 
     def _locate_together(
-        self, payload: bytes, histograms: HistogramColumns, step: int, wall_time: float, location: Location
+        self,
+        payload: bytes,
+        histograms: HistogramColumns,
+        step: int,
+        wall_time: float,
+        location: Location,
     ) -> None:
         tags, starts, ends, *_ = histograms
         rows = np.zeros((1, len(tags)), SAMPLE)
         rows["step"], rows["wall_time"], rows["record"] = step, wall_time, location.record
         rows["start"], rows["end"] = starts + location.start, ends + location.start
-        rows["tail"] = np.ndarray(len(payload) - TAIL + 1, f"V{TAIL}", payload, strides=1)[np.maximum(ends - TAIL, 0)]
+        rows["tail"] = np.ndarray(len(payload) - TAIL + 1, f"V{TAIL}", payload, strides=1)[
+            np.maximum(ends - TAIL, 0)
+        ]
         blocks = self._blocks.get(tags)
         if blocks is None:
             blocks = self._blocks[tags] = []
@@ -267,8 +304,13 @@ class FollowedFile:
         rows, steps, wall_times, _, values = columns
         chunks.append(_Chunk(_compact_rows(rows), _small_integers(steps), wall_times, values))
         self.nbytes += _nbytes(chunks[-1])
-        # Each joins only with one that is not much longer, so that a row is copied a few times, however long the run.
-        while len(chunks) > 1 and len(chunks[-2].rows) < 2 * len(chunks[-1].rows) and _nbytes(chunks[-2]) < _MAX_CHUNK:
+        # Each joins only with one that is not much longer, so that a row is copied a few times,
+        # however long the run.
+        while (
+            len(chunks) > 1
+            and len(chunks[-2].rows) < 2 * len(chunks[-1].rows)
+            and _nbytes(chunks[-2]) < _MAX_CHUNK
+        ):
             chunks[-2:] = [_joined(*chunks[-2:])]
 
     def scalar_parts(self, tag: str) -> list[ScalarPart]:
@@ -293,7 +335,12 @@ class FollowedFile:
 
     def time_span(self) -> tuple[float, float] | None:
         """Wall times of the first and the last scalar, in seconds since the epoch; ``None`` without any."""
-        times = [part[1] for kind, tag in self.tags if kind == "scalar" for part in self.scalar_parts(tag)]
+        times = [
+            part[1]
+            for kind, tag in self.tags
+            if kind == "scalar"
+            for part in self.scalar_parts(tag)
+        ]
         times = [one for one in times if one.size]
         if not times:
             return None
@@ -310,7 +357,11 @@ class FollowedFile:
 
     def tags_in_order(self, kind: str) -> list[str]:
         """Its tags of a kind as they first appear."""
-        return [*self._places] if kind == "scalar" else [tag for found, tag in self._samples if found == kind]
+        return (
+            [*self._places]
+            if kind == "scalar"
+            else [tag for found, tag in self._samples if found == kind]
+        )
 
 
 def _nbytes(chunk: _Chunk) -> int:
@@ -321,12 +372,21 @@ def _joined(one: _Chunk, other: _Chunk) -> _Chunk:
     steps = np.concatenate([one.steps, other.steps])
     wall_times = np.concatenate([one.wall_times, other.wall_times])
     values = np.concatenate([one.values, other.values], axis=1)
-    if isinstance(one.rows, range) and isinstance(other.rows, range) and one.rows.stop == other.rows.start:
+    if (
+        isinstance(one.rows, range)
+        and isinstance(other.rows, range)
+        and one.rows.stop == other.rows.start
+    ):
         return _Chunk(range(one.rows.start, other.rows.stop), steps, wall_times, values)
     rows = np.concatenate([one.rows, other.rows])
     if one.rows[-1] > other.rows[0]:  # records of two lengths in turns
         order = np.argsort(rows, kind="stable")
-        rows, steps, wall_times, values = rows[order], steps[order], wall_times[order], values[:, order]
+        rows, steps, wall_times, values = (
+            rows[order],
+            steps[order],
+            wall_times[order],
+            values[:, order],
+        )
     return _Chunk(_compact_rows(rows), steps, wall_times, values)
 
 

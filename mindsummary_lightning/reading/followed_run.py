@@ -1,10 +1,11 @@
 """``FollowedRun``: the one reader of a run directory, which reads on from where it stopped whenever it is asked.
 
-Over the files samples are merged by MindInsight's rule for resumed runs: from the first step of a tag in a later file
-on, samples of that tag in older files are dropped; of two samples of one tag, kind and step the later one counts.
+Over the files samples are merged by MindInsight's rule for resumed runs: from the first step of a
+tag in a later file on, samples of that tag in older files are dropped; of two samples of one tag,
+kind and step the later one counts.
 
-A pass over the files gives tags, scalars as arrays, and the locations of everything else; nothing is read again for the
-next tag. It is safe to use from several threads, and no file stays open.
+A pass over the files gives tags, scalars as arrays, and the locations of everything else; nothing
+is read again for the next tag. It is safe to use from several threads, and no file stays open.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from numpy.typing import NDArray
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order, timestamp_of
 from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
-from mindsummary_lightning.reading.followed_file import FollowedFile, GraphLocation, LocatedSample, Location, ScalarPart
+from mindsummary_lightning.reading.followed_file import (
+    FollowedFile,
+    GraphLocation,
+    LocatedSample,
+    Location,
+    ScalarPart,
+)
 from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.values.text import listed
@@ -32,7 +39,8 @@ from mindsummary_lightning.warn_once import WarnOnce
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_MAX_CACHED, _MAX_CACHED_BYTES = 4096, 1 << 24  # results; of a run that is watched for days the oldest are forgotten
+# results; of a run that is watched for days the oldest are forgotten
+_MAX_CACHED, _MAX_CACHED_BYTES = 4096, 1 << 24
 _RUN_BYTES = 2000  # of a run, beside what it holds, measured
 
 
@@ -41,13 +49,14 @@ class FollowedRun:
 
     Args:
         run_dir: the directory with the summary files.
-        on_damage: ``"skip"`` leaves out what is damaged, with a warning; ``"raise"`` makes it an error of every
-            :meth:`refresh`.
+        on_damage: ``"skip"`` leaves out what is damaged, with a warning; ``"raise"`` makes it an
+            error of every :meth:`refresh`.
         decoder: what decodes scalars; runs of one training script that share it are read faster.
 
     Attributes:
         run_dir: the directory.
-        is_complete: whether the file written last ended with a complete record then, and none was damaged.
+        is_complete: whether the file written last ended with a complete record then, and none was
+            damaged.
         state: another object whenever something had changed when the run was refreshed.
     """
 
@@ -68,7 +77,8 @@ class FollowedRun:
         self._has_news = False  # since the tags were listed
         self._tags = _tags_by_kind(())
         self._listed: list[tuple[FollowedFile, int]] = []  # when the tags were listed
-        self._states: dict[str, tuple[int, int, int, int]] = {}  # of files that are read to their ends
+        # of files that are read to their ends
+        self._states: dict[str, tuple[int, int, int, int]] = {}
         self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
         self.state: object = None
         self.is_complete: bool = True
@@ -81,22 +91,30 @@ class FollowedRun:
 
         Raises:
             DamagedFileError: a record is damaged, and ``on_damage`` is ``"raise"``.
-            OSError: the directory cannot be listed. A file that cannot be read is skipped with a warning, or raises.
+            OSError: the directory cannot be listed. A file that cannot be read is skipped with a
+                warning, or raises.
         """
         with self._lock:
             stats = _files_by_name(self.run_dir, self._states, self._warnings)
-            states = {name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in stats.items()}
+            states = {
+                name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns)
+                for name, one in stats.items()
+            }
             if states and states == self._states:
                 return False
             names = read_order(name for name in stats if is_summary_name(name))
             known = {os.path.basename(file.path): file for file in self._files}
-            if any(name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()):
+            if any(
+                name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()
+            ):
                 known = {}
                 self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
                 self._has_news = True
             self._files = [known.get(name) or self._file(name) for name in names]
             unread = [
-                name for name, file in zip(names, self._files, strict=True) if not self._read_file(file, stats[name])
+                name
+                for name, file in zip(names, self._files, strict=True)
+                if not self._read_file(file, stats[name])
             ]
             models = _models(self.run_dir, stats)
             changed = self._has_news or models != self._models
@@ -104,7 +122,9 @@ class FollowedRun:
             listed = [(file, len(file.tags)) for file in self._files]
             if listed != self._listed:
                 self._tags, self._listed = _tags_by_kind(self._files), listed
-            self.is_complete = next((file.is_complete for file in reversed(self._files) if not file.is_empty), True)
+            self.is_complete = next(
+                (file.is_complete for file in reversed(self._files) if not file.is_empty), True
+            )
             self.state = object() if changed else self.state
             if not unread:
                 self._states = states
@@ -139,7 +159,9 @@ class FollowedRun:
         """
         with self._lock:
             parts = _merged_scalars(self._files_with("scalar", tag), tag)
-        steps, wall_times, values = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        steps, wall_times, values = (
+            parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        )
         return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
     def scalar_parts(self, tag: str, size: int = 1 << 15) -> Iterator[ScalarSeries]:
@@ -162,11 +184,15 @@ class FollowedRun:
         return [span for span in spans if span is not None]
 
     def samples(
-        self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None
+        self,
+        kind: str,
+        tag: str,
+        select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None,
     ) -> list[LocatedSample]:
         """Samples of a tag that is not a scalar's, located but not decoded, by step.
 
-        ``select`` chooses among them: it returns indices for the ascending steps; ``None`` takes all.
+        ``select`` chooses among them: it returns indices for the ascending steps; ``None`` takes
+        all.
 
         Raises:
             LookupError: the run has no such tag.
@@ -176,7 +202,9 @@ class FollowedRun:
             chosen = select(rows["step"])
             owners, rows = owners[chosen], rows[chosen]
         return [
-            LocatedSample(step, wall_time, Location(paths[owner], start, end, record), width, height)
+            LocatedSample(
+                step, wall_time, Location(paths[owner], start, end, record), width, height
+            )
             for owner, (step, wall_time, start, end, record, width, height, _) in zip(
                 owners.tolist(), rows.tolist(), strict=True
             )
@@ -186,8 +214,9 @@ class FollowedRun:
         """The samples of :meth:`samples` as a table.
 
         Returns:
-            Paths of files; of each sample the index of its path, shape ``(n,)``; and the samples by step, shape
-            ``(n,)``, with the columns of :data:`~mindsummary_lightning.reading.followed_file.SAMPLE`.
+            Paths of files; of each sample the index of its path, shape ``(n,)``; and the samples by
+            step, shape ``(n,)``, with the columns of
+            :data:`~mindsummary_lightning.reading.followed_file.SAMPLE`.
 
         Raises:
             LookupError: the run has no such tag.
@@ -206,12 +235,16 @@ class FollowedRun:
             others = [other for other, tags in self._tags.items() if tag in tags]
             if others and others[0] != "loss_landscape":
                 call = f"reader.{others[0]}s({tag!r})"
-                raise LookupError(f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}")
+                raise LookupError(
+                    f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}"
+                )
             known, near = listed([*map(repr, self._tags[kind])], 10), closest(tag, self._tags[kind])
             plain = str(tag).removesuffix(f"/{kind}")
             suffix = f"; MindInsight adds the /{kind} of its pages to {plain!r}"
             more = suffix if plain in self._tags[kind] else near
-            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}{more}; it has {known or 'none'}")
+            raise LookupError(
+                f"{self.run_dir} has no {kind} {tag!r}{more}; it has {known or 'none'}"
+            )
         return files
 
     def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
@@ -221,12 +254,19 @@ class FollowedRun:
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it takes, roughly."""
-        return _RUN_BYTES + self._decoder.nbytes + self._kept.nbytes + sum(file.nbytes for file in self._files)
+        return (
+            _RUN_BYTES
+            + self._decoder.nbytes
+            + self._kept.nbytes
+            + sum(file.nbytes for file in self._files)
+        )
 
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""
         with self._lock:
-            return [file.graph for file in self._files if file.graph is not None][-1:] + self._models
+            return [file.graph for file in self._files if file.graph is not None][
+                -1:
+            ] + self._models
 
 
 def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
@@ -239,12 +279,21 @@ def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
 
 def _merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]:
     """One scalar of a run in parts, by step; ``files`` are in the reader's order, and at least one holds it."""
-    parts = [(file.path, part) for file in files if ("scalar", tag) in file.tags for part in file.scalar_parts(tag)]
+    parts = [
+        (file.path, part)
+        for file in files
+        if ("scalar", tag) in file.tags
+        for part in file.scalar_parts(tag)
+    ]
     steps_of = [part[0] for _, part in parts]
-    if all(map(_ascends, steps_of)) and all(before[-1] < after[0] for before, after in itertools.pairwise(steps_of)):
+    if all(map(_ascends, steps_of)) and all(
+        before[-1] < after[0] for before, after in itertools.pairwise(steps_of)
+    ):
         return [part for _, part in parts]
     by_file = itertools.groupby(parts, key=lambda part: part[0])
-    kept = selected_samples([(path, np.concatenate([part[0] for _, part in of_file])) for path, of_file in by_file])
+    kept = selected_samples(
+        [(path, np.concatenate([part[0] for _, part in of_file])) for path, of_file in by_file]
+    )
     columns = zip(*(part for _, part in parts), strict=True)
     steps, wall_times, values = (np.concatenate(column)[kept] for column in columns)
     return [(steps, wall_times, values)]
@@ -266,25 +315,30 @@ def _merged_samples(
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
     """Indices of the samples that count, by step, each step once, by the rule of MindInsight's reader.
 
-    ``files`` are path and steps in file order of each file with samples of the tag, in the reader's order; the indices
-    are into the joined samples of all files.
+    ``files`` are path and steps in file order of each file with samples of the tag, in the reader's
+    order; the indices are into the joined samples of all files.
     """
     steps = np.concatenate([file_steps for _, file_steps in files])
-    last = _last_of_each_step(steps)  # over all files: a later one takes a step from those before it
+    # over all files: a later one takes a step from those before it
+    last = _last_of_each_step(steps)
     bounds = _first_dropped_steps(files)
     file_of = np.repeat(np.arange(len(files)), [file_steps.size for _, file_steps in files])[last]
     is_bound = np.array([bound is not None for bound in bounds])[file_of]
-    is_stale = is_bound & (steps[last] >= np.array([bound or 0 for bound in bounds], np.int64)[file_of])
+    is_stale = is_bound & (
+        steps[last] >= np.array([bound or 0 for bound in bounds], np.int64)[file_of]
+    )
     return last[~is_stale]
 
 
 def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list[int | None]:
     """Of each file the step from which on later files take its place, ``None`` if none does."""
-    # The reader compares the names' digits as text, and drops larger steps of files with smaller digits only.
+    # The reader compares the names' digits as text, and drops larger steps of files with smaller
+    # digits only.
     digits = [str(timestamp_of(os.path.basename(path))) for path, _ in files]
     rank = {text: -index for index, text in enumerate(sorted(set(digits)))}
     bounds: list[int | None] = []
-    # Of the files behind: negative ranks, ascending, and the smallest first step of those up to each.
+    # Of the files behind: negative ranks, ascending, and the smallest first step of those up to
+    # each.
     ranks: list[int] = []
     firsts: list[int] = []
     for text, (_, file_steps) in zip(reversed(digits), reversed(files), strict=True):
@@ -312,11 +366,15 @@ def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(steps.size - 1 - from_the_end, np.int64)
 
 
-def _files_by_name(run_dir: str, known: Container[str], warnings: WarnOnce) -> dict[str, os.stat_result]:
+def _files_by_name(
+    run_dir: str, known: Container[str], warnings: WarnOnce
+) -> dict[str, os.stat_result]:
     stats = {}
     with os.scandir(run_dir) as entries:
         for entry in entries:
-            is_wanted = entry.name in known or is_summary_name(entry.name) or entry.name.endswith(".pb")
+            is_wanted = (
+                entry.name in known or is_summary_name(entry.name) or entry.name.endswith(".pb")
+            )
             if is_wanted and entry.is_symlink():
                 message = "%s is a symbolic link, and was not read: below a run directory none is followed"
                 warnings.warn(entry.path, message, entry.path)
@@ -330,7 +388,9 @@ def _files_by_name(run_dir: str, known: Container[str], warnings: WarnOnce) -> d
 
 def _models(run_dir: str, stats: dict[str, os.stat_result]) -> list[GraphLocation]:
     models = [
-        GraphLocation(name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime)
+        GraphLocation(
+            name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime
+        )
         for name, stat in stats.items()
         if name.endswith(".pb") and stat.st_size
     ]

@@ -38,7 +38,9 @@ class KeptResults:
             self._forget(key)
             self._results[key] = state, result, size
             self.nbytes += size
-            while len(self._results) > self._most or (self.nbytes > self._most_bytes and len(self._results) > 1):
+            while len(self._results) > self._most or (
+                self.nbytes > self._most_bytes and len(self._results) > 1
+            ):
                 self._forget(next(iter(self._results)))
         return result
 

@@ -24,7 +24,8 @@ _DOTS_PER_INCH = 150
 
 
 def plot_landscapes(
-    landscapes: Mapping[str, LossLandscape | RecordedLandscape] | Iterable[LossLandscape | RecordedLandscape],
+    landscapes: Mapping[str, LossLandscape | RecordedLandscape]
+    | Iterable[LossLandscape | RecordedLandscape],
     path: str | os.PathLike[str] | None = None,
     *,
     ax: Axes | Sequence[Axes] | None = None,
@@ -34,10 +35,12 @@ def plot_landscapes(
     """Draw landscapes side by side.
 
     Args:
-        landscapes: tag -> landscape, as ``SummaryLandscape.generate`` returns them, or those that a ``SummaryReader``
-            gives; at least one.
-        path: file to write too; its extension gives the format (``.svg`` and ``.pdf`` for a paper, ``.png``).
-        ax: Matplotlib's axes to draw into, one for each landscape, as ``subplots`` gives them; ``None`` makes a figure.
+        landscapes: tag -> landscape, as ``SummaryLandscape.generate`` returns them, or those that a
+            ``SummaryReader`` gives; at least one.
+        path: file to write too; its extension gives the format (``.svg`` and ``.pdf`` for a paper,
+            ``.png``).
+        ax: Matplotlib's axes to draw into, one for each landscape, as ``subplots`` gives them;
+            ``None`` makes a figure.
         titles: one for each landscape; ``None``: the steps or epochs that it spans.
         size: width and height of the figure that is made, inches.
 
@@ -47,8 +50,8 @@ def plot_landscapes(
     Raises:
         ImportError: matplotlib is not installed.
         TypeError: something else than landscapes is given.
-        ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as many as landscapes,
-            or the coordinates of one have other dimensions.
+        ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as
+            many as landscapes, or the coordinates of one have other dimensions.
     """
     given = landscapes.values() if isinstance(landscapes, Mapping) else landscapes
     drawn: list[Any] = list(given) if isinstance(given, Iterable) else [given]
@@ -62,15 +65,22 @@ def plot_landscapes(
     except ImportError as error:
         raise missing_packages("a figure", "matplotlib") from error
     if ax is None:
-        made: Any = Figure(figsize=size or (_INCHES * len(drawn) + 1, _INCHES), layout="constrained")
-        made._repr_png_ = lambda: _png(made)  # without pyplot, a notebook knows no other way to show it
+        made: Any = Figure(
+            figsize=size or (_INCHES * len(drawn) + 1, _INCHES), layout="constrained"
+        )
+        # without pyplot, a notebook knows no other way to show it
+        made._repr_png_ = lambda: _png(made)
         ax = made.subplots(1, len(drawn))
     row: list[Any] = np.ravel(np.asarray(ax, object)).tolist()
     for landscape in drawn:
-        check_landscape_shapes(landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point)
+        check_landscape_shapes(
+            landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point
+        )
     named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
     if not len(drawn) == len(row) == len(named):
-        raise ValueError(f"{len(drawn)} landscapes need as many axes and titles, not {len(row)} and {len(named)}")
+        raise ValueError(
+            f"{len(drawn)} landscapes need as many axes and titles, not {len(row)} and {len(named)}"
+        )
     for axes, title, landscape in zip(row, named, drawn, strict=True):
         _draw(axes, title, landscape)
     figure: Figure = row[0].figure
@@ -86,7 +96,9 @@ class Landscapes(dict[str, LossLandscape]):
         return picture_of(self) if self else None
 
 
-def picture_of(landscapes: Mapping[str, LossLandscape] | Iterable[RecordedLandscape]) -> bytes | None:
+def picture_of(
+    landscapes: Mapping[str, LossLandscape] | Iterable[RecordedLandscape],
+) -> bytes | None:
     """What a notebook draws; ``None`` without matplotlib."""
     try:
         return _png(plot_landscapes(landscapes))
@@ -122,22 +134,34 @@ def _draw(axes: Axes, title: str, landscape: LossLandscape | RecordedLandscape) 
     colors.set_label("loss")
     if landscape.path is not None:
         path = landscape.path
-        axes.plot(path.x, path.y, color="white", linewidth=1.2, marker="o", markersize=3.5, markeredgecolor="black")
+        axes.plot(
+            path.x,
+            path.y,
+            color="white",
+            linewidth=1.2,
+            marker="o",
+            markersize=3.5,
+            markeredgecolor="black",
+        )
         for end in (0, -1):
             x, y = float(path.x[end]), float(path.y[end])
-            is_right = x > (surface.x[0] + surface.x[-1]) / 2  # where the text would leave the figure
+            # where the text would leave the figure
+            is_right = x > (surface.x[0] + surface.x[-1]) / 2
             axes.annotate(
                 f"{landscape.metadata.unit} {landscape.intervals[end]}", (x, y), color="white", fontsize=8,
                 textcoords="offset points", xytext=(-6 if is_right else 6, 6), ha="right" if is_right else "left",
             )  # fmt: skip
     if landscape.convergence_point is not None:
         x, y, loss = landscape.convergence_point
-        # Of an even grid, MindSpore takes the middle point beside the origin, which is where the training ended.
+        # Of an even grid, MindSpore takes the middle point beside the origin, which is where the
+        # training ended.
         is_end = landscape.path is not None or (x == 0 and y == 0)
         name = f"{'end' if is_end else 'grid centre'}, loss {loss:.4g}"
         axes.plot([x], [y], color="red", marker="*", markersize=11, linestyle="none", label=name)
         if not is_end:
-            axes.plot([0], [0], color="white", marker="+", markersize=9, linestyle="none", label="end")
+            axes.plot(
+                [0], [0], color="white", marker="+", markersize=9, linestyle="none", label="end"
+            )
         axes.legend(loc="lower right", fontsize=8, facecolor="lightgrey")
     axes.locator_params(nbins=5)
     axes.set_title(title)

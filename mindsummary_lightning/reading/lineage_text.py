@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
     """Values by name, in order: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
 
-    Custom data with the name of another entry, such as a setting ``loss``, is ``user_defined/<name>``, as in a table of
-    lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
+    Custom data with the name of another entry, such as a setting ``loss``, is
+    ``user_defined/<name>``, as in a table of lineage, unless both are the same text: then it is in
+    that place, as a float not rounded to 32 bits.
     """
     train = lineage.train
     values = train_fields(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
@@ -34,8 +35,16 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     custom = dict(leaves(lineage.custom.values)) if lineage.custom else {}
     if "status" in custom:
         custom["status"] = recorded_status(custom["status"]) or custom["status"]
-    taken = {name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])}
-    return {**values, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
+    taken = {
+        name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])
+    }
+    return {
+        **values,
+        **{
+            f"user_defined/{name}" if name in taken else name: value
+            for name, value in custom.items()
+        },
+    }
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:

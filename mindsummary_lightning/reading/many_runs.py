@@ -21,7 +21,8 @@ _LOG = logging.getLogger(__name__)
 
 
 def read_scalars(
-    runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], tags: Collection[str] | None = None
+    runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    tags: Collection[str] | None = None,
 ) -> pandas.DataFrame:
     """Scalars of many runs as one table.
 
@@ -30,9 +31,9 @@ def read_scalars(
         tags: the tags to read, of the runs that have them; ``None``: all.
 
     Returns:
-        A row per sample, with ``run`` (categorical; the run's name, as in every table, of a path of your own the path
-        itself), ``tag`` (categorical), ``step``, ``wall_time`` (seconds since the epoch) and ``value`` (float32). A run
-        that is damaged is left out, and a warning names it.
+        A row per sample, with ``run`` (categorical; the run's name, as in every table, of a path of
+        your own the path itself), ``tag`` (categorical), ``step``, ``wall_time`` (seconds since the
+        epoch) and ``value`` (float32). A run that is damaged is left out, and a warning names it.
 
     Raises:
         ImportError: pandas is not installed.
@@ -42,7 +43,9 @@ def read_scalars(
 
     Example:
         >>> table = read_scalars("runs", tags=["loss"])  # doctest: +SKIP
-        >>> table.pivot_table(index="step", columns="run", values="value", observed=True)  # doctest: +SKIP
+        >>> table.pivot_table(
+        ...     index="step", columns="run", values="value", observed=True
+        ... )  # doctest: +SKIP
     """
     if isinstance(tags, str):
         raise TypeError(f"tags must be a collection of names, not {tags!r}; write [{tags!r}]")
@@ -56,7 +59,9 @@ def read_scalars(
             damaged.append(error)
             _LOG.warning("%s is left out: %s", name, error)
             continue
-        found += [(name, tag, series) for tag, series in scalars.items() if tags is None or tag in tags]
+        found += [
+            (name, tag, series) for tag, series in scalars.items() if tags is None or tag in tags
+        ]
     if damaged and len(damaged) == len(named):
         raise damaged[0]
     labels = {"run": [name for name, _, _ in found], "tag": [tag for _, tag, _ in found]}

@@ -30,9 +30,10 @@ class ModuleTable:
     Attributes:
         steps: optimizer steps, int64, shape ``(s,)``.
         rows: what the ``r`` rows are of.
-        columns: names of the ``c`` statistics. ``order`` is the row's place in the step; ``rms``, ``mean``,
-            ``minimum``, ``maximum`` and ``zeros`` (a share, 0 to 1) are of the finite elements, ``non_finite`` counts
-            the others; ``sample_0`` to ``sample_15`` are elements at the places of :func:`sample_places`.
+        columns: names of the ``c`` statistics. ``order`` is the row's place in the step; ``rms``,
+            ``mean``, ``minimum``, ``maximum`` and ``zeros`` (a share, 0 to 1) are of the finite
+            elements, ``non_finite`` counts the others; ``sample_0`` to ``sample_15`` are elements
+            at the places of :func:`sample_places`.
         values: float64, shape ``(s, r, c)``; NaN where a row did not occur.
     """
 
@@ -46,7 +47,9 @@ class ModuleTable:
         object.__setattr__(self, "values", owned(self.values, np.float64))
         shape = (self.steps.size, len(self.rows), len(self.columns))
         if self.values.shape != shape:
-            raise ValueError(f"values need a shape of steps, rows and columns, {shape}, not {self.values.shape}")
+            raise ValueError(
+                f"values need a shape of steps, rows and columns, {shape}, not {self.values.shape}"
+            )
 
     def __repr__(self) -> str:
         steps, rows, columns = self.values.shape
@@ -69,17 +72,28 @@ class ModuleTable:
     def first_non_finite(self) -> tuple[int, ChainRow] | None:
         """Step and row at which a number that is not finite comes from: the first with one, in the order of its step.
 
-        Of a module it is the first output with one whose inputs have none; inputs have it from elsewhere, unless
-        nothing else up to the outputs is left, and where a module holds others, theirs come before its own.
+        Of a module it is the first output with one whose inputs have none; inputs have it from
+        elsewhere, unless nothing else up to the outputs is left, and where a module holds others,
+        theirs come before its own.
         """
         for step in self.steps.tolist():
             rows, values = self.chain(step)
             counts = values[:, self.columns.index("non_finite")]
             bad = [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
             if any(row.port != "input" for row in bad):  # a mask may be infinite
-                given = {(row.name, row.call) for row in bad if row.link == "forward" and row.port == "input"}
-                last = max((at for at, row in enumerate(bad, 1) if row.port == "output"), default=None)
-                made = (row for row in bad[:last] if row.port != "input" and (row.name, row.call) not in given)
+                given = {
+                    (row.name, row.call)
+                    for row in bad
+                    if row.link == "forward" and row.port == "input"
+                }
+                last = max(
+                    (at for at, row in enumerate(bad, 1) if row.port == "output"), default=None
+                )
+                made = (
+                    row
+                    for row in bad[:last]
+                    if row.port != "input" and (row.name, row.call) not in given
+                )
                 return step, next(made, bad[0])
         return None
 
@@ -93,9 +107,17 @@ class ModuleTable:
         """
         pandas = imported("pandas", "a table of modules")
         chains = [(step, *self.chain(step)) for step in self.steps.tolist()]
-        keys = [(step, row.link, row.name, row.call, row.port, row.path) for step, rows, _ in chains for row in rows]
-        index = pandas.MultiIndex.from_tuples(keys, names=["step", "link", "name", "call", "port", "path"])
-        return pandas.DataFrame(np.concatenate([values for _, _, values in chains]), index, list(self.columns))
+        keys = [
+            (step, row.link, row.name, row.call, row.port, row.path)
+            for step, rows, _ in chains
+            for row in rows
+        ]
+        index = pandas.MultiIndex.from_tuples(
+            keys, names=["step", "link", "name", "call", "port", "path"]
+        )
+        return pandas.DataFrame(
+            np.concatenate([values for _, _, values in chains]), index, list(self.columns)
+        )
 
 
 def row_name(row: ChainRow) -> str:
@@ -109,12 +131,20 @@ def row_name(row: ChainRow) -> str:
 def origin_text(step: int, row: ChainRow) -> Phrase:
     """Where a number that is not finite comes from, in words."""
     kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of"}
-    kinds |= {"clipped": "the clipped gradient of", "update": "the weight after", "forward": row.kind}
+    kinds |= {
+        "clipped": "the clipped gradient of",
+        "update": "the weight after",
+        "forward": row.kind,
+    }
     name = Phrase(kinds.get(row.link, f"the {row.link}"))
     name = Phrase("{} {}", name, tensor) if (tensor := row_name(row)) else name
     text = Phrase("{} at step {}", name, step)
     text = Phrase("{}, called at {}", text, row.line) if row.line else text
-    return Phrase("{}, whose inputs are finite", text) if (row.link, row.port) == ("forward", "output") else text
+    return (
+        Phrase("{}, whose inputs are finite", text)
+        if (row.link, row.port) == ("forward", "output")
+        else text
+    )
 
 
 def module_rows(run_dir: str) -> list[ChainRow]:
@@ -138,12 +168,22 @@ def module_facts(run: FollowedRun, has_rows: bool) -> tuple[ModuleTable, dict[st
         return None
     first = table.first_non_finite()
     found = {"step": first[0], **asdict(first[1])} if first else None
-    facts: dict[str, Any] = {"rows": len(table.rows), "steps": table.steps.tolist(), "first_not_finite": found}
+    facts: dict[str, Any] = {
+        "rows": len(table.rows),
+        "steps": table.steps.tolist(),
+        "first_not_finite": found,
+    }
     if has_rows:
         chain = zip(*table.chain(int(table.steps[-1])), strict=True)
-        numbers = [(row, dict(zip(COLUMNS[1:-SAMPLES], values[1:].tolist(), strict=False))) for row, values in chain]
+        numbers = [
+            (row, dict(zip(COLUMNS[1:-SAMPLES], values[1:].tolist(), strict=False)))
+            for row, values in chain
+        ]
         facts["last_step"] = [
-            {**asdict(row), **{name: number if number == number else None for name, number in of.items()}}
+            {
+                **asdict(row),
+                **{name: number if number == number else None for name, number in of.items()},
+            }
             for row, of in numbers
         ]
     return table, facts

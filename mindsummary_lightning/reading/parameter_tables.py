@@ -17,7 +17,12 @@ from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Tensor
-from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG, from_stored, origin
+from mindsummary_lightning.values.statistics_columns import (
+    COLUMNS,
+    STATISTICS_TAG,
+    from_stored,
+    origin,
+)
 from mindsummary_lightning.values.summary_values import owned
 
 if TYPE_CHECKING:
@@ -42,12 +47,14 @@ class ParameterTable:
     Attributes:
         steps: optimizer steps, int64, shape ``(s,)``.
         parameters: names of the ``p`` parameters.
-        columns: names of the ``c`` statistics. ``gradient_rms``, ``gradient_mean`` (of the magnitudes),
-            ``gradient_max`` and ``gradient_zeros`` (a share, 0 to 1) are those of the finite elements, of a sparse
-            gradient of the stored ones; ``gradient_non_finite`` counts the others. ``weight_rms``, ``weight_max`` and
-            ``weight_non_finite`` are of the weight after the step; ``update_ratio`` is the root mean square of its
-            change in the step by ``weight_rms``; ``elements`` counts the weight's.
-        values: float64, shape ``(s, p, c)``; NaN where there is none, as of a parameter without a gradient.
+        columns: names of the ``c`` statistics. ``gradient_rms``, ``gradient_mean`` (of the
+            magnitudes), ``gradient_max`` and ``gradient_zeros`` (a share, 0 to 1) are those of the
+            finite elements, of a sparse gradient of the stored ones; ``gradient_non_finite`` counts
+            the others. ``weight_rms``, ``weight_max`` and ``weight_non_finite`` are of the weight
+            after the step; ``update_ratio`` is the root mean square of its change in the step by
+            ``weight_rms``; ``elements`` counts the weight's.
+        values: float64, shape ``(s, p, c)``; NaN where there is none, as of a parameter without a
+            gradient.
     """
 
     steps: NDArray[np.int64]
@@ -60,7 +67,9 @@ class ParameterTable:
         object.__setattr__(self, "values", owned(self.values, np.float64))
         shape = (self.steps.size, len(self.parameters), len(self.columns))
         if self.values.shape != shape:
-            raise ValueError(f"values need a shape of steps, parameters and columns, {shape}, not {self.values.shape}")
+            raise ValueError(
+                f"values need a shape of steps, parameters and columns, {shape}, not {self.values.shape}"
+            )
 
     def __repr__(self) -> str:
         steps, parameters, columns = self.values.shape
@@ -73,7 +82,9 @@ class ParameterTable:
             ValueError: there is no column of this name.
         """
         if name not in self.columns:
-            raise ValueError(f"no column {name!r}{closest(name, self.columns)}; there are {', '.join(self.columns)}")
+            raise ValueError(
+                f"no column {name!r}{closest(name, self.columns)}; there are {', '.join(self.columns)}"
+            )
         return self.values[:, :, self.columns.index(name)]
 
     def gradient_logarithms(self) -> NDArray[np.float64]:
@@ -98,8 +109,12 @@ class ParameterTable:
             ImportError: pandas is not installed.
         """
         pandas = imported("pandas", "a table of parameters")
-        index = pandas.MultiIndex.from_product([self.steps, self.parameters], names=["step", "parameter"])
-        return pandas.DataFrame(self.values.reshape(-1, len(self.columns)), index, list(self.columns))
+        index = pandas.MultiIndex.from_product(
+            [self.steps, self.parameters], names=["step", "parameter"]
+        )
+        return pandas.DataFrame(
+            self.values.reshape(-1, len(self.columns)), index, list(self.columns)
+        )
 
 
 def loss_at(run: FollowedRun, step: int) -> float | None:
@@ -127,9 +142,14 @@ def stacked_tables(
     if tag not in run.tags()["tensor"]:
         return None
     with OpenFiles() as files:
-        tensors = [(at.step, cast("Tensor", files.value(at.location)).data) for at in run.samples("tensor", tag)]
+        tensors = [
+            (at.step, cast("Tensor", files.value(at.location)).data)
+            for at in run.samples("tensor", tag)
+        ]
     most = sys.maxsize if rows is None else rows
-    tables = [(step, data) for step, data in tensors if data.shape[1:] == (width,) and len(data) <= most]
+    tables = [
+        (step, data) for step, data in tensors if data.shape[1:] == (width,) and len(data) <= most
+    ]
     if not tables:
         return None
     values = np.full((len(tables), rows or max(len(data) for _, data in tables), width), np.nan)
@@ -158,8 +178,17 @@ def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] |
     if table is None:
         return None
     first = table.first_non_finite()
-    facts = {"parameters": len(table.parameters), "steps": table.steps.tolist(), "first_not_finite": None}
+    facts = {
+        "parameters": len(table.parameters),
+        "steps": table.steps.tolist(),
+        "first_not_finite": None,
+    }
     if first is not None:
         loss = loss_at(run, first.step)
-        facts["first_not_finite"] = {"step": first.step, "parameter": first.parameter, "kind": first.kind, "loss": loss}
+        facts["first_not_finite"] = {
+            "step": first.step,
+            "parameter": first.parameter,
+            "kind": first.kind,
+            "loss": loss,
+        }
     return table, facts

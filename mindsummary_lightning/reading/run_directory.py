@@ -6,9 +6,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
+from mindsummary_lightning.fileformat.file_names import (
+    is_lineage_name,
+    is_summary_name,
+    read_order,
+    timestamp_of,
+)
 
-_SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
+# bytes of a file beside the event files that belongs to the run, and not to a program
+_SMALL = 16 << 20
 
 
 def local_path(name: str, path: Any) -> str:
@@ -26,7 +32,11 @@ def local_path(name: str, path: Any) -> str:
 
 def _without_scheme(address: str) -> str:
     # Here: it loads NumPy, which a list of runs does not need.
-    from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
+    from mindsummary_lightning.values.addresses import (
+        is_remote,
+        with_both_slashes,
+        without_local_scheme,
+    )
     from mindsummary_lightning.values.text import without_secrets
 
     text = without_local_scheme(address)
@@ -49,14 +59,19 @@ def lineage_file_paths(run_dir: str) -> list[str]:
 
 def _files(run_dir: str, is_wanted: Callable[[str], bool]) -> list[str]:
     with os.scandir(run_dir) as entries:
-        names = [entry.name for entry in entries if is_wanted(entry.name) and entry.is_file(follow_symlinks=False)]
+        names = [
+            entry.name
+            for entry in entries
+            if is_wanted(entry.name) and entry.is_file(follow_symlinks=False)
+        ]
     return [os.path.join(run_dir, name) for name in read_order(names)]
 
 
 def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
     """Of paths by ``/`` and sizes (-1: no file) those that belong to a run, by run, in an order in which to copy them.
 
-    Summary files come first, in the reader's order, and what is listed in a file (``.json``, ``.txt``) before that.
+    Summary files come first, in the reader's order, and what is listed in a file (``.json``,
+    ``.txt``) before that.
     """
     runs: dict[str, list[str]] = {folder: [] for folder in _run_folders(sizes)}
     for path in sorted(sorted(sizes, reverse=True), key=_place):
@@ -81,7 +96,9 @@ def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
 
 def _place(path: str) -> tuple[int, int]:
     name = os.path.basename(path)
-    return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(name) or 0
+    return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(
+        name
+    ) or 0
 
 
 def files_size(run: str) -> int:

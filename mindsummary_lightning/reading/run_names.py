@@ -33,8 +33,8 @@ class RunPath(str):
 def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
     """The names of runs by their paths.
 
-    A name is the path below ``base`` with ``/`` between its parts. A run that is ``base`` itself has the name of that
-    directory, or ``.`` if another run has this name.
+    A name is the path below ``base`` with ``/`` between its parts. A run that is ``base`` itself
+    has the name of that directory, or ``.`` if another run has this name.
     """
     relative = {path: os.path.relpath(path, base).replace(os.sep, "/") for path in paths}
     ids = [_ITSELF if below == "." else f"./{below}" for below in relative.values()]

@@ -15,7 +15,8 @@ from mindsummary_lightning.values import Histogram
 
 _MAX_VARINT = 10  # bytes
 _TOGETHER = 1 << 15  # samples that are decoded at once
-# Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key of the count.
+# Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key
+# of the count.
 _FIELDS = np.dtype(
     [
         *(("none", "V6"), ("max_key", "u1"), ("max", "<f8"), ("min_key", "u1"), ("min", "<f8")),
@@ -32,7 +33,8 @@ class HistogramStatistics:
 
     Attributes:
         steps: ascending, no step twice; int64, shape ``(n,)``.
-        minimum: smallest finite element, NaN if there is none; float64, shape ``(n,)``, as all that follow.
+        minimum: smallest finite element, NaN if there is none; float64, shape ``(n,)``, as all that
+            follow.
         maximum: largest finite element, NaN if there is none.
         mean: mean of the finite elements, NaN if there is none.
         count: all elements, finite or not; int64, shape ``(n,)``, as all that follow.
@@ -76,36 +78,51 @@ def _statistics(
     located: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.void]]],
 ) -> dict[str, HistogramStatistics]:
     ends = np.cumsum([rows.size for *_, rows in located.values()])
-    rows = np.concatenate([rows.view(f"V{rows.itemsize}") for *_, rows in located.values()]).view(SAMPLE)
+    rows = np.concatenate([rows.view(f"V{rows.itemsize}") for *_, rows in located.values()]).view(
+        SAMPLE
+    )
     tails = np.ascontiguousarray(rows["tail"]).view(np.uint8).reshape(-1, TAIL)
     numbers = np.full((3, rows.size), np.nan)  # minimum, maximum, and sum, later mean
     counts = np.zeros((4, rows.size), np.int64)
     goes_on = tails[:, : TAIL - _MAX_VARINT - 2 : -1] >= 128
-    sizes = goes_on[:, 1:].argmin(axis=1) + 1  # of the count's varint, behind its key, which is below 128
+    # of the count's varint, behind its key, which is below 128
+    sizes = goes_on[:, 1:].argmin(axis=1) + 1
     is_left = np.ones(rows.size, np.bool_)
     for size in np.flatnonzero(np.bincount(sizes)).tolist():
-        fields = np.ascontiguousarray(tails[:, TAIL - size - _FIELDS.itemsize : TAIL - size]).view(_FIELDS)[:, 0]
+        fields = np.ascontiguousarray(tails[:, TAIL - size - _FIELDS.itemsize : TAIL - size]).view(
+            _FIELDS
+        )[:, 0]
         is_usual = (sizes == size) & ~goes_on[:, 0] & (fields["none"] == _NONE)
         for name, key in _KEYS.items():
             is_usual &= fields[name] == key
         for index, name in enumerate(("min", "max", "sum")):
             np.copyto(numbers[index], fields[name], where=is_usual)
         for index in range(size):
-            counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(np.int64) << 7 * index
+            counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(
+                np.int64
+            ) << 7 * index
         is_left &= ~is_usual
     parts, left = [*located.values()], np.flatnonzero(is_left)
     with OpenFiles() as files:
-        for row, place in zip(left.tolist(), np.searchsorted(ends, left, side="right").tolist(), strict=True):
+        for row, place in zip(
+            left.tolist(), np.searchsorted(ends, left, side="right").tolist(), strict=True
+        ):
             paths, owners, _ = parts[place]
             bounds = (int(rows[name][row]) for name in ("start", "end", "record"))
-            value = cast("Histogram", files.value(Location(paths[owners[row - ends[place]]], *bounds)))
-            numbers[:, row] = [np.nan if one is None else one for one in (value.min, value.max, value.sum)]
+            value = cast(
+                "Histogram", files.value(Location(paths[owners[row - ends[place]]], *bounds))
+            )
+            numbers[:, row] = [
+                np.nan if one is None else one for one in (value.min, value.max, value.sum)
+            ]
             counts[:, row] = value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count
     finite = counts[0] - counts[1:].sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         np.divide(numbers[2], finite, out=numbers[2])
     numbers[2, finite <= 0] = np.nan
     # What most tensors have none of takes no memory.
-    kept = (each.copy() if each.any() else np.broadcast_to(np.int64(0), each.shape) for each in counts)
+    kept = (
+        each.copy() if each.any() else np.broadcast_to(np.int64(0), each.shape) for each in counts
+    )
     columns = (np.split(column, ends[:-1]) for column in (rows["step"].copy(), *numbers, *kept))
     return dict(zip(located, map(HistogramStatistics, *columns), strict=True))

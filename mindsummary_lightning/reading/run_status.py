@@ -1,7 +1,7 @@
 """How a run ended, in the words of every table: one of :data:`STATUSES`, or ``None`` where it is not known.
 
-Files hold Lightning's own words. A run that was killed could not write any, so it is told by its files: a fit has
-begun there, no end was written, and nothing has grown for a while.
+Files hold Lightning's own words. A run that was killed could not write any, so it is told by its
+files: a fit has begun there, no end was written, and nothing has grown for a while.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
     status = recorded_status(recorded.get("status"))
     if status is not None:
         return status
-    is_fit = recorded.get("status") == STARTED or any(name in recorded for name in _TRAINER_VERSIONS)
+    is_fit = recorded.get("status") == STARTED or any(
+        name in recorded for name in _TRAINER_VERSIONS
+    )
     written_s = last_written(run_dir) if is_fit else None
     if written_s is None:  # recorded by hand or by MindSpore, which record no end
         return None
@@ -62,6 +64,8 @@ def last_written(run_dir: str) -> float | None:
     try:
         with os.scandir(run_dir) as entries:
             files = [entry for entry in entries if timestamp_of(entry.name) is not None]
-            return max((entry.stat(follow_symlinks=False).st_mtime for entry in files), default=None)
+            return max(
+                (entry.stat(follow_symlinks=False).st_mtime for entry in files), default=None
+            )
     except OSError:  # removed since it was listed
         return None

@@ -1,9 +1,10 @@
 """``RunTree``: the one walk of directories. Runs at any depth, followed as they appear, grow and vanish.
 
-A scan lists only directories that changed since the last one and asks each run for the state of one file, so that
-thousands of runs cost milliseconds. No file is opened. The order of a listing, which files date a run and which links
-and hidden directories count are MindInsight 2.3.1's rules; beyond it, runs may lie deeper, there is no limit of 999 of
-them, and a name whose digits are not a valid time hides that file instead of every run.
+A scan lists only directories that changed since the last one and asks each run for the state of one
+file, so that thousands of runs cost milliseconds. No file is opened. The order of a listing, which
+files date a run and which links and hidden directories count are MindInsight 2.3.1's rules; beyond
+it, runs may lie deeper, there is no limit of 999 of them, and a name whose digits are not a valid
+time hides that file instead of every run.
 """
 
 from __future__ import annotations
@@ -27,16 +28,20 @@ from mindsummary_lightning.fileformat.file_names import (
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
-SETTLED_S = 2.0  # a directory may change again within one tick of its clock, which is so long at most (FAT)
-_CLOCKS_DIFFER_NS = 86_400 * 10**9  # at most: the times of files are those of a server that shares them
+# bytes, modification time in ns, inode: tells whether a file changed
+FileState: TypeAlias = "tuple[int, int, int]"
+# a directory may change again within one tick of its clock, which is so long at most (FAT)
+SETTLED_S = 2.0
+# at most: the times of files are those of a server that shares them
+_CLOCKS_DIFFER_NS = 86_400 * 10**9
 
 
 class ListedRun(NamedTuple):
     """A run directory as a list shows it.
 
     Attributes:
-        train_id: MindInsight's name: ``./`` for the base directory itself, else ``./`` and the path below it.
+        train_id: MindInsight's name: ``./`` for the base directory itself, else ``./`` and the path
+            below it.
         path: the directory.
         create_time_s: newest time in the names of its files, seconds since the epoch.
         update_time_us: modification time of the file with that time, microseconds since the epoch.
@@ -65,7 +70,8 @@ class RunDirectory(NamedTuple):
     Attributes:
         summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.
         path: the directory.
-        update_time_us: modification time of the file with the newest time in its name, microseconds.
+        update_time_us: modification time of the file with the newest time in its name,
+            microseconds.
         files: paths and states of its lineage files in the reader's order, oldest first.
     """
 
@@ -82,7 +88,8 @@ class _Directory:
     seen_ns: int  # when that modification time was first seen, by our own clock
     is_settled: bool  # whether a later change of it would show in its modification time
     children: list[tuple[str, str]]  # paths and train ids of the directories to enter
-    files: list[tuple[str, int | None]]  # names of the summary, lineage and graph files, with the time in them
+    # names of the summary, lineage and graph files, with the time in them
+    files: list[tuple[str, int | None]]
     is_misdated: bool  # whether it holds a summary or lineage file whose name has no valid time
     newest: str = ""  # path of the file whose modification time is the run's
     newest_mtime_ns: int = -1
@@ -93,9 +100,10 @@ class _Directory:
 class RunTree:
     """The runs below a directory.
 
-    MindInsight lists the directory and its direct children; here deeper ones count too (``save_dir/name/version_n``,
-    Hydra's folders). There a ``.pb`` file alone does not make a run, and hidden directories are not entered. Symbolic
-    links are not followed. Not safe to use from several threads at once.
+    MindInsight lists the directory and its direct children; here deeper ones count too
+    (``save_dir/name/version_n``, Hydra's folders). There a ``.pb`` file alone does not make a run,
+    and hidden directories are not entered. Symbolic links are not followed. Not safe to use from
+    several threads at once.
 
     Args:
         base: absolute path; if it is missing or is not a directory, there are no runs.
@@ -137,7 +145,8 @@ class RunTree:
         return {
             directory.path
             for directory in self._directories.values()
-            if directory.is_misdated or any(timestamp is not None for _, timestamp in directory.files)
+            if directory.is_misdated
+            or any(timestamp is not None for _, timestamp in directory.files)
         }
 
     def _directory(self, path: str, train_id: str) -> _Directory | None:
@@ -161,7 +170,9 @@ class RunTree:
         known.children, known.is_misdated = children, is_misdated
         return known
 
-    def _entries(self, path: str, train_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]], bool]:
+    def _entries(
+        self, path: str, train_id: str
+    ) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]], bool]:
         """The directories to enter, the event and graph files in a directory, and whether any is misdated."""
         depth = 0 if train_id == "./" else train_id.count("/")
         below = train_id if train_id == "./" else train_id + "/"
@@ -181,10 +192,10 @@ class RunTree:
                     is_listed = is_graph_name(name)
                 elif timestamp > MAX_TIMESTAMP:
                     is_listed = False
-                    is_misdated |= entry.is_file(follow_symlinks=False) and not name.endswith(EXPLAIN_SUFFIX)
-                    text = (
-                        "%s in %s: %d is not a time in seconds; MindInsight lists no run then, the viewer not this file"
+                    is_misdated |= entry.is_file(follow_symlinks=False) and not name.endswith(
+                        EXPLAIN_SUFFIX
                     )
+                    text = "%s in %s: %d is not a time in seconds; MindInsight lists no run then, the viewer not this file"
                     self._warnings.warn((path, name), text, name, path, timestamp)
                 else:
                     is_listed = not name.endswith(EXPLAIN_SUFFIX)
@@ -199,7 +210,8 @@ class RunTree:
 def find_run_directories(root: str) -> list[str]:
     """The directories with a summary or lineage file at or below a directory, in order of their paths.
 
-    A directory below ``root`` that cannot be listed is skipped with a warning. Links below ``root`` are not followed.
+    A directory below ``root`` that cannot be listed is skipped with a warning. Links below ``root``
+    are not followed.
 
     Raises:
         OSError: ``root`` cannot be listed.
@@ -222,7 +234,8 @@ def count_links(root: str) -> int:
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
     """The runs with lineage files under an absolute path, last updated first (to the second), then by name.
 
-    A ``base`` that is missing or is not a directory holds no run; ``max_depth`` is that of :class:`RunTree`.
+    A ``base`` that is missing or is not a directory holds no run; ``max_depth`` is that of
+    :class:`RunTree`.
 
     Raises:
         OSError: the directory is there but cannot be listed.
@@ -257,7 +270,8 @@ def _utf8(name: str) -> str:
     """A name with escapes for bytes that are not UTF-8, which neither an address nor a browser can hold."""
     if name.isascii():
         return name
-    from mindsummary_lightning.values.text import utf8_text  # here: it loads NumPy, which most lists do not need
+    # here: it loads NumPy, which most lists do not need
+    from mindsummary_lightning.values.text import utf8_text
 
     return utf8_text(name)
 
@@ -271,8 +285,8 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
         except OSError:  # deleted since the directory was listed
             pass
     created, newest, newest_mtime_ns = -1.0, "", 0
-    # The reader shows the mtime of the file that was created last, by its name (a graph: by its ctime); of several, it
-    # meets the one with the oldest mtime first.
+    # The reader shows the mtime of the file that was created last, by its name (a graph: by its
+    # ctime); of several, it meets the one with the oldest mtime first.
     for name, timestamp in directory.files:
         path = f"{directory.path}{os.sep}{name}"
         if timestamp is not None and timestamp < created:

@@ -1,7 +1,7 @@
 """Last, least and greatest value of every scalar of many runs, without their curves.
 
-The files of small runs are decoded together: NumPy's calls, not the bytes, are what small files cost. A run with
-several files, or with a damaged one, is read by itself.
+The files of small runs are decoded together: NumPy's calls, not the bytes, are what small files
+cost. A run with several files, or with a damaged one, is read by itself.
 """
 
 from __future__ import annotations
@@ -178,7 +178,9 @@ def tag_summary(series: ScalarSeries) -> TagSummary:
     return summaries[0]
 
 
-def _read_together(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> Iterator[tuple[str, _Result]]:
+def _read_together(
+    files: Sequence[_SmallFile], decoder: ScalarDecoder
+) -> Iterator[tuple[str, _Result]]:
     """The scalars of runs with a small file each; of one that is damaged, all are read by themselves."""
     samples = _decoded(files, decoder) if files else None
     if samples is None:
@@ -188,7 +190,8 @@ def _read_together(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> Itera
     yield from ((file.run_dir, one) for file, one in zip(files, found, strict=True))
 
 
-_Columns: TypeAlias = "tuple[NDArray[Any], ...]"  # of samples, as the fields of _ScalarSamples after the first one
+# of samples, as the fields of _ScalarSamples after the first one
+_Columns: TypeAlias = "tuple[NDArray[Any], ...]"
 _KINDS = (np.int64, np.int64, np.int64, np.int64, np.float64, np.float32)
 
 
@@ -239,7 +242,9 @@ def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamp
     return _joined(parts, tags)
 
 
-def _loose_samples(outline: EventOutline, run: int, row: int, tags: dict[str, int]) -> Iterator[_Columns]:
+def _loose_samples(
+    outline: EventOutline, run: int, row: int, tags: dict[str, int]
+) -> Iterator[_Columns]:
     """The scalars of one record whose set of tags is rare; new tags are added to ``tags``."""
     for value in outline.values:
         if value.kind == "scalar":
@@ -248,7 +253,9 @@ def _loose_samples(outline: EventOutline, run: int, row: int, tags: dict[str, in
             yield tuple(np.array([number]) for number in numbers)
 
 
-def _samples_of(columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict[str, int]) -> _Columns:
+def _samples_of(
+    columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict[str, int]
+) -> _Columns:
     """Records with the same tags, as samples; new tags are added to ``tags``."""
     numbers = np.array([tags.setdefault(tag, len(tags)) for tag in columns.tags])
     count = len(columns.tags)
@@ -285,7 +292,9 @@ class _RunFacts:
     duration_s: float | None = None
 
     def scalars(self, tags: Mapping[str, TagSummary]) -> RunScalars:
-        return RunScalars(dict(sorted(tags.items())), self.last_step, self.started_s, self.duration_s)
+        return RunScalars(
+            dict(sorted(tags.items())), self.last_step, self.started_s, self.duration_s
+        )
 
 
 def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:

@@ -31,7 +31,9 @@ _T = TypeVar("_T")
 def html_table(rows: Mapping[str, str]) -> str:
     """Names and texts as a notebook shows them; on the left, where JupyterLab would have them on the right."""
     cell = '<td style="text-align: left">{}</td>'.format
-    cells = "".join(f"<tr>{cell(escape(name))}{cell(escape(text))}</tr>" for name, text in rows.items())
+    cells = "".join(
+        f"<tr>{cell(escape(name))}{cell(escape(text))}</tr>" for name, text in rows.items()
+    )
     return f"<table>{cells}</table>"
 
 
@@ -81,7 +83,11 @@ class ScalarSeries:
         return int(self.steps.size)
 
     def __repr__(self) -> str:
-        of = f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}" if len(self) else ""
+        of = (
+            f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}"
+            if len(self)
+            else ""
+        )
         return f"{type(self).__name__}({len(self)} samples{of})"
 
 
@@ -93,8 +99,9 @@ class RunLineage:
         train: how the model was trained.
         evaluation: its metrics and evaluation data.
         dataset: the data pipeline.
-        custom: everything the user added, and what a run notes of itself without MindInsight showing it (versions,
-            precision, how it ended); of entries with one name the later one, but the user's before the run's.
+        custom: everything the user added, and what a run notes of itself without MindInsight
+            showing it (versions, precision, how it ended); of entries with one name the later one,
+            but the user's before the run's.
     """
 
     train: TrainInfo | None = None
@@ -118,7 +125,8 @@ class RecordedLandscape:
     """A loss landscape of a run.
 
     Attributes:
-        tag: its tag, ``landscape_[first, last]`` or ``landscape_[last]`` from MindSpore and this package.
+        tag: its tag, ``landscape_[first, last]`` or ``landscape_[last]`` from MindSpore and this
+            package.
         step: the step it was recorded at.
         wall_time: seconds since the epoch.
         x: float32, shape ``(n,)``.
@@ -150,12 +158,15 @@ class RecordedLandscape:
         return f"{type(self).__name__}({self.tag!r}, step {self.step}, {surface_text(self.surface, self.intervals)})"
 
     def _repr_png_(self) -> bytes | None:
-        from mindsummary_lightning.reading.landscape_plot import picture_of  # here: it imports this module
+        # here: it imports this module
+        from mindsummary_lightning.reading.landscape_plot import picture_of
 
         return picture_of([self])
 
 
-def scalar_table(names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]) -> pandas.DataFrame:
+def scalar_table(
+    names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]
+) -> pandas.DataFrame:
     """A row per sample: a categorical column for each of ``names``, which names every series, then step, time, value.
 
     Raises:
@@ -173,5 +184,7 @@ def scalar_table(names: Mapping[str, Sequence[str]], found: Sequence[ScalarSerie
         ("wall_time", "wall_times", np.float64),
         ("value", "values", np.float32),
     ):
-        columns[column] = np.concatenate([np.empty(0, dtype), *(getattr(series, field) for series in found)])
+        columns[column] = np.concatenate(
+            [np.empty(0, dtype), *(getattr(series, field) for series in found)]
+        )
     return pandas.DataFrame(columns)

@@ -1,7 +1,7 @@
 """``SummaryReader``: the content of a run of MindSpore or of this package as NumPy arrays and plain values.
 
-A facade of ``FollowedRun`` that refuses what is damaged. Several files of a resumed run are merged as MindInsight does
-it. Neither torch nor MindSpore is needed.
+A facade of ``FollowedRun`` that refuses what is damaged. Several files of a resumed run are merged
+as MindInsight does it. Neither torch nor MindSpore is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
+from mindsummary_lightning.reading.run_directory import (
+    lineage_file_paths,
+    local_path,
+    summary_files,
+)
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.series import (
@@ -59,14 +63,14 @@ _LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph
 class SummaryReader:
     """Reads one run directory. Each call sees the run as it is then.
 
-    The files are read once, however many tags are asked for, and only what has been added is read later. Scalars are
-    held in memory, of all other values only where they lie, so a run larger than memory can be read; no file stays
-    open.
+    The files are read once, however many tags are asked for, and only what has been added is read
+    later. Scalars are held in memory, of all other values only where they lie, so a run larger than
+    memory can be read; no file stays open.
 
     An incomplete last record is ignored until it is complete. A damaged record ends the call with
-    :class:`~mindsummary_lightning.errors.DamagedFileError`; ``mindsummary repair`` recovers what can be recovered.
-    A directory without event files is an empty run; one with runs below it is not a run, and reading it raises a
-    ``FileNotFoundError`` that names them.
+    :class:`~mindsummary_lightning.errors.DamagedFileError`; ``mindsummary repair`` recovers what
+    can be recovered. A directory without event files is an empty run; one with runs below it is not
+    a run, and reading it raises a ``FileNotFoundError`` that names them.
 
     Args:
         run_dir: the directory with the summary and lineage files.
@@ -79,7 +83,9 @@ class SummaryReader:
         self.run_dir: str = local_path("run_dir", run_dir)
         if not os.path.isdir(self.run_dir):
             named = self.run_dir or "''"
-            raise NotADirectoryError(f"{named} is not a directory; give the one that holds the run's event files")
+            raise NotADirectoryError(
+                f"{named} is not a directory; give the one that holds the run's event files"
+            )
         self._run = FollowedRun(self.run_dir, on_damage="raise")
 
     def __reduce__(self) -> tuple[type[SummaryReader], tuple[str]]:  # to a process of workers
@@ -152,7 +158,8 @@ class SummaryReader:
 
         Raises:
             LookupError: the run has no image of this tag.
-            DamagedFileError: a file is damaged, or Pillow cannot open an image or takes it for a decompression bomb.
+            DamagedFileError: a file is damaged, or Pillow cannot open an image or takes it for a
+                decompression bomb.
         """
         return self._values("image", tag, _opened_picture)
 
@@ -207,8 +214,8 @@ class SummaryReader:
     def lineage(self) -> RunLineage:
         """The newest lineage of each kind in the run's lineage files, custom data joined.
 
-        As in MindInsight, a file with training or dataset lineage replaces all earlier files: it is of another
-        training, or repeats what they say.
+        As in MindInsight, a file with training or dataset lineage replaces all earlier files: it is
+        of another training, or repeats what they say.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -225,8 +232,11 @@ class SummaryReader:
                     custom.setdefault(type(what), {}).update(what.values)
                 elif what is not None:
                     newest[_LINEAGE_NAMES[type(what)]] = what
-        if custom:  # what the user says of a run counts before what it notes of itself, as in queries
-            newest["custom"] = UserDefinedInfo({**custom.get(RunInfo, {}), **custom.get(UserDefinedInfo, {})})
+        # what the user says of a run counts before what it notes of itself, as in queries
+        if custom:
+            newest["custom"] = UserDefinedInfo(
+                {**custom.get(RunInfo, {}), **custom.get(UserDefinedInfo, {})}
+            )
         return RunLineage(**newest)
 
     # ---- events
@@ -251,12 +261,13 @@ class SummaryReader:
     ) -> Iterator[Event]:
         """Every recorded event, then each new one as the run grows; continues with a later file when one appears.
 
-        A file or directory that is removed, as by a training that begins again, is no end: the next file is followed
-        from its start.
+        A file or directory that is removed, as by a training that begins again, is no end: the next
+        file is followed from its start.
 
         Args:
             poll_s: seconds between two reads of the files.
-            timeout_s: give up after this many seconds of waiting without a new event; ``None`` never does.
+            timeout_s: give up after this many seconds of waiting without a new event; ``None``
+                never does.
             stop: called whenever there is no new event; a true answer ends it.
             wait: waits that many seconds; a ``threading.Event().wait`` can be cut short.
 
@@ -286,7 +297,8 @@ class SummaryReader:
                         yield event
                 except FileNotFoundError:  # removed since it was listed
                     continue
-                # Listed before it was read: whatever was written to it before a later file was started has been read.
+                # Listed before it was read: whatever was written to it before a later file was
+                # started has been read.
                 if following:
                     scanner = RecordScanner(following[0])
                     continue
@@ -305,7 +317,9 @@ class SummaryReader:
         found = self.all_scalars()
         return scalar_table({"tag": [*found]}, [*found.values()])
 
-    def _values(self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value) -> Iterator[Sample[Any]]:
+    def _values(
+        self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
+    ) -> Iterator[Sample[Any]]:
         return _read_values(self._refreshed().samples(kind, tag), decode)
 
     def _refreshed(self) -> FollowedRun:
@@ -321,7 +335,9 @@ class SummaryReader:
         runs = [os.path.relpath(path, self.run_dir) for path in find_run_directories(self.run_dir)]
         if runs:
             below = listed(runs, 5)
-            raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {below}; give one of them")
+            raise FileNotFoundError(
+                f"{self.run_dir} holds no event file; runs below it: {below}; give one of them"
+            )
 
 
 def table_of(reader: SummaryReader) -> FollowedRun:
@@ -336,7 +352,9 @@ def _behind(paths: list[str], path: str) -> list[str]:
     return [other for other in paths if os.path.basename(other) in later]
 
 
-def _read_values(samples: list[LocatedSample], decode: Callable[[bytes], Any] = decode_value) -> Iterator[Sample[Any]]:
+def _read_values(
+    samples: list[LocatedSample], decode: Callable[[bytes], Any] = decode_value
+) -> Iterator[Sample[Any]]:
     with OpenFiles() as files:
         for sample in samples:
             yield Sample((sample.step, sample.wall_time, files.decoded(sample.location, decode)))

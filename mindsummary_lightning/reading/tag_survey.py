@@ -1,6 +1,7 @@
 """``TagSurvey``: tags of many runs from the beginning and the end of their files, for lists.
 
-A tag appears early or never in most runs, so the numbers are nearly always right; what was not read is said.
+A tag appears early or never in most runs, so the numbers are nearly always right; what was not read
+is said.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 
 Tags: TypeAlias = "set[tuple[str, str]]"  # kinds and tags
 
-_HEAD, _TAIL = 1 << 15, 1 << 15  # bytes at the beginning, or at least the first record of values, and at the end
+# bytes at the beginning, or at least the first record of values, and at the end
+_HEAD, _TAIL = 1 << 15, 1 << 15
 
 
 class TagSurvey:
@@ -47,7 +49,8 @@ class TagSurvey:
                 begin = first = 0
                 of_file: Tags = set()
                 for payloads in scanner.batches(BLOCK if is_exact else _HEAD):
-                    first = first if of_file else begin  # a graph may precede the values, and be larger than the head
+                    # a graph may precede the values, and be larger than the head
+                    first = first if of_file else begin
                     of_file |= self._tags(path, begin, payloads)
                     begin = scanner.offset
                     tail = os.fstat(file.fileno()).st_size - _TAIL
@@ -63,7 +66,9 @@ class TagSurvey:
         tags: Tags = {("scalar", tag) for one in columns for tag in one.tags}
         for index, outline in others:
             if isinstance(outline, ValueError):
-                raise DamagedFileError(path, begin + payloads.place(index)[0] - HEADER_SIZE, str(outline)) from outline
+                raise DamagedFileError(
+                    path, begin + payloads.place(index)[0] - HEADER_SIZE, str(outline)
+                ) from outline
             tags.update(outline.tags)
         return tags
 
@@ -74,6 +79,8 @@ class TagSurvey:
             if piece.payload is not None:
                 first = first if payloads else piece.start
                 payloads.append(piece.payload)
-            elif payloads and not piece.is_tail:  # what lies before the first record is the end of another one
+            elif (
+                payloads and not piece.is_tail
+            ):  # what lies before the first record is the end of another one
                 raise DamagedFileError(path, piece.start, str(piece.damage))
         return self._tags(path, first, Records.of(payloads))

@@ -1,7 +1,8 @@
 """Which samples of a tag a page shows, if there are more than it can draw: of curves points, of other kinds steps.
 
-A front end smooths the points that it gets as if they were all. So a curve keeps samples that have the mean and the
-spread of what they stand for, and few that stand far out: a spike is seen, and a smoothed curve is right.
+A front end smooths the points that it gets as if they were all. So a curve keeps samples that have
+the mean and the spread of what they stand for, and few that stand far out: a spike is seen, and a
+smoothed curve is right.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 
 MAX_POINTS = 5000  # of a curve
 _CANDIDATES = 8  # points of a stretch, of which one is chosen: quantiles of it, each by its share
-_CORRECTION = 0.3  # of the error so far; larger ones follow the mean closer, and widen the band of a noisy curve
+# of the error so far; larger ones follow the mean closer, and widen the band of a noisy curve
+_CORRECTION = 0.3
 _MIXED = 50  # stretches
 _BLOCK = 100  # points, from whose median one can be far
 _LEAST_NOISE = 1e-3  # of the mean noise: where nothing moves, a small distance is not a large one
-_TAIL = 2000  # farthest points, or a tenth of a short curve: the first tenth should fall off as the others do
+# farthest points, or a tenth of a short curve: the first tenth should fall off as the others do
+_TAIL = 2000
 _STEEPEST = 10  # exponent of that
 _SURPLUS = 5  # times as many points as expected are as far or farther: they stand apart
 _MAX_SPIKES = 50
@@ -25,7 +28,8 @@ _WINDOWS = 12  # of a curve: within one, other points take back what spikes weig
 _PAYERS = 5  # windows, the spike's own and the nearest
 _MAX_MOVE = 0.95  # of the way to the least or the greatest points around them
 _FAR = 0.5  # of that way: from here on the least or the greatest is one of the candidates
-_MAX_LENT = 0.3  # of a window's mean magnitude: so much of what its spikes weigh may others take back
+# of a window's mean magnitude: so much of what its spikes weigh may others take back
+_MAX_LENT = 0.3
 _MAX_SHIFT = 0.02  # of a window's mean magnitude: as far may spikes move its mean beyond that
 
 
@@ -44,8 +48,9 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
         max_points: most points to choose, at least 10.
 
     Returns:
-        Ascending indices, ``min(n, max_points)`` of them: the first, the last, single finite values far from their
-        neighbours, evenly spaced values that are not finite, and of each of equally long stretches of the others one.
+        Ascending indices, ``min(n, max_points)`` of them: the first, the last, single finite values
+        far from their neighbours, evenly spaced values that are not finite, and of each of equally
+        long stretches of the others one.
     """
     is_finite = np.isfinite(values)
     if is_finite.all():
@@ -70,7 +75,9 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
 
 def _before(places: NDArray[np.intp], deleted: NDArray[np.intp]) -> NDArray[np.intp]:
     """Where what is at these places stood before others were deleted."""
-    return places + np.searchsorted(np.sort(deleted) - np.arange(deleted.size), places, side="right")
+    return places + np.searchsorted(
+        np.sort(deleted) - np.arange(deleted.size), places, side="right"
+    )
 
 
 def _apart(values: NDArray[np.float32]) -> list[int]:
@@ -80,11 +87,14 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
         return []
     blocks = np.append(values, values[values.size - -values.size % _BLOCK :]).reshape(-1, _BLOCK)
     medians = np.partition(blocks, _BLOCK // 2, axis=1)[:, _BLOCK // 2, None].astype(np.float64)
-    around = np.pad(medians, ((1, 1), (0, 0)), "edge")  # at a step of the curve a neighbour may be the nearer one
+    # at a step of the curve a neighbour may be the nearer one
+    around = np.pad(medians, ((1, 1), (0, 0)), "edge")
     distances = np.full(blocks.shape, np.inf)
     for at in range(3):
-        np.minimum(distances, abs(blocks - around[at : at + len(blocks)]), out=distances)  # np.abs would take memory
-    # The noise of a falling curve may fall with it: a distance is one in units of the noise of its window.
+        # np.abs would take memory
+        np.minimum(distances, abs(blocks - around[at : at + len(blocks)]), out=distances)
+    # The noise of a falling curve may fall with it: a distance is one in units of the noise of its
+    # window.
     windows = [one for one in np.array_split(distances.mean(axis=1), _WINDOWS) if one.size]
     noise = np.repeat([np.median(one) for one in windows], [one.size for one in windows])
     distances /= np.maximum(noise, _LEAST_NOISE * noise.mean() or 1)[:, None]
@@ -92,7 +102,11 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
     farthest = np.argpartition(distances, -tail)[-tail:]
     far = distances[farthest := farthest[np.argsort(-distances[farthest], kind="stable")]]
     begin, end = float(far[few - 1]), float(far[-1])
-    exponent = min(_STEEPEST, np.log(10) / np.log(begin / end)) if 0 < end < begin else _STEEPEST * (begin == end)
+    exponent = (
+        min(_STEEPEST, np.log(10) / np.log(begin / end))
+        if 0 < end < begin
+        else _STEEPEST * (begin == end)
+    )
     far = far[:few][far[:few] > begin]
     surplus = np.arange(1, far.size + 1) >= _SURPLUS * few * (begin / far) ** exponent
     return list(farthest[: np.flatnonzero(surplus).max(initial=-1) + 1])
@@ -101,7 +115,8 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
 def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Points that are shown in any case, and how far all others of each window move to take back their weight.
 
-    That is a share of the way to the least points around them or, if it is negative, to the greatest.
+    That is a share of the way to the least points around them or, if it is negative, to the
+    greatest.
     """
     ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))
     single = np.array(list(dict.fromkeys([*_apart(values), *ends])))
@@ -111,7 +126,8 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
     begins = _before(begins, single)
     windows = begins * _WINDOWS // values.size
     to_least, to_greatest, magnitude = (
-        np.bincount(windows, one, _WINDOWS) for one in (means - least, greatest - means, np.abs(means))
+        np.bincount(windows, one, _WINDOWS)
+        for one in (means - least, greatest - means, np.abs(means))
     )
     lowest, highest = -_MAX_MOVE * to_greatest, _MAX_MOVE * to_least
     own = np.maximum(np.searchsorted(begins, single, side="right") - 1, 0)
@@ -123,7 +139,9 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
     for place, window, weight in zip(
         single.tolist(), (single * _WINDOWS // values.size).tolist(), weights, strict=True
     ):
-        payers = sorted(range(_WINDOWS), key=lambda other: abs(other - window))[: _PAYERS if len(kept) < most else 0]
+        payers = sorted(range(_WINDOWS), key=lambda other: abs(other - window))[
+            : _PAYERS if len(kept) < most else 0
+        ]
         for payer in payers:
             after, beyond = owed[payer] + weight, _MAX_SHIFT * magnitude[payer]
             debt = lent[window] + (weight if payer != window else 0.0)
@@ -146,7 +164,8 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
 def _stretches(size: int, count: int) -> NDArray[np.intp]:
     """Begins of at most ``count`` equally long stretches.
 
-    Those longer by a point are mixed: at regular places they may always meet the same part of a period of the curve.
+    Those longer by a point are mixed: at regular places they may always meet the same part of a
+    period of the curve.
     """
     edges = np.linspace(0, size, min(size, count) + 1).astype(np.intp)
     lengths = edges[1:] - edges[:-1]
@@ -162,15 +181,22 @@ def _levels(values: NDArray[np.float32], begins: NDArray[np.intp]) -> list[NDArr
     return [sums / np.diff(begins, append=values.size), *extremes]
 
 
-def _unbiased(values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDArray[np.float64]) -> NDArray[np.intp]:
+def _unbiased(
+    values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDArray[np.float64]
+) -> NDArray[np.intp]:
     """One point of each stretch, so that they have the curve's mean, moved as far as wanted.
 
-    Of eight stretches each takes another quantile, corrected by part of the error of those before it.
+    Of eight stretches each takes another quantile, corrected by part of the error of those before
+    it.
     """
     chance, count = np.random.default_rng(1), begins.size
     lengths = np.diff(begins, append=values.size)
-    candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(np.intp)
-    ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[:count]
+    candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(
+        np.intp
+    )
+    ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[
+        :count
+    ]
     means, least, greatest = _levels(values, begins)
     candidates = np.take_along_axis(candidates, np.argsort(values[candidates], axis=1), axis=1)
     share = np.abs(moves)
@@ -180,7 +206,9 @@ def _unbiased(values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDAr
     drawn += share * (ends - drawn)
     if (is_far := share > _FAR).any():
         places = np.flatnonzero(values == np.repeat(ends, lengths))
-        candidates[is_far, np.where(moves < 0, -1, 0)[is_far]] = places[np.searchsorted(places, begins)][is_far]
+        candidates[is_far, np.where(moves < 0, -1, 0)[is_far]] = places[
+            np.searchsorted(places, begins)
+        ][is_far]
     chosen = np.empty(count, np.intp)
     error = 0.0
     rows = zip(values[candidates].tolist(), drawn.tolist(), targets.tolist(), strict=True)

@@ -1,7 +1,8 @@
 """The last value of each tag in the live summary file, so that a value already in the file is not written again.
 
 Tags are counted too, for MindInsight 2.3.1 drops the oldest where there are too many
-(``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers have none.
+(``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers
+have none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class DuplicateFilter:
     """Remembers the last step and value of each tag."""
 
     def __init__(self, directory: str) -> None:
-        self._last: dict[object, tuple[int, object]] = {}  # by tag for scalars, else by type and tag
+        # by tag for scalars, else by type and tag
+        self._last: dict[object, tuple[int, object]] = {}
         self._directory = directory
         self._tags: dict[str, set[str]] = {}  # of the run, by kind
         self._warnings = WarnOnce(_LOG)
@@ -32,11 +34,13 @@ class DuplicateFilter:
         """Forget all values: a new file contains none of them."""
         self._last.clear()
 
-    def new_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> list[tuple[str, SummaryValue]]:
+    def new_values(
+        self, step: int, values: Collection[tuple[str, SummaryValue]]
+    ) -> list[tuple[str, SummaryValue]]:
         """Select the values that are not in the file yet, and remember them as written.
 
-        A tag that has another value at the same step is new too, with one warning. :meth:`forget` those that could not
-        be written.
+        A tag that has another value at the same step is new too, with one warning. :meth:`forget`
+        those that could not be written.
         """
         new: list[tuple[str, SummaryValue]] = []
         last, has_new_tag = self._last, False
@@ -81,7 +85,8 @@ class DuplicateFilter:
                 )
 
     def _warn_of_change(self, kind: str, tag: str, step: int) -> None:
-        if kind != "loss_landscape":  # a landscape is computed again on purpose, over the same steps
+        # a landscape is computed again on purpose, over the same steps
+        if kind != "loss_landscape":
             self._warnings.warn(
                 "changed",
                 "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "
@@ -105,5 +110,11 @@ def _is_same(old: object, new: object) -> bool:
 
 def _parts(histogram: Histogram) -> tuple[object, ...]:
     buckets = (histogram.lefts, histogram.widths, histogram.counts)
-    tallies = (histogram.count, histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count)
-    return (*(array.tobytes() for array in buckets), *tallies, repr(histogram.sum))  # NaN equals NaN as text
+    tallies = (
+        histogram.count,
+        histogram.nan_count,
+        histogram.pos_inf_count,
+        histogram.neg_inf_count,
+    )
+    # NaN equals NaN as text
+    return (*(array.tobytes() for array in buckets), *tallies, repr(histogram.sum))

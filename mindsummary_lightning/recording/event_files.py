@@ -1,7 +1,8 @@
 """Names of a run's files and their creation; nothing of their contents.
 
-MindInsight follows only the newest file of a kind, so a new one gets a later second than every file that is there, and
-the truncated last record of an older one, which would hide the new one for ten minutes, is cut off first.
+MindInsight follows only the newest file of a kind, so a new one gets a later second than every file
+that is there, and the truncated last record of an older one, which would hide the new one for ten
+minutes, is cut off first.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 
 _LOG = logging.getLogger(__name__)
 _BEGINNING = 4096  # bytes that show whether a file is a summary file
-_NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400  # the year 9999: a name there neither orders ours nor leaves them none
+# the year 9999: a name there neither orders ours nor leaves them none
+_NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,10 @@ class FileOptions:
         suffix: last part of the summary file's name.
         max_file_size: bytes after which a new summary file is started, or ``None``.
         mode: permission bits of every file.
-        fsync_secs: seconds after which appended records are fsynced, or ``None`` to leave it to the system.
-        free_space_factor: a record is refused when the disk has less than this many times its size free; 0 never.
+        fsync_secs: seconds after which appended records are fsynced, or ``None`` to leave it to the
+            system.
+        free_space_factor: a record is refused when the disk has less than this many times its size
+            free; 0 never.
     """
 
     prefix: str = "events"
@@ -63,23 +67,28 @@ class EventFiles:
         self.options = options
         self._clock = clock
         self._stem_second: int | None = None
-        self._prepared: tuple[int, int] | None = None  # device and inode of the directory whose files were checked
+        # device and inode of the directory whose files were checked
+        self._prepared: tuple[int, int] | None = None
         self._checked: dict[str, int] = {}  # their sizes then, by their names
-        self._listed: tuple[int, int, int] | None = None  # those, and its time of change, when it was listed last
-        self._latest: dict[bool, int] = {}  # the latest second in a name of each kind (whether it is lineage) then
+        # those, and its time of change, when it was listed last
+        self._listed: tuple[int, int, int] | None = None
+        # the latest second in a name of each kind (whether it is lineage) then
+        self._latest: dict[bool, int] = {}
 
     def expected_path(self, is_lineage: bool = False) -> str:
         """The path that a file created now would get."""
         suffix = LINEAGE_SUFFIX if is_lineage else self.options.suffix
         second = min(self._second(), MAX_TIMESTAMP)
-        name = file_name(self.options.prefix, second, 0, socket.gethostname(), suffix)  # 0: the rank that records
+        # 0: the rank that records
+        name = file_name(self.options.prefix, second, 0, socket.gethostname(), suffix)
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
         """Create the newest file of its kind, empty and locked; raises OSError."""
         self.prepare()
         latest = self._latest_seconds().get(is_lineage)
-        if latest is not None and self._second() <= latest:  # another process was here since the second was chosen
+        # another process was here since the second was chosen
+        if latest is not None and self._second() <= latest:
             self._stem_second = latest + 1
         while self._second() <= MAX_TIMESTAMP:
             try:
@@ -94,7 +103,11 @@ class EventFiles:
             except BaseException:
                 file.discard()
                 raise
-        raise OSError(errno.EOVERFLOW, f"the clock is past {MAX_TIMESTAMP}, the latest time of a file", self.directory)
+        raise OSError(
+            errno.EOVERFLOW,
+            f"the clock is past {MAX_TIMESTAMP}, the latest time of a file",
+            self.directory,
+        )
 
     def newest_summary_file(self) -> RecordFile | None:
         """The newest summary file, closed, if it is one of this package or of MindSpore; raises OSError."""
@@ -139,7 +152,8 @@ class EventFiles:
 
     def _cut(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
         path = os.path.join(self.directory, name)
-        with contextlib.suppress(OSError):  # such a file is not ours to change: `mindsummary repair` says why
+        # such a file is not ours to change: `mindsummary repair` says why
+        with contextlib.suppress(OSError):
             size = os.path.getsize(path)
             if self._checked.get(name) == size:
                 return
@@ -159,9 +173,10 @@ class EventFiles:
         return self._stem_second
 
     def _latest_seconds(self) -> dict[bool, int]:
-        # A rotation must not cost a listing of all files before it: the directory is listed again only if somebody else
-        # has changed it. What another process does within one tick of the file system's clock (4 ms on ext4) of our
-        # own file is missed; a name that is taken is still refused. A clock of full seconds tells too little.
+        # A rotation must not cost a listing of all files before it: the directory is listed again
+        # only if somebody else has changed it. What another process does within one tick of the
+        # file system's clock (4 ms on ext4) of our own file is missed; a name that is taken is
+        # still refused. A clock of full seconds tells too little.
         state = self._state()
         if state is None or state != self._listed or not state[2] % 1_000_000_000:
             self._latest = {}

@@ -1,8 +1,9 @@
 """Writer of the live summary file and the lineage file of a run directory, shared within the process.
 
-The reader follows only the newest summary file of a directory, so whoever records into a directory gets the same
-:class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file starts and what is already written; it
-raises errors and leaves the failure policy to ``summary_record``.
+The reader follows only the newest summary file of a directory, so whoever records into a directory
+gets the same :class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file
+starts and what is already written; it raises errors and leaves the failure policy to
+``summary_record``.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _in_turn(
     """Makes a method wait for its turn; it returns whether it had it, and is not queued."""
 
     @functools.wraps(method)
-    def call(self: EventWriter, /, *arguments: Any) -> bool:  # keywords would cost a dict at each call
+    # keywords would cost a dict at each call
+    def call(self: EventWriter, /, *arguments: Any) -> bool:
         return self._turns.call(method, self, *arguments)
 
     return cast("Callable[Concatenate[EventWriter, _P], bool]", call)
@@ -56,10 +58,11 @@ def _in_turn(
 class EventWriter:
     """Writes the events of one directory; thread-safe. See :func:`shared_event_writer` for sharing.
 
-    ``clock`` is for what is written, the monotonic ``timer`` for periodic duties: the wall clock may jump back.
+    ``clock`` is for what is written, the monotonic ``timer`` for periodic duties: the wall clock
+    may jump back.
 
-    Every method that writes returns False if the call is queued, because the caller is a signal handler that
-    interrupted another call to this writer; that call makes it at its end.
+    Every method that writes returns False if the call is queued, because the caller is a signal
+    handler that interrupted another call to this writer; that call makes it at its end.
     """
 
     def __init__(
@@ -71,7 +74,8 @@ class EventWriter:
     ) -> None:
         self.directory = directory
         self.options: FileOptions = options
-        self.users: list[weakref.ref[object]] = []  # appending cannot be interrupted by a signal handler
+        # appending cannot be interrupted by a signal handler
+        self.users: list[weakref.ref[object]] = []
         self.is_abandoned: bool = False
         self._clock = clock
         self._timer = timer
@@ -95,9 +99,10 @@ class EventWriter:
         A value that is already in the file is skipped.
 
         Raises:
-            OSError: nothing of the failing event, nor of those after it, is in the file. While the place is out of
-                reach, the error of the last attempt, at once.
-            UnsyncedError: everything is in the file, and the system cannot promise that it is on the disk.
+            OSError: nothing of the failing event, nor of those after it, is in the file. While the
+                place is out of reach, the error of the last attempt, at once.
+            UnsyncedError: everything is in the file, and the system cannot promise that it is on
+                the disk.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
         wall_time, now = self._clock(), self._timer()
@@ -118,7 +123,8 @@ class EventWriter:
             if too_large is not None:
                 raise too_large
         except BaseException as error:
-            self._written.forget(new)  # also those that were written: at worst they are written twice
+            # also those that were written: at worst they are written twice
+            self._written.forget(new)
             live.note_failure(error, now)
             raise
         if now >= live.next_sync:
@@ -191,8 +197,9 @@ class EventWriter:
     def begin_file(self, is_new_run: bool = False) -> None:
         """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
 
-        For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
-        would be beside the old ones. ``is_new_run``: finish the lineage file, too, and carry nothing over.
+        For a run that goes back to a checkpoint in the process that trained it: in one file, the
+        steps it does again would be beside the old ones. ``is_new_run``: finish the lineage file,
+        too, and carry nothing over.
         """
         if is_new_run:
             self._lineage.begin_anew()
@@ -202,8 +209,8 @@ class EventWriter:
     def continue_file(self) -> None:
         """Append the next value to the newest summary file that is here, whoever wrote it; does nothing while one is.
 
-        For an evaluation, which may come from another process than the fit: in a file of its own its steps would
-        replace those of the fit.
+        For an evaluation, which may come from another process than the fit: in a file of its own
+        its steps would replace those of the fit.
         """
         self._check_ours()
         if self._live.file is None:
@@ -252,10 +259,13 @@ class EventWriter:
         try:
             self._turns.call(self._remove_user, None, is_waiting=False)
         except OSError as error:
-            _LOG.error("%s could not be closed; its last records may be lost: %s", self.directory, error)
+            _LOG.error(
+                "%s could not be closed; its last records may be lost: %s", self.directory, error
+            )
 
     def _remove_user(self, user: object) -> None:
-        for gone in [each for each in self.users if each() in (None, user)]:  # one whose coming was interrupted, too
+        # one whose coming was interrupted, too
+        for gone in [each for each in self.users if each() in (None, user)]:
             self.users.remove(gone)
         if not self.users:
             self._live.close()
@@ -271,7 +281,8 @@ class EventWriter:
 
     def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
-        self._turns = SerializedCalls()  # it may be the turn of another thread, which is not in the child
+        # it may be the turn of another thread, which is not in the child
+        self._turns = SerializedCalls()
         live = self._live
         if live.file is not None or self._lineage.has_file:
             self.is_abandoned = True
@@ -283,7 +294,8 @@ class EventWriter:
 
 _WRITERS: dict[str, EventWriter] = {}  # one for each directory that this process has recorded into
 _WITH_VALUES: OrderedDict[str, EventWriter] = OrderedDict()  # in the order of their last use
-_WRITERS_LOCK = threading.RLock()  # a signal handler that records may interrupt the thread that holds it
+# a signal handler that records may interrupt the thread that holds it
+_WRITERS_LOCK = threading.RLock()
 
 
 def shared_event_writer(directory: str, options: FileOptions, user: object) -> EventWriter:
@@ -293,17 +305,21 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
     """
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
-        # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
+        # Each line leaves the table valid: between any two of them a signal handler may ask for a
+        # writer too.
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(weakref.ref(user))
         writer._live.next_check = 0.0  # who begins anew may have deleted the directory before
         if writer.options != options and all(each() in (None, user) for each in writer.users):
             writer.take_options(options)
         elif writer.options != options:
-            _LOG.info("%s is already being recorded; its files keep the settings %s", path, writer.options)
+            _LOG.info(
+                "%s is already being recorded; its files keep the settings %s", path, writer.options
+            )
         _WITH_VALUES.pop(path, None)
         _WITH_VALUES[path] = writer
-        for _ in range(min(2, len(_WITH_VALUES) - _MAX_WITH_VALUES)):  # two, so that it shrinks after many were used
+        # two, so that it shrinks after many were used
+        for _ in range(min(2, len(_WITH_VALUES) - _MAX_WITH_VALUES)):
             key = next(iter(_WITH_VALUES))
             oldest = _WITH_VALUES.pop(key, None)
             if oldest is not None and oldest.users:

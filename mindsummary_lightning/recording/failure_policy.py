@@ -23,7 +23,8 @@ WRITE_ERRORS = (OSError, RuntimeError, MemoryError, RecordTooLargeError)
 class FailurePolicy:
     """Decides what happens when a value cannot be converted or written.
 
-    With ``raise_exception`` every error is raised again, otherwise logged; ``directory`` names the run in messages.
+    With ``raise_exception`` every error is raised again, otherwise logged; ``directory`` names the
+    run in messages.
     """
 
     def __init__(self, directory: str, raise_exception: bool) -> None:
@@ -70,7 +71,8 @@ class FailurePolicy:
         self.lost += 1
         key: tuple[object, ...] = ("write", type(error), getattr(error, "errno", None))
         if isinstance(error, OSError) and is_out_of_reach(error):
-            key = ("write", "out of reach")  # a place that goes away gives several errors, one after the other
+            # a place that goes away gives several errors, one after the other
+            key = ("write", "out of reach")
         self.warnings.warn(
             key,
             "%s could not be recorded in %s: %s. Training continues; later failures of this kind are only counted, and "
@@ -104,18 +106,26 @@ class FailurePolicy:
                 self._taken_back += loss.count
 
     def converted(
-        self, kind: str, tag: str, convert: Callable[..., _T], *arguments: object, per_tag: bool = False
+        self,
+        kind: str,
+        tag: str,
+        convert: Callable[..., _T],
+        *arguments: object,
+        per_tag: bool = False,
     ) -> _T | None:
         """Convert a value that a caller wants recorded; ``None`` if it cannot be.
 
-        ``arguments`` are those of ``convert``, the value first; the caller has checked the others. The first failure of
-        a kind (what the value was to become, such as ``"image"``) is logged, or of each tag (``per_tag``).
+        ``arguments`` are those of ``convert``, the value first; the caller has checked the others.
+        The first failure of a kind (what the value was to become, such as ``"image"``) is logged,
+        or of each tag (``per_tag``).
         """
         try:
             return convert(*arguments)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # whatever a user's object raises when it is read, SystemExit included
+        except (
+            BaseException
+        ) as error:  # whatever a user's object raises when it is read, SystemExit included
             self.skip(kind, tag, error, per_tag)
             return None
 
@@ -156,14 +166,21 @@ class FailurePolicy:
             self._lost_when_logged = self.lost
             failed = self.lost - self._taken_back - self._removed
             if failed == self.lost:
-                _LOG.error("%d records of %s could not be written in total", self.lost, self._directory)
+                _LOG.error(
+                    "%d records of %s could not be written in total", self.lost, self._directory
+                )
                 return
             parts = [f"{failed} could not be written"] if failed else []
             if self._taken_back:
                 parts.append(f"the file system took back {self._taken_back} that it had accepted")
             if self._removed:
                 parts.append(f"{self._removed} were in files that were removed or replaced")
-            _LOG.error("%d records of %s are lost in total: %s", self.lost, self._directory, ", ".join(parts))
+            _LOG.error(
+                "%d records of %s are lost in total: %s",
+                self.lost,
+                self._directory,
+                ", ".join(parts),
+            )
 
 
 def _whole_part(value: Any) -> tuple[int, str]:

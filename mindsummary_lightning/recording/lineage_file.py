@@ -1,9 +1,9 @@
 """The one lineage file of a run: the newest event of each kind, replaced atomically at each change.
 
-One damaged record would void the complete file for MindInsight, so nothing is appended to it; and a file whose size did
-not change is not read again, so it is made a little longer where it would be as long as before, or shorter. Custom data
-are one event with all keys. Whatever is recorded, and however often, the file stays below 64 KiB
-(docs/decisions/0067-what-is-kept.md).
+One damaged record would void the complete file for MindInsight, so nothing is appended to it; and a
+file whose size did not change is not read again, so it is made a little longer where it would be as
+long as before, or shorter. Custom data are one event with all keys. Whatever is recorded, and
+however often, the file stays below 64 KiB (docs/decisions/0067-what-is-kept.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from typing import Any
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
-from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
+from mindsummary_lightning.fileformat.lineage_codec import (
+    decode_lineage_event,
+    encode_lineage_event,
+)
 from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.fileio.scan import RecordScanner
@@ -33,15 +36,23 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.events import LineageValue
-from mindsummary_lightning.values.lineage_info import AddedEvaluation, CustomValue, parsed_metric, repeated_fields
+from mindsummary_lightning.values.lineage_info import (
+    AddedEvaluation,
+    CustomValue,
+    parsed_metric,
+    repeated_fields,
+)
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_CONTENT = 64_000  # bytes of all records, so that a file with its filler is smaller than 64 KiB
-_MAX_METRICS = 1000  # names that the evaluations of a run keep together, the newest: an event of some 40 KB
-_MAX_FILLER = 512  # so many sizes follow each other, each larger than the last, before one may come again
-_ANCHORS = (TrainInfo, EvaluationInfo, DatasetGraph)  # MindInsight ignores a lineage file without any of them
+# names that the evaluations of a run keep together, the newest: an event of some 40 KB
+_MAX_METRICS = 1000
+# so many sizes follow each other, each larger than the last, before one may come again
+_MAX_FILLER = 512
+# MindInsight ignores a lineage file without any of them
+_ANCHORS = (TrainInfo, EvaluationInfo, DatasetGraph)
 _BY_RANK = (*_ANCHORS, RunInfo, UserDefinedInfo)  # of what does not fit together, the first stays
 
 _Newest = Mapping[type, LineageEvent]  # of each kind, the one written last at the end
@@ -80,9 +91,9 @@ class LineageFileWriter:
         """Add values, in one replacement of the file; what it says already is skipped.
 
         Custom data named in ``replaced`` leave the file first.
-        Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters) become a RunInfo.
-        If the file was deleted or replaced by somebody else, the lineage files that are there now are read. After an
-        OSError the file is as it was before.
+        Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters)
+        become a RunInfo. If the file was deleted or replaced by somebody else, the lineage files
+        that are there now are read. After an OSError the file is as it was before.
         """
         self._files.prepare()
         before, calls = self._newest, self._calls
@@ -119,8 +130,14 @@ class LineageFileWriter:
         kind, now = type(value), self._clock()
         if isinstance(value, UserDefinedInfo):
             known, own = _custom(newest, kind), _custom(newest, UserDefinedInfo)
-            shown = {**_repeated(newest, _custom(newest, RunInfo)), **own} if kind is UserDefinedInfo else known
-            if all(key in shown and _is_same(shown[key], entry) for key, entry in value.values.items()):
+            shown = (
+                {**_repeated(newest, _custom(newest, RunInfo)), **own}
+                if kind is UserDefinedInfo
+                else known
+            )
+            if all(
+                key in shown and _is_same(shown[key], entry) for key, entry in value.values.items()
+            ):
                 return False
             value = type(value)({**known, **value.values})
         elif kind in newest and newest[kind].what == value:
@@ -129,7 +146,11 @@ class LineageFileWriter:
         hidden = _repeated(newest, _custom(newest, UserDefinedInfo))
         if hidden:
             _put(newest, LineageEvent(now, RunInfo({**_custom(newest, RunInfo), **hidden})))
-            left = {key: entry for key, entry in _custom(newest, UserDefinedInfo).items() if key not in hidden}
+            left = {
+                key: entry
+                for key, entry in _custom(newest, UserDefinedInfo).items()
+                if key not in hidden
+            }
             del newest[UserDefinedInfo]
             if left:  # MindInsight fails on an empty one
                 newest[UserDefinedInfo] = LineageEvent(now, UserDefinedInfo(left))
@@ -192,21 +213,28 @@ class LineageFileWriter:
         return (status.st_dev, status.st_ino) != self._identity
 
     def _events_of(self, paths: Iterable[str]) -> Iterator[LineageEvent]:
-        # A later file with training lineage clears what the reader gathered before it, so what earlier processes wrote
-        # into this directory (a run that is resumed or evaluated) is carried over.
+        # A later file with training lineage clears what the reader gathered before it, so what
+        # earlier processes wrote into this directory (a run that is resumed or evaluated) is
+        # carried over.
         for path in paths:
             try:
                 yield from map(decode_lineage_event, RecordScanner(path))
             except (DamagedFileError, ValueError, OSError) as error:
                 self._warnings.warn(
-                    path, "the lineage in %s is not carried over into this run's new file: %s", path, error
+                    path,
+                    "the lineage in %s is not carried over into this run's new file: %s",
+                    path,
+                    error,
                 )
 
 
 def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent]:
     """The events without some of the custom data, also where a field of the training says the same."""
     left = dict(newest)
-    dropped = {UserDefinedInfo: {*names}, RunInfo: {*names} & _repeated(newest, _custom(newest, RunInfo)).keys()}
+    dropped = {
+        UserDefinedInfo: {*names},
+        RunInfo: {*names} & _repeated(newest, _custom(newest, RunInfo)).keys(),
+    }
     for kind, without in dropped.items():
         custom = _custom(newest, kind)
         kept = {name: entry for name, entry in custom.items() if name not in without}
@@ -284,13 +312,19 @@ def _shortened(event: LineageEvent, size: int) -> LineageEvent | None:
     def first(count: int) -> LineageEvent:
         return LineageEvent(event.wall_time, kind(dict(items[:count])))
 
-    count = bisect.bisect_right(range(1, len(items) + 1), size, key=lambda count: _size(first(count)))
+    count = bisect.bisect_right(
+        range(1, len(items) + 1), size, key=lambda count: _size(first(count))
+    )
     return first(count) if count else None
 
 
 def _described(event: LineageEvent, shorter: LineageEvent | None) -> str:
     if not isinstance(event.what, UserDefinedInfo):
         return type(event.what).__name__
-    kept = shorter.what.values if shorter is not None and isinstance(shorter.what, UserDefinedInfo) else {}
+    kept = (
+        shorter.what.values
+        if shorter is not None and isinstance(shorter.what, UserDefinedInfo)
+        else {}
+    )
     lost = [key for key in event.what.values if key not in kept]
     return f"custom data {lost[0]!r}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")

@@ -1,7 +1,8 @@
 """The summary file that a run's values go into, whatever becomes of the place where it is.
 
-A file system may be away for a second and come back without the handles it gave, or a server may remove the directory
-and tell nobody. So the path is compared with the file now and then, and tried again after each write that failed.
+A file system may be away for a second and come back without the handles it gave, or a server may
+remove the directory and tell nobody. So the path is compared with the file now and then, and tried
+again after each write that failed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class LiveFile:
     Attributes:
         file: what is written to; ``None`` before the first value, and after :meth:`leave`.
         is_open: whether its handle is open.
-        next_check: from when on :meth:`find` is to be called before a value is written; 0 after a failure.
+        next_check: from when on :meth:`find` is to be called before a value is written; 0 after a
+            failure.
         next_sync: when what is written is to be synced.
     """
 
@@ -49,7 +51,8 @@ class LiveFile:
         """Make sure that the file is open, and that its path leads to it; otherwise begin another one.
 
         Raises:
-            OSError: there can be no file; while the place is out of reach, the error of the last attempt, at once.
+            OSError: there can be no file; while the place is out of reach, the error of the last
+                attempt, at once.
         """
         self._retries.check(now)
         try:
@@ -71,7 +74,8 @@ class LiveFile:
     def leave(self) -> None:
         """Close the file, which is complete; raises as :meth:`close`."""
         file, is_open = self.file, self.is_open
-        self.file, self.is_open = None, False  # first, so that an error does not leave a closed file behind
+        # first, so that an error does not leave a closed file behind
+        self.file, self.is_open = None, False
         if file is not None:
             self._files.begin_anew()  # the reader never goes back to an older file
             if is_open:
@@ -126,7 +130,8 @@ class LiveFile:
             try:
                 is_same = file.reopen()
             except OSError:
-                if self._timer() - now > SLOW_S:  # a time-out; another one in this call would stop the training twice
+                # a time-out; another one in this call would stop the training twice
+                if self._timer() - now > SLOW_S:
                     raise
         if not is_same:
             self._replace(file, now, is_counted=self.is_open or failures > 0)
@@ -134,7 +139,8 @@ class LiveFile:
 
     def _replace(self, file: RecordFile, now: float, is_counted: bool) -> None:
         """Go on in a new file; where there can be none, the old one stays for the next attempt."""
-        missing = file.missing() if is_counted else MissingRecords()  # before another file can get its name
+        # before another file can get its name
+        missing = file.missing() if is_counted else MissingRecords()
         self._files.check_again()
         self._files.begin_anew()
         new = self._files.create()
@@ -142,7 +148,8 @@ class LiveFile:
             with contextlib.suppress(OSError):  # of a file that is gone
                 file.discard()
             self._count_missing(file, missing)
-            if missing.count and not self._has_failed:  # of a write that failed the user has been told
+            # of a write that failed the user has been told
+            if missing.count and not self._has_failed:
                 self._warn_of_missing(file.path, missing)
         finally:
             self._take(new, now)

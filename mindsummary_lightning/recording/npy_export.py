@@ -23,8 +23,9 @@ _MAX_NAME_LENGTH = 180  # characters; file systems take 255 bytes, and a step an
 def quoted_name(tag: str) -> str:
     """A file name for a tag: percent-quoted, so that no path separator is left.
 
-    A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's SHA-256, so that two
-    long tags do not share a file. ``~`` is in no other name of this kind: it is quoted in a tag.
+    A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's
+    SHA-256, so that two long tags do not share a file. ``~`` is in no other name of this kind: it
+    is quoted in a tag.
     """
     name = quote(tag, safe="", errors="surrogatepass").replace("~", "%7E") or "_"
     if len(name) <= _MAX_NAME_LENGTH:
@@ -36,8 +37,9 @@ def quoted_name(tag: str) -> str:
 class TensorExport:
     """Saves tensors to ``<directory>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy``.
 
-    The seconds are those of the first export, so that a second recording of the directory does not replace the first.
-    The names of long tags are those of :func:`quoted_name`; ``tensor/shortened_names.txt`` lists them.
+    The seconds are those of the first export, so that a second recording of the directory does not
+    replace the first. The names of long tags are those of :func:`quoted_name`;
+    ``tensor/shortened_names.txt`` lists them.
     """
 
     def __init__(self, policy: FailurePolicy, directory: str, mode: int) -> None:
@@ -59,9 +61,14 @@ class TensorExport:
     ) -> bool:
         """Save the tensors among the values of a step; whether all are saved.
 
-        ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32 values are saved.
+        ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32
+        values are saved.
         """
-        arrays = {tag: (originals or {}).get(tag, value.data) for tag, value in values if isinstance(value, Tensor)}
+        arrays = {
+            tag: (originals or {}).get(tag, value.data)
+            for tag, value in values
+            if isinstance(value, Tensor)
+        }
         policy = self._policy
         are_saved = [
             policy.attempt(f"tensor {tag!r}", policy.call_in_reach, self.save, tag, step, array)
@@ -78,7 +85,10 @@ class TensorExport:
         if "~" in name and name not in self._shortened:
             listed = {**self._shortened, name: tag}
             with self._replacement(os.path.join(self._folder, "shortened_names.txt")) as file:
-                lines = (f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n" for short, full in listed.items())
+                lines = (
+                    f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n"
+                    for short, full in listed.items()
+                )
                 file.write("".join(lines).encode())
             self._shortened = listed
         with self._replacement(os.path.join(self._folder, f"{name}_{step}.npy")) as file:

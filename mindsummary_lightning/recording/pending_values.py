@@ -99,8 +99,8 @@ class PendingValues:
 
         It is not if a value that was given has been skipped.
 
-        ``plugin_filter`` is called once per plugin. Values of operators come after those that were added, and not where
-        one was added under the same name.
+        ``plugin_filter`` is called once per plugin. Values of operators come after those that were
+        added, and not where one was added under the same name.
         """
         self._operators.settle()
         given = self._operators.take()
@@ -113,7 +113,11 @@ class PendingValues:
         is_all, self._has_skipped = not self._has_skipped, False
         plugins = {plugin for plugin, _ in values}
         wanted = plugins if plugin_filter is None else set(filter(plugin_filter, plugins))
-        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted], originals, is_all
+        return (
+            [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted],
+            originals,
+            is_all,
+        )
 
     def _keep(self, plugin: str, tag: str, value: Any) -> None:
         recorded = _convert(plugin, value)
@@ -132,6 +136,8 @@ def _convert(plugin: str, value: Any) -> Any:
     if kind is UserDefinedInfo and isinstance(value, Mapping):
         value = UserDefinedInfo(value)
     if not isinstance(value, kind):
-        raise TypeError(f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: {value!r}")
+        raise TypeError(
+            f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: {value!r}"
+        )
     check_recordable(value)
     return value

@@ -1,7 +1,7 @@
 """How often a place is asked and tried again that may have gone away; every such time is a constant here.
 
-A value that is recorded meanwhile is refused at once and counted, so a training waits for a file system that is away
-only as long as that file system itself takes to say so.
+A value that is recorded meanwhile is refused at once and counted, so a training waits for a file
+system that is away only as long as that file system itself takes to say so.
 """
 
 from __future__ import annotations

@@ -16,7 +16,11 @@ class RowDescriptions(Generic[_Row]):
     """The file of one run. A later fit into the run begins with the ``recorded`` rows, to which it adds what is new."""
 
     def __init__(
-        self, record: RunRecorder, file_name: str, encode: Callable[[Sequence[_Row]], bytes], recorded: Sequence[_Row]
+        self,
+        record: RunRecorder,
+        file_name: str,
+        encode: Callable[[Sequence[_Row]], bytes],
+        recorded: Sequence[_Row],
     ) -> None:
         self.recorded: list[_Row] = [*recorded]
         self._record = record

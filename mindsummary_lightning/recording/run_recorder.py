@@ -28,9 +28,10 @@ from mindsummary_lightning.values.events import LineageValue
 class RunRecorder:
     """Records into one directory. Two recorders of one directory share its writer; nothing is opened before a value.
 
-    Every method that writes returns whether everything is in the file. That is False also in a signal handler that
-    interrupted another call to this run's writer: what it recorded is queued, and that call writes it at its end.
-    Failures are raised with ``raise_exception`` and else logged.
+    Every method that writes returns whether everything is in the file. That is False also in a
+    signal handler that interrupted another call to this run's writer: what it recorded is queued,
+    and that call writes it at its end. Failures are raised with ``raise_exception`` and else
+    logged.
 
     Attributes:
         directory: the run directory, absolute; need not exist.
@@ -56,7 +57,9 @@ class RunRecorder:
         self.has_recorded: bool = False
         self.is_closed: bool = False
         self.is_reopened = False
-        self._export = TensorExport(self.policy, directory, self.options.mode) if exports_tensors else None
+        self._export = (
+            TensorExport(self.policy, directory, self.options.mode) if exports_tensors else None
+        )
         self._deferred_lineage: list[LineageValue] = []
         self._has_graph = False
         self._writer: EventWriter | None = None
@@ -80,8 +83,8 @@ class RunRecorder:
     ) -> bool:
         """Write a step's values immediately, in one event where the format allows it; a scalar is a ``float``.
 
-        ``originals`` are tensors in the dtype they had, for the npy export; of others their float32 values are
-        exported.
+        ``originals`` are tensors in the dtype they had, for the npy export; of others their float32
+        values are exported.
         """
         if not values:
             return True
@@ -91,7 +94,9 @@ class RunRecorder:
             return False
         is_done = self._export is None or self._export.save_all(step, values, originals)
         if not -(2**63) <= step < 2**63:
-            self.policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
+            self.policy.warnings.warn(
+                "step", "step %d does not fit 64 bits; its values are skipped", step
+            )
             return False
         if self._deferred_lineage:
             self.write_deferred_lineage()
@@ -105,7 +110,8 @@ class RunRecorder:
             return False
         if not self.has_recorded:
             self.has_recorded = True
-            self.write_deferred_lineage()  # of a signal handler that came before anything was recorded
+            # of a signal handler that came before anything was recorded
+            self.write_deferred_lineage()
         return is_done and is_written
 
     def write_graph(self, graph: Graph) -> bool:
@@ -116,7 +122,10 @@ class RunRecorder:
         return is_done
 
     def capture_graph(
-        self, network: Any, example: Any, prepare: Callable[[Any, Any], Any] = lambda network, example: example
+        self,
+        network: Any,
+        example: Any,
+        prepare: Callable[[Any, Any], Any] = lambda network, example: example,
     ) -> bool:
         """Capture and write the graph of a ``torch.nn.Module``, once; what cannot be captured is logged.
 
@@ -130,7 +139,9 @@ class RunRecorder:
             try:
                 self._has_graph = self.write_graph(capture_example(network, example, prepare))
             except GraphCaptureError as error:
-                self.policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
+                self.policy.warnings.warn(
+                    "graph", "the computational graph is not recorded: %s", error
+                )
             except MemoryError as error:
                 self.policy.write_failed("the graph", error)
         return self._has_graph
@@ -160,7 +171,11 @@ class RunRecorder:
         numbers = finite_metrics(metrics)
         lost = ", ".join(repr(name) for name, _ in leaves(metrics) if name not in numbers)
         if lost:
-            self.policy.skip(f"metric {lost} of", call, ValueError("lineage holds metrics that are one finite number"))
+            self.policy.skip(
+                f"metric {lost} of",
+                call,
+                ValueError("lineage holds metrics that are one finite number"),
+            )
         return [EvaluationInfo(metric=metric_json(numbers))] if numbers else []
 
     def defer_lineage(self, value: LineageValue) -> None:

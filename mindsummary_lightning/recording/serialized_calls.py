@@ -1,7 +1,8 @@
 """One caller at a time, also where a signal handler calls in the middle of a call of its own thread.
 
-A lock alone does not do: a plain one would deadlock, and a re-entrant one would let the handler write in the middle of
-a record. So the handler's call is queued and made by the call that it interrupted, at its end.
+A lock alone does not do: a plain one would deadlock, and a re-entrant one would let the handler
+write in the middle of a record. So the handler's call is queued and made by the call that it
+interrupted, at its end.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ class SerializedCalls:
         self._busy: FrameType | None = None  # of the call that is being made
         self._queue: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
 
-    def call(self, action: Callable[..., object], *arguments: object, is_waiting: bool = True) -> bool:
+    def call(
+        self, action: Callable[..., object], *arguments: object, is_waiting: bool = True
+    ) -> bool:
         """Make a call when those of other threads are over, or queue it if this thread is in the middle of one.
 
-        Without ``is_waiting`` it is queued also while another thread makes one. Returns False if it is queued, and made
-        when the call that is interrupted ends; what it raises then is logged.
+        Without ``is_waiting`` it is queued also while another thread makes one. Returns False if it
+        is queued, and made when the call that is interrupted ends; what it raises then is logged.
         """
         if not self._lock.acquire(is_waiting):
             self._queue.append((action, arguments))
@@ -59,13 +62,17 @@ class SerializedCalls:
                 try:
                     action(*arguments)
                 except Exception as error:
-                    _LOG.error("a value recorded in a signal handler could not be written: %s", error_text(error))
+                    _LOG.error(
+                        "a value recorded in a signal handler could not be written: %s",
+                        error_text(error),
+                    )
         finally:
             self._busy = None
 
 
 def _is_running(frame: FrameType) -> bool:
-    # An exception out of a signal handler may end a call before it can say so; then its frame is not in the stack.
+    # An exception out of a signal handler may end a call before it can say so; then its frame is
+    # not in the stack.
     caller: FrameType | None = sys._getframe()
     while caller is not None:
         if caller is frame:

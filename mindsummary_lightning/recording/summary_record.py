@@ -1,6 +1,7 @@
 """``SummaryRecord``: what custom loops, and users of ``logger.experiment``, record values with.
 
-It knows neither torch nor Lightning, neither bytes nor protobuf; ``run_recorder`` brings values into files.
+It knows neither torch nor Lightning, neither bytes nor protobuf; ``run_recorder`` brings values
+into files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from mindsummary_lightning.conversion.arguments import (
     optional_module,
     optional_seconds,
 )
-from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
+from mindsummary_lightning.fileformat.file_names import (
+    DEFAULT_PREFIX,
+    DEFAULT_SUFFIX,
+    check_prefix_and_suffix,
+)
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, PendingValues, Plugin
 from mindsummary_lightning.recording.run_recorder import RunRecorder
@@ -35,30 +40,33 @@ from mindsummary_lightning.values.text import listed
 class SummaryRecord(TensorBoardMethods):
     """Records values into the summary and lineage files of one directory.
 
-    Every record is written completely by the call that makes it; nothing has to be closed for safety and no thread or
-    process is started. Any number of records may be open; two on one directory share its files. No file is created
-    before the first value.
+    Every record is written completely by the call that makes it; nothing has to be closed for
+    safety and no thread or process is started. Any number of records may be open; two on one
+    directory share its files. No file is created before the first value.
 
     Args:
         log_dir: the run directory; created with the first value.
         file_prefix: first part of the file names.
-        file_suffix: last part of the summary file's name; the lineage file always ends in ``_lineage``.
-        network: a ``torch.nn.Module`` whose computational graph is recorded at the first :meth:`record`; needs
-            ``example_input``.
+        file_suffix: last part of the summary file's name; the lineage file always ends in
+            ``_lineage``.
+        network: a ``torch.nn.Module`` whose computational graph is recorded at the first
+            :meth:`record`; needs ``example_input``.
         max_file_size: bytes after which a new summary file is started, at least 1; ``None``: never.
-        raise_exception: raise when a value cannot be recorded, instead of logging that and continuing.
+        raise_exception: raise when a value cannot be recorded, instead of logging that and
+            continuing.
         export_options: ``{"tensor_format": "npy"}`` saves each recorded tensor to
-            ``<log_dir>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy`` too; ``None``: no export.
-        num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
-            ``file_suffix``, its position in MindSpore 2, is ignored too.
-        example_input: what ``network`` is called with to capture its graph: a tensor, a tuple of positional
-            arguments or a dict of keyword arguments.
-        file_mode: permission bits of the files, ``0o600`` without it; ``0o640`` (in YAML ``"0o640"`` or ``"640"``) lets
-            a MindInsight of the same group read them.
-        fsync_secs: fsync the file when this many seconds have passed; ``None`` leaves it to the system, and a power cut
-            may then cost the last seconds, never a complete file.
-        free_space_factor: refuse records of 64 KiB and more unless the disk has this many times their size free
-            (MindSpore's guard); 0 turns it off.
+            ``<log_dir>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy`` too; ``None``: no
+            export.
+        num_process: MindSpore's number of writer processes; accepted and ignored, because none are
+            needed. An int after ``file_suffix``, its position in MindSpore 2, is ignored too.
+        example_input: what ``network`` is called with to capture its graph: a tensor, a tuple of
+            positional arguments or a dict of keyword arguments.
+        file_mode: permission bits of the files, ``0o600`` without it; ``0o640`` (in YAML
+            ``"0o640"`` or ``"640"``) lets a MindInsight of the same group read them.
+        fsync_secs: fsync the file when this many seconds have passed; ``None`` leaves it to the
+            system, and a power cut may then cost the last seconds, never a complete file.
+        free_space_factor: refuse records of 64 KiB and more unless the disk has this many times
+            their size free (MindSpore's guard); 0 turns it off.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -101,7 +109,9 @@ class SummaryRecord(TensorBoardMethods):
             fsync_secs=optional_seconds("fsync_secs", fsync_secs),
             free_space_factor=natural_int("free_space_factor", free_space_factor),
         )
-        recorder = RunRecorder(directory, options, raise_exception=raise_exception, exports_tensors=exports_tensors)
+        recorder = RunRecorder(
+            directory, options, raise_exception=raise_exception, exports_tensors=exports_tensors
+        )
         super().__init__(recorder)
         self._network = optional_module("network", network)
         self._example_input = example_input
@@ -155,42 +165,51 @@ class SummaryRecord(TensorBoardMethods):
         """Keep a value for the next :meth:`record`.
 
         Args:
-            plugin: ``scalar``, ``image``, ``tensor``, ``histogram``, ``graph``, ``train_lineage``, ``eval_lineage``,
-                ``dataset_graph``, ``custom_lineage_data`` or ``LANDSCAPE``.
+            plugin: ``scalar``, ``image``, ``tensor``, ``histogram``, ``graph``, ``train_lineage``,
+                ``eval_lineage``, ``dataset_graph``, ``custom_lineage_data`` or ``LANDSCAPE``.
             name: the tag, not empty; of two values under one name the newest is recorded.
-            value: for the first four a ``torch.Tensor``, ``numpy.ndarray`` or Python number: of size 1 (scalar), of
-                shape ``(N, C, H, W)`` with C 1 or 3 (image), of at least one dimension (tensor, histogram). For the
-                others the class of ``mindsummary_lightning.values`` (``Graph``, ``TrainInfo``,
-                ``EvaluationInfo``, ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is
-                copied; later changes to it are not seen.
+            value: for the first four a ``torch.Tensor``, ``numpy.ndarray`` or Python number: of
+                size 1 (scalar), of shape ``(N, C, H, W)`` with C 1 or 3 (image), of at least one
+                dimension (tensor, histogram). For the others the class of
+                ``mindsummary_lightning.values`` (``Graph``, ``TrainInfo``, ``EvaluationInfo``,
+                ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is copied;
+                later changes to it are not seen.
 
         Raises:
             TypeError: ``name`` is not a str, or ``value`` is not of a kind that the plugin takes.
-            ValueError: ``plugin`` is unknown, ``name`` is empty or ``value`` has the wrong shape or a number that
-                would break MindInsight.
-            RecordTooLargeError: the tensor has more elements than MindInsight reads and ``raise_exception`` is set;
-                otherwise it is skipped with one warning.
+            ValueError: ``plugin`` is unknown, ``name`` is empty or ``value`` has the wrong shape or
+                a number that would break MindInsight.
+            RecordTooLargeError: the tensor has more elements than MindInsight reads and
+                ``raise_exception`` is set; otherwise it is skipped with one warning.
         """
         self._pending.add(plugin, name, value)
 
     @untraced
-    def record(self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None) -> bool:
+    def record(
+        self,
+        step: int,
+        train_network: Any = None,
+        plugin_filter: Callable[[str], bool] | None = None,
+    ) -> bool:
         """Write every value that was added, at ``step``, and in mode ``"train"`` those of summary operators.
 
-        Of the values that an operator gave since the last call, the newest is recorded. While a SummaryCollector
-        collects a step, it gets the values of operators instead.
+        Of the values that an operator gave since the last call, the newest is recorded. While a
+        SummaryCollector collects a step, it gets the values of operators instead.
 
         Args:
             step: the step the values belong to.
-            train_network: a ``torch.nn.Module`` whose graph is recorded if the constructor got no ``network``; needs
-                its ``example_input``.
-            plugin_filter: called with each plugin's name; the values of those it refuses are dropped.
+            train_network: a ``torch.nn.Module`` whose graph is recorded if the constructor got no
+                ``network``; needs its ``example_input``.
+            plugin_filter: called with each plugin's name; the values of those it refuses are
+                dropped.
 
         Returns:
-            True if everything is in the files; False after :meth:`close` or when something could not be written.
+            True if everything is in the files; False after :meth:`close` or when something could
+            not be written.
 
         Raises:
-            TypeError: ``step`` is not an int, ``train_network`` not a module or ``plugin_filter`` not callable.
+            TypeError: ``step`` is not an int, ``train_network`` not a module or ``plugin_filter``
+                not callable.
             ValueError: ``step`` does not fit 64 bits.
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
@@ -230,13 +249,16 @@ class SummaryRecord(TensorBoardMethods):
         Values that wait for :meth:`record` are not recorded, with one warning.
 
         Raises:
-            OSError: the file system reports only now that something is lost, and ``raise_exception`` is set.
+            OSError: the file system reports only now that something is lost, and
+                ``raise_exception`` is set.
         """
         self._pending.take_operators(False)
         names = self._pending.drop()
         if names:
             text = "close() was called before record(): %s of %s is not recorded. Call record(step) after add_value()"
-            self._recorder.policy.warnings.warn("pending", text, listed(list(map(repr, names)), 3), self.directory)
+            self._recorder.policy.warnings.warn(
+                "pending", text, listed(list(map(repr, names)), 3), self.directory
+            )
         self._recorder.close()
 
     def __enter__(self) -> SummaryRecord:
@@ -245,7 +267,10 @@ class SummaryRecord(TensorBoardMethods):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -262,7 +287,8 @@ class SummaryRecord(TensorBoardMethods):
         return self._recorder.capture_graph(network, self._example_input)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, in this process or another, opens nothing until it records; the network stays with the original.
+        # A copy, in this process or another, opens nothing until it records; the network stays with
+        # the original.
         return {**self.__dict__, "_network": None, "_example_input": None, "_pending": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

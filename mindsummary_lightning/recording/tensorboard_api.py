@@ -1,7 +1,8 @@
 """The ``add_*`` methods that users of TensorBoard's ``SummaryWriter`` call on ``logger.experiment``.
 
-Names and arguments are the same; those that only place or time a TensorBoard event are accepted and ignored. A value
-that cannot be recorded, or a kind that MindInsight has no page for, is skipped with one warning.
+Names and arguments are the same; those that only place or time a TensorBoard event are accepted and
+ignored. A value that cannot be recorded, or a kind that MindInsight has no page for, is skipped
+with one warning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from mindsummary_lightning.conversion.flattening import items_of
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
-from mindsummary_lightning.conversion.user_images import boxes_to_image, check_dataformats, figure_to_image, to_image
+from mindsummary_lightning.conversion.user_images import (
+    boxes_to_image,
+    check_dataformats,
+    figure_to_image,
+    to_image,
+)
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.untraced import untraced
@@ -60,7 +66,8 @@ def call_of_other_tracker(name: str) -> str:
 class TensorBoardMethods:
     """TensorBoard-compatible methods, each of which writes one value immediately.
 
-    Every method takes ``global_step``; without one, the values of a tag are counted from 0, those of each kind alone.
+    Every method takes ``global_step``; without one, the values of a tag are counted from 0, those
+    of each kind alone.
     """
 
     def __init__(self, recorder: RunRecorder) -> None:
@@ -119,7 +126,9 @@ class TensorBoardMethods:
         max_bins: int | None = None,
     ) -> None:
         """Record the distribution of a number, tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
-        self._write("histogram", tag, global_step, lambda values: to_histogram(at_least_1d(values)), values)
+        self._write(
+            "histogram", tag, global_step, lambda values: to_histogram(at_least_1d(values)), values
+        )
 
     @untraced
     def add_histogram_raw(
@@ -142,7 +151,9 @@ class TensorBoardMethods:
 
         def convert(limits: Any) -> SummaryValue:
             edges, counts = (to_array(part).astype(np.float64) for part in (limits, bucket_counts))
-            return histogram_of_limits(edges, counts, float(min), float(max), float(num), float(sum))
+            return histogram_of_limits(
+                edges, counts, float(min), float(max), float(num), float(sum)
+            )
 
         self._write("histogram", tag, global_step, convert, bucket_limits)
 
@@ -185,7 +196,17 @@ class TensorBoardMethods:
     ) -> None:
         """Record an image with boxes, left, top, right and bottom in pixels, drawn on it; a label for each."""
         check_dataformats(dataformats)
-        self._write("image", tag, global_step, boxes_to_image, img_tensor, box_tensor, dataformats, rescale, labels)
+        self._write(
+            "image",
+            tag,
+            global_step,
+            boxes_to_image,
+            img_tensor,
+            box_tensor,
+            dataformats,
+            rescale,
+            labels,
+        )
 
     @untraced
     def add_figure(
@@ -205,17 +226,29 @@ class TensorBoardMethods:
                 matplotlib.pyplot.close(one)
 
     @untraced
-    def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
+    def add_tensor(
+        self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
         """Record a number, tensor or array element by element."""
-        self._write("tensor", tag, global_step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor)
+        self._write(
+            "tensor", tag, global_step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor
+        )
 
     @untraced
     def add_graph(
-        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+        self,
+        model: Any,
+        input_to_model: Any = None,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
     ) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
         optional_module("model", model)
-        example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
+        example = (
+            getattr(model, "example_input_array", None)
+            if input_to_model is None
+            else input_to_model
+        )
         if example is not None:
             self._recorder.capture_graph(model, example)
         else:
@@ -261,9 +294,15 @@ class TensorBoardMethods:
 
         def __getattr__(self, name: str) -> Any:
             if name not in _WITHOUT_PAGE:
-                alike = "" if name.startswith("_") else closest(name, [*dir(type(self)), *_WITHOUT_PAGE])
+                alike = (
+                    ""
+                    if name.startswith("_")
+                    else closest(name, [*dir(type(self)), *_WITHOUT_PAGE])
+                )
                 alike = call_of_other_tracker(name) or alike
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {name!r}{alike}"
+                )
 
             def skip(*_: Any, **__: Any) -> None:
                 self._recorder.policy.warnings.warn(name, NO_PAGE, name)
@@ -271,7 +310,12 @@ class TensorBoardMethods:
             return skip
 
     def _write(
-        self, kind: str, tag: str, global_step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
+        self,
+        kind: str,
+        tag: str,
+        global_step: int | None,
+        convert: Callable[..., SummaryValue],
+        *arguments: Any,
     ) -> None:
         tag = checked_name(tag)
         value = self._recorder.policy.converted(kind, tag, convert, *arguments)

@@ -1,6 +1,7 @@
 """``untraced``: keeps a method that records out of what ``torch.compile`` traces, without importing torch.
 
-It does what ``torch.compiler.disable`` does, which would import the compiler and makes each call slower.
+It does what ``torch.compiler.disable`` does, which would import the compiler and makes each call
+slower.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _COMPILER = "torch._dynamo.eval_frame"
-_set_callback: Callable[[Any], Any] | None = None  # sets what the compiler does with the frames of this thread
+# sets what the compiler does with the frames of this thread
+_set_callback: Callable[[Any], Any] | None = None
 
 
 def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -24,7 +26,11 @@ def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
     @functools.wraps(method)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if _set_callback is None:
-            return method(*args, **kwargs) if _COMPILER not in sys.modules else _first_call(method, *args, **kwargs)
+            return (
+                method(*args, **kwargs)
+                if _COMPILER not in sys.modules
+                else _first_call(method, *args, **kwargs)
+            )
         prior = _set_callback(None)
         try:
             return method(*args, **kwargs)
@@ -38,13 +44,15 @@ def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
 def leave_calls_alone() -> None:
     """Tell torch's compiler, if it is loaded, that the methods' wrappers are not compiled either.
 
-    Whoever records calls this when it is made: told by the first call itself, the compiler would look at that one.
+    Whoever records calls this when it is made: told by the first call itself, the compiler would
+    look at that one.
     """
     global _set_callback
     if _set_callback is not None or _COMPILER not in sys.modules:
         return
     torch: Any = sys.modules["torch"]
-    with contextlib.suppress(AttributeError):  # a later PyTorch: each call is then disabled by itself, which is slower
+    # a later PyTorch: each call is then disabled by itself, which is slower
+    with contextlib.suppress(AttributeError):
         torch._dynamo.eval_frame.skip_code(_stand_in.__code__)
         _set_callback = torch._C._dynamo.eval_frame.set_eval_frame
 

@@ -23,7 +23,8 @@ from mindsummary_lightning.values.step_chain import ChainRow
 class ChainRecorder:
     """Records the chains of a fit, if ``options`` say so and it is planned.
 
-    A batch is taken as ``training_step`` gets it: on its device, within autocast, and inside DDP's forward.
+    A batch is taken as ``training_step`` gets it: on its device, within autocast, and inside DDP's
+    forward.
 
     Attributes:
         chain: what is taken, or ``None``.
@@ -73,7 +74,9 @@ class ChainRecorder:
             return
         optimizers, scale = trainer.optimizers, loss_scale(trainer, module, optimizer)
         place = next((at for at, each in enumerate(optimizers) if each is optimizer), 0)
-        self.chain.add_gradients(optimizer, sum(len(each.param_groups) for each in optimizers[:place]), scale)
+        self.chain.add_gradients(
+            optimizer, sum(len(each.param_groups) for each in optimizers[:place]), scale
+        )
 
     def end_batch(self) -> None:
         """A batch is done, and its values are taken."""
@@ -93,7 +96,9 @@ class ChainRecorder:
         self.chain = self._module = self._descriptions = None
         self._methods = ()
 
-    def _call(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _call(
+        self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         chain = self.chain
         if chain is None:
             return original(*args, **kwargs)
@@ -102,7 +107,9 @@ class ChainRecorder:
             chain.scale_gradients(backward_scale(self._module.trainer))
         return chain.call(args[0] if args else None, original, args, kwargs)
 
-    def _clip(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _clip(
+        self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Clip, and take the gradients once more if that has changed any: in place, or for another tensor."""
         optimizer: Any = args[0] if args else kwargs.get("optimizer")
         before: list[tuple[int, int]] = []
@@ -111,7 +118,9 @@ class ChainRecorder:
         result = original(*args, **kwargs)
         with self._guard("the chain of a step"):
             if self.chain is not None and before and _states(optimizer) != before:
-                self.chain.add_clipped(optimizer, loss_scale(self._module.trainer, self._module, optimizer))
+                self.chain.add_clipped(
+                    optimizer, loss_scale(self._module.trainer, self._module, optimizer)
+                )
         return result
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,5 +129,7 @@ class ChainRecorder:
 
 
 def _states(optimizer: Any) -> list[tuple[int, int]]:
-    gradients = (parameter.grad for group in optimizer.param_groups for parameter in group["params"])
+    gradients = (
+        parameter.grad for group in optimizer.param_groups for parameter in group["params"]
+    )
     return [(id(gradient), gradient._version) for gradient in gradients if gradient is not None]

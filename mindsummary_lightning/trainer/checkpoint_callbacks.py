@@ -22,7 +22,8 @@ class CheckpointCallbacks:
     def place(self, trainer: Any, version: int | str) -> None:
         """Let Lightning place those anew that it placed in another version and that have saved nothing there.
 
-        It places a callback at the first call of a Trainer and never again; an evaluation may come before the fit.
+        It places a callback at the first call of a Trainer and never again; an evaluation may come
+        before the fit.
         """
         for callback in trainer.checkpoint_callbacks:
             if self._placed.get(callback, version) != version and not _saved_path(callback):

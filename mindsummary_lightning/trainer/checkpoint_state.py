@@ -1,8 +1,9 @@
 """What the collector keeps in a checkpoint, so that a fit that resumes from it goes on where the run was.
 
-A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved in the middle of an
-epoch holds one batch less than was trained (``_batches_that_stepped``, read in 2.6.6), and ``global_step`` counts every
-optimizer. It has the first learning rates because the optimizer's state has the rate that the user's code set last.
+A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved
+in the middle of an epoch holds one batch less than was trained (``_batches_that_stepped``, read in
+2.6.6), and ``global_step`` counts every optimizer. It has the first learning rates because the
+optimizer's state has the rate that the user's code set last.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def save_state(
 ) -> None:
     """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 
-    ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are where the collector
-    records the run, then where the logger does; empty on ranks above zero.
+    ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are
+    where the collector records the run, then where the logger does; empty on ranks above zero.
     """
     checkpoint[_KEY] = {
         "step": steps.step + is_in_step,
@@ -69,11 +70,13 @@ def continued_state(steps: StepCollector) -> dict[str, Any]:
     return {"default_steps_used": steps.default_steps_used, "step": steps.step}
 
 
-def steps_before_fit(state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None) -> int:
+def steps_before_fit(
+    state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None
+) -> int:
     """Steps done before this fit; warns if MindInsight will not draw one curve with the run that it resumes.
 
-    ``state`` is that of :func:`saved_state`, empty if the fit starts from no checkpoint; ``directory`` is where it is
-    recorded, ``None`` on ranks above zero.
+    ``state`` is that of :func:`saved_state`, empty if the fit starts from no checkpoint;
+    ``directory`` is where it is recorded, ``None`` on ranks above zero.
     """
     step = state.get("step")
     if not isinstance(step, int):

@@ -1,7 +1,7 @@
 """``SummaryCollector``: which hook of a Lightning run collects what, with the semantics of MindSpore's callback.
 
-The values of a step are collected in `step_collector`, the steps chosen in `schedule`, lineage written by
-`lineage_recorder`.
+The values of a step are collected in `step_collector`, the steps chosen in `schedule`, lineage
+written by `lineage_recorder`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,12 @@ from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, Line
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase, rank_zero_info
 from mindsummary_lightning.trainer.statistics_names import statistics_names
-from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps, scales_loss
+from mindsummary_lightning.trainer.trainer_state import (
+    is_tuning,
+    loss_scale,
+    planned_steps,
+    scales_loss,
+)
 from mindsummary_lightning.values.specified_data import SpecifiedData
 from mindsummary_lightning.values.text import listed
 from mindsummary_lightning.warn_once import WarnOnce
@@ -70,49 +75,65 @@ _LOG = logging.getLogger(__name__)
 class SummaryCollector(EvaluationHooks, CallbackBase):
     """Collects loss, input images, parameter histograms, graph, data pipeline and lineage of a Lightning run.
 
-    Steps are optimizer steps, counted from 1. The first, every ``collect_freq``-th and the last step are collected:
-    the loss as scalar ``loss/auto``, the input as image ``input_data/auto``, parameters as histograms ``<name>/auto``.
-    Only rank zero writes. Nothing is written in ``fast_dev_run``. A failure to record is logged and never raised into
-    the training, unless the :class:`MindInsightLogger` that it records with has ``raise_exception=True``.
+    Steps are optimizer steps, counted from 1. The first, every ``collect_freq``-th and the last
+    step are collected: the loss as scalar ``loss/auto``, the input as image ``input_data/auto``,
+    parameters as histograms ``<name>/auto``. Only rank zero writes. Nothing is written in
+    ``fast_dev_run``. A failure to record is logged and never raised into the training, unless the
+    :class:`MindInsightLogger` that it records with has ``raise_exception=True``.
 
     Args:
-        summary_dir: local directory of the files; ``None``: that of the Trainer's :class:`MindInsightLogger`.
+        summary_dir: local directory of the files; ``None``: that of the Trainer's
+            :class:`MindInsightLogger`.
         collect_freq: gap between collected steps, at least 1.
         collect_specified_data: what to collect; any of ``collect_metric``, ``collect_graph``,
-            ``collect_train_lineage``, ``collect_eval_lineage``, ``collect_input_data``, ``collect_dataset_graph``
-            (bools), ``histogram_regular`` (an expression matched from the start of a parameter's name; ``None``: the
-            first five) and ``collect_landscape`` (a dict with ``landscape_size``, ``unit``, ``num_samples``,
-            ``create_landscape``, ``intervals``; ``None``: none).
-        keep_default_action: collect what ``collect_specified_data`` does not name, too; False: only what it names.
-        custom_lineage_data: names to str, int or float, on the lineage pages above the captured hyper-parameters.
-        collect_tensor_freq: gap between steps whose tensors are collected; ``None``: at most 20 steps of the run.
-        max_file_size: bytes after which a new summary file is started; ``None``: never, or as the logger says.
-        export_options: ``{"tensor_format": "npy"}`` also saves tensors as npy files; ``None``: as the logger says.
-        num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
-            ``collect_freq``, its position in MindSpore 2, is ignored too.
-        collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm as scalar
-            ``gradient_norm``: ``True`` for the parameters that have histograms, or an expression for others.
-        collect_input_freq: gap between steps whose input images are collected; ``None``: at most 10 steps of the run.
+            ``collect_train_lineage``, ``collect_eval_lineage``, ``collect_input_data``,
+            ``collect_dataset_graph`` (bools), ``histogram_regular`` (an expression matched from the
+            start of a parameter's name; ``None``: the first five) and ``collect_landscape`` (a dict
+            with ``landscape_size``, ``unit``, ``num_samples``, ``create_landscape``, ``intervals``;
+            ``None``: none).
+        keep_default_action: collect what ``collect_specified_data`` does not name, too; False: only
+            what it names.
+        custom_lineage_data: names to str, int or float, on the lineage pages above the captured
+            hyper-parameters.
+        collect_tensor_freq: gap between steps whose tensors are collected; ``None``: at most 20
+            steps of the run.
+        max_file_size: bytes after which a new summary file is started; ``None``: never, or as the
+            logger says.
+        export_options: ``{"tensor_format": "npy"}`` also saves tensors as npy files; ``None``: as
+            the logger says.
+        num_process: MindSpore's number of writer processes; accepted and ignored, because none are
+            needed. An int after ``collect_freq``, its position in MindSpore 2, is ignored too.
+        collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm
+            as scalar ``gradient_norm``: ``True`` for the parameters that have histograms, or an
+            expression for others.
+        collect_input_freq: gap between steps whose input images are collected; ``None``: at most 10
+            steps of the run.
         landscape_max_bytes: most bytes that the checkpoints for landscapes may take, at least 1. If
             ``collect_landscape`` is not given, they are saved only if all of them fit.
-        collect_parameter_statistics: record a table with statistics of parameters, their gradients and weights, as
-            tensor ``parameter_statistics``, and a picture of it: ``True`` for every parameter of an optimizer, or an
-            expression for others.
-        collect_parameter_updates: have the ratio of each update to its weight in the table, which takes a copy of the
-            weights during a collected step.
-        collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and update of a step as
-            tensor ``module_statistics``: ``True``, some steps as a tuple, or an expression for names of modules.
-        whole_tensors: write every tensor of these steps, or of the first, to files for :class:`PortCheck`.
-        whole_tensors_max_bytes: greatest size of such a file, at least 1; of a larger step a warning states the size.
-        loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
+        collect_parameter_statistics: record a table with statistics of parameters, their gradients
+            and weights, as tensor ``parameter_statistics``, and a picture of it: ``True`` for every
+            parameter of an optimizer, or an expression for others.
+        collect_parameter_updates: have the ratio of each update to its weight in the table, which
+            takes a copy of the weights during a collected step.
+        collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and
+            update of a step as tensor ``module_statistics``: ``True``, some steps as a tuple, or an
+            expression for names of modules.
+        whole_tensors: write every tensor of these steps, or of the first, to files for
+            :class:`PortCheck`.
+        whole_tensors_max_bytes: greatest size of such a file, at least 1; of a larger step a
+            warning states the size.
+        loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what
+            ``training_step`` returns.
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: an argument has a value that cannot be used; or, when training begins, the Trainer has two
-            SummaryCollectors or a MindInsightLogger with other file options.
+        ValueError: an argument has a value that cannot be used; or, when training begins, the
+            Trainer has two SummaryCollectors or a MindInsightLogger with other file options.
 
     Example:
-        >>> collector = SummaryCollector(collect_freq=10, collect_specified_data={"histogram_regular": "conv.*"})
+        >>> collector = SummaryCollector(
+        ...     collect_freq=10, collect_specified_data={"histogram_regular": "conv.*"}
+        ... )
     """
 
     @drops_num_process(position=3)
@@ -139,7 +160,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         whole_tensors_max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
         super().__init__()
-        self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
+        self._summary_dir = (
+            None if summary_dir is None else checked_directory("summary_dir", summary_dir)
+        )
         self._freq = positive_int("collect_freq", collect_freq)
         self._tensor_freq = optional_positive_int("collect_tensor_freq", collect_tensor_freq)
         self._input_freq = optional_positive_int("collect_input_freq", collect_input_freq)
@@ -147,19 +170,25 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
         self._custom = checked_custom_lineage(custom_lineage_data)
         check_export_options(export_options)
-        self._file_options = {"max_file_size": max_file_bytes(max_file_size), "export_options": export_options}
+        self._file_options = {
+            "max_file_size": max_file_bytes(max_file_size),
+            "export_options": export_options,
+        }
         self._own_run: CurrentRun | None = None
         if self._summary_dir is not None:
             self._own_run = CurrentRun.in_directory(self._summary_dir, self._file_options)
         self._runs: list[CurrentRun] = []  # that it records into, and that of a logger beside it
-        self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
+        # until setup, and on ranks above zero; so is the next one
+        self._record: RunRecorder | None = None
         self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
         self._statistics = checked_statistics(collect_parameter_statistics)
         self._has_updates = checked_bool("collect_parameter_updates", collect_parameter_updates)
         self._statistics_names: RowDescriptions[str] | None = None
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
-        self._loss_name = None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
+        self._loss_name = (
+            None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
+        )
         self._guard = HookGuard(_LOG, "SummaryCollector")
         chain = chain_options(collect_output_statistics, whole_tensors, whole_tensors_max_bytes)
         self._chain = ChainRecorder(chain, self._guard)
@@ -173,21 +202,36 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._resumed: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
+        return (
+            f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
+        )
 
     # ---- the run begins
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Determine where to record, and whether at all."""
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
-            raise ValueError("a Trainer may have one SummaryCollector; give one that collects everything")
-        logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
-        if logger is not None and self._own_run is not None and logger._run.is_at(self._own_run.directory):
+            raise ValueError(
+                "a Trainer may have one SummaryCollector; give one that collects everything"
+            )
+        logger = next(
+            (logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None
+        )
+        if (
+            logger is not None
+            and self._own_run is not None
+            and logger._run.is_at(self._own_run.directory)
+        ):
             self._summary_dir = self._own_run = None  # it is the logger's
         is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
         if is_on and logger is not None and self._summary_dir is None:
             logger._run.take_options(self._file_options)
-        elif not is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
+        elif (
+            not is_on
+            and trainer.is_global_zero
+            and not trainer.fast_dev_run
+            and not is_tuning(trainer)
+        ):
             self._warn_once.warn(
                 "nowhere",
                 "SummaryCollector has no directory and records nothing. Pass summary_dir=..., or use "
@@ -197,23 +241,34 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             refuse_file_in_the_way(self._own_run.directory)
         with self._guard("in setup"):
             self._exception_checkpoints.end()
-            # The state of an earlier fit is dropped, but for what this one needs if it continues it.
+            # The state of an earlier fit is dropped, but for what this one needs if it continues
+            # it.
             is_at_same_step = trainer.global_step == self._global_step
-            self._resumed = {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
+            self._resumed = (
+                {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
+            )
             self._landscape = LandscapeSaver(self._guard)
-            if stage == "fit" or not is_at_same_step or not is_on:  # after an evaluation one may save a checkpoint
+            # after an evaluation one may save a checkpoint
+            if stage == "fit" or not is_at_same_step or not is_on:
                 self._steps = None
             if not is_on:
                 self._record, self._lineage, self._runs = None, None, []
             else:
-                self._runs = [run for run in (self._own_run, getattr(logger, "_run", None)) if run is not None]
+                self._runs = [
+                    run for run in (self._own_run, getattr(logger, "_run", None)) if run is not None
+                ]
                 for run in self._runs:
                     run.begin(trainer)
-                if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
+                if trainer.is_global_zero and self._record is not (
+                    record := self._runs[0].recorder()
+                ):
                     self._graph.forget()
                     custom = {**hyper_config(), **self._custom}
                     training = self._specified.collect_train_lineage
-                    self._record, self._lineage = record, LineageRecorder(record, custom, records_training=training)
+                    self._record, self._lineage = (
+                        record,
+                        LineageRecorder(record, custom, records_training=training),
+                    )
                     self._guard.raise_exception = record.policy.raise_exception
                 if self._lineage is not None:
                     self._lineage.call_begins()
@@ -223,16 +278,22 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if not self._runs:
             return
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
-        directory = None if record is None or self._runs[0].has_explained_resume else record.directory
+        directory = (
+            None if record is None or self._runs[0].has_explained_resume else record.directory
+        )
         step = steps_before_fit(self._resumed, trainer, pl_module, directory)
         total, used = planned_steps(trainer), self._resumed.get("default_steps_used")
-        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, total, step, used, self._chain.steps)
+        schedule = Schedule(
+            self._freq, self._tensor_freq, self._input_freq, total, step, used, self._chain.steps
+        )
         named = self._names.of(pl_module, trainer.optimizers)
         statistics: ParameterStatistics | None = None
         if self._statistics is not None:
             self._statistics_names = None if record is None else statistics_names(record)
             names = [] if self._statistics_names is None else self._statistics_names.recorded
-            statistics = ParameterStatistics(names, schedule, self._has_updates, scales_loss(trainer))
+            statistics = ParameterStatistics(
+                names, schedule, self._has_updates, scales_loss(trainer)
+            )
         self._chain.plan(pl_module, record)
         self._steps = StepCollector(
             self._specified, schedule, named, self._gradients, step, record is not None, statistics, self._statistics,
@@ -251,12 +312,16 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        self._landscape.begin(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
+        self._landscape.begin(
+            record, self._specified, self._landscape_max_bytes, trainer, pl_module
+        )
         self._runs[0].announce(self._landscape.note)
 
     # ---- the hot path
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Record the in-flight steps that have arrived, and take what summary operators are going to give."""
         steps = self._steps
         if steps is None:
@@ -279,10 +344,14 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""
         if (self._gradients or self._statistics) and self._steps is not None:
-            self._steps.take_gradients(optimizer, partial(loss_scale, trainer, pl_module, optimizer))
+            self._steps.take_gradients(
+                optimizer, partial(loss_scale, trainer, pl_module, optimizer)
+            )
         self._chain.before_optimizer_step(trainer, pl_module, optimizer)
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Record the step, if an optimizer stepped and the step is collected."""
         steps = self._steps
         if steps is None:
@@ -291,16 +360,23 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         has_stepped = global_step != self._global_step  # once, however many optimizers stepped
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-        read_loss: Callable[[], torch.Tensor | None] = partial(mean_loss, loss_alone(outputs), accumulated)
+        read_loss: Callable[[], torch.Tensor | None] = partial(
+            mean_loss, loss_alone(outputs), accumulated
+        )
         if self._loss_name is not None:
-            read_loss = partial(self._logged_loss, weakref.ref(trainer)) if has_stepped else lambda: None
-            if has_stepped and trainer.is_last_batch:  # a mean, or a validation's, may take its place
+            read_loss = (
+                partial(self._logged_loss, weakref.ref(trainer)) if has_stepped else lambda: None
+            )
+            # a mean, or a validation's, may take its place
+            if has_stepped and trainer.is_last_batch:
                 read_loss = partial(mean_loss, read_loss())
         steps.end_batch(read_loss, has_stepped, batch)
         self._chain.end_batch()
         if self._lineage is not None and self._lineage.awaits_loss:
             with self._guard("the train lineage"):
-                self._lineage.end_early_batch(trainer, pl_module, outputs, self._specified.collect_dataset_graph)
+                self._lineage.end_early_batch(
+                    trainer, pl_module, outputs, self._specified.collect_dataset_graph
+                )
             self._graph.confirm(not self._lineage.awaits_loss)
         if steps.has_in_flight:
             self._record_finished()
@@ -323,7 +399,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         value = getattr(trainer(), "callback_metrics", {}).get(self._loss_name)
         if value is None:
             self._warn_once.warn(
-                "loss", "loss/auto is not recorded: training_step has not logged a metric %r", self._loss_name
+                "loss",
+                "loss/auto is not recorded: training_step has not logged a metric %r",
+                self._loss_name,
             )
         return mean_loss(value)
 
@@ -341,7 +419,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
         if self._steps is not None:  # a tuner saves one before any training
-            is_in_step = trainer.global_step != self._global_step  # a callback before this one saves it
+            # a callback before this one saves it
+            is_in_step = trainer.global_step != self._global_step
             runs = [] if self._record is None else self._runs
             directories = [*dict.fromkeys(os.path.abspath(run.directory) for run in runs)]
             save_state(checkpoint, self._steps, is_in_step, directories, self._graph.recorded)

@@ -1,7 +1,8 @@
 """``CurrentRun``: the run behind a logger, or behind a collector with a directory of its own.
 
-It asks `run_ownership` where a call is recorded, and goes there. It is not known when a Trainer's call begins whether
-it records anything, so hyper-parameters, which come first, wait in the record until something else is recorded.
+It asks `run_ownership` where a call is recorded, and goes there. It is not known when a Trainer's
+call begins whether it records anything, so hyper-parameters, which come first, wait in the record
+until something else is recorded.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class _Begun:
     call: TrainerCall
     held: Holds  # by the directory when it began
     to_enter: list[RecordPlace]  # where it is recorded, until this process has gone there
-    depth: int = sys.maxsize  # calls of Trainers that ran in this thread when it began, with this one
+    # calls of Trainers that ran in this thread when it began, with this one
+    depth: int = sys.maxsize
 
     def is_of(self, trainer: Any, call: TrainerCall) -> bool:
         return self.call is call and self.is_trainer(trainer)
@@ -94,18 +96,23 @@ class _Outer:
 class CurrentRun:
     """Where a Trainer's calls are recorded: the version, its directory, and what records into it.
 
-    A relative ``root_dir`` lies below the present working directory, whatever that is when a fit begins. ``options``
-    are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for a new number for each run.
+    A relative ``root_dir`` lies below the present working directory, whatever that is when a fit
+    begins. ``options`` are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for
+    a new number for each run.
 
     Attributes:
         version: the version of the run.
         open_recorder: what records, once something has asked for it.
-        values_recorder: the same while values come, so that each costs nothing more; ``None`` before the first one.
+        values_recorder: the same while values come, so that each costs nothing more; ``None``
+            before the first one.
         last_step: the last step logged.
-        has_explained_resume: whether the user was told that the present fit resumes in a run of its own.
+        has_explained_resume: whether the user was told that the present fit resumes in a run of its
+            own.
     """
 
-    def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]
+    ) -> None:
         self._working_dir = os.getcwd()
         self._directory: str | None = None  # where a subclass of the logger says
         self._root_dir = os.path.abspath(root_dir)
@@ -154,7 +161,10 @@ class CurrentRun:
 
     def is_at(self, directory: str) -> bool:
         """Whether a directory is that of the present run or of the one before it."""
-        return os.path.realpath(directory) in (os.path.realpath(self.directory), self._earlier_directory)
+        return os.path.realpath(directory) in (
+            os.path.realpath(self.directory),
+            self._earlier_directory,
+        )
 
     @property
     def has_recorded(self) -> bool:
@@ -213,7 +223,8 @@ class CurrentRun:
     def add_hyperparameters(self, info: UserDefinedInfo, is_trainers: bool) -> None:
         """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's.
 
-        Those that a Trainer gives of the module that it evaluates in a fit's run may not be those of the fit.
+        Those that a Trainer gives of the module that it evaluates in a fit's run may not be those
+        of the fit.
         """
         is_evaluation = self._begun.call is TrainerCall.EVALUATION
         if is_trainers and is_evaluation and self._begun.held not in HAS_STATUS_OF_EVALUATION:
@@ -236,7 +247,10 @@ class CurrentRun:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
             self.launch(trainer)
-            enter = {RecordPlace.NEWEST_FILE: self._continue_file, RecordPlace.NEW_FILE: self._begin_file}
+            enter = {
+                RecordPlace.NEWEST_FILE: self._continue_file,
+                RecordPlace.NEW_FILE: self._begin_file,
+            }
             enter[RecordPlace.INSTEAD] = self._begin_instead
             places, self._begun.to_enter = self._begun.to_enter, []
             for place in places:
@@ -250,7 +264,8 @@ class CurrentRun:
     def launch(self, trainer: Any) -> None:
         """Decide where a call is recorded, also for the processes that a Trainer starts, each with a copy of this."""
         path, depth = resume_path(trainer), calls_of_trainers()
-        while self._outer and self._begun.depth > depth:  # of a call that has not said that it is over
+        # of a call that has not said that it is over
+        while self._outer and self._begun.depth > depth:
             self._go_on_with_outer()
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
         if self._begun.is_of(trainer, call):
@@ -266,7 +281,9 @@ class CurrentRun:
         place = place_of(call, held, self.version.is_given)
         if place is RecordPlace.NEXT_VERSION:
             self._begin_next_version()
-        self._begun = _Begun(partial(_is_referent, weakref.ref(trainer)), call, held, [place], depth)
+        self._begun = _Begun(
+            partial(_is_referent, weakref.ref(trainer)), call, held, [place], depth
+        )
         if self._is_fitting:
             begin_fit(trainer, self.directory)
         if self._is_fitting and not is_nested:
@@ -276,7 +293,9 @@ class CurrentRun:
     def _take_over_launch(self, trainer: Any) -> None:
         """In a launched process: make the fit one of this process's, so that its end is recorded here."""
         if self._begun.is_trainer is _is_of_launched_copy:
-            self._begun = replace(self._begun, is_trainer=partial(_is_referent, weakref.ref(trainer)))
+            self._begun = replace(
+                self._begun, is_trainer=partial(_is_referent, weakref.ref(trainer))
+            )
             if self._is_fitting:
                 begin_fit(trainer, self.directory)
 
@@ -324,14 +343,20 @@ class CurrentRun:
         self.version = RunVersion(self._root_dir, None)
         self.version.claim()
         self.last_step = -1
-        rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
+        rank_zero_info(
+            f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}"
+        )
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
         """Say before a fit what may surprise in its checkpoints or its curve."""
         if self._begun.call is TrainerCall.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
         new_run = (TrainerCall.RESUMED_FIT, Holds.NOTHING, False)
-        self.has_explained_resume = (self._begun.call, self._begun.held, self.version.is_given) == new_run
+        self.has_explained_resume = (
+            self._begun.call,
+            self._begun.held,
+            self.version.is_given,
+        ) == new_run
         if self.has_explained_resume:
             _LOG.warning(
                 "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight draws one curve only "
@@ -387,7 +412,9 @@ class CurrentRun:
         own = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
         default = shutil.which("mindsummary")
         if own is None:
-            command = f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
+            command = (
+                f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
+            )
         elif os.path.realpath(own) == os.path.realpath(str(default)):
             command = "mindsummary"
         else:

@@ -25,7 +25,8 @@ from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.trainer.collector import SummaryCollector
 
-_ANSWERS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}  # that the host must know to go on
+# that the host must know to go on
+_ANSWERS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 _WAIT = DeviceCopy.wait
 _QUIET: Any = {
     "logger": False,
@@ -50,7 +51,10 @@ def prove_device(device: str) -> list[Proof]:
         ValueError: PyTorch has no such device here.
     """
     accelerator = _accelerator(device)
-    levels = {logger: logger.level for logger in map(logging.getLogger, ("lightning.pytorch", "mindsummary_lightning"))}
+    levels = {
+        logger: logger.level
+        for logger in map(logging.getLogger, ("lightning.pytorch", "mindsummary_lightning"))
+    }
     torch_state = torch.get_rng_state()
     try:
         for logger in levels:
@@ -75,16 +79,32 @@ def _proofs(accelerator: str | Accelerator, folder: str) -> list[Proof]:
     steps = found.scalars("loss/auto").steps.tolist()
     is_equal = all(torch.equal(plain[name], recorded[name]) for name in plain)
     most, most_waits = (0, 0) if before.device.type == "cpu" else (len(steps), 1)
-    copies, waits, events = (getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events"))
-    versions = (
-        f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python {platform.python_version()}"
+    copies, waits, events = (
+        getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events")
     )
+    versions = f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python {platform.python_version()}"
     return [
         Proof("device", f"{before.device}, {versions}, {platform.platform()}"),
-        Proof("weights", f"{'equal' if is_equal else 'DIFFERENT'} with and without the collector (equal)", is_equal),
-        Proof("values", f"{_count(found)} (the CPU's: {_count(expected)})", found.tags() == expected.tags()),
-        Proof("copies", f"{copies} more to the host ({most}: one in each of the steps {steps})", copies == most),
-        Proof("waits", f"{waits} more (at most {most_waits}: the loss, when the training ends)", waits <= most_waits),
+        Proof(
+            "weights",
+            f"{'equal' if is_equal else 'DIFFERENT'} with and without the collector (equal)",
+            is_equal,
+        ),
+        Proof(
+            "values",
+            f"{_count(found)} (the CPU's: {_count(expected)})",
+            found.tags() == expected.tags(),
+        ),
+        Proof(
+            "copies",
+            f"{copies} more to the host ({most}: one in each of the steps {steps})",
+            copies == most,
+        ),
+        Proof(
+            "waits",
+            f"{waits} more (at most {most_waits}: the loss, when the training ends)",
+            waits <= most_waits,
+        ),
         Proof("events", f"{events} waited for, a step later (at most {most})", events <= most),
         Proof("landscape", f"differs by {apart:.1e} from the CPU's (below 1e-4)", apart < 1e-4),
     ]
@@ -108,7 +128,9 @@ class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
         answer = func(*args, **(kwargs or {}))
         asked = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         if self.device.type != "cpu" and any(one.device.type == self.device.type for one in asked):
-            leaves = any(isinstance(one, Tensor) and one.device.type == "cpu" for one in tree_leaves(answer))
+            leaves = any(
+                isinstance(one, Tensor) and one.device.type == "cpu" for one in tree_leaves(answer)
+            )
             is_queued = (kwargs or {}).get("non_blocking", len(args) > 2 and args[2] is True)
             self.copies += leaves
             self.waits += bool(_ANSWERS & {*func.tags}) or (leaves and not is_queued)
@@ -138,16 +160,25 @@ def _data() -> DataLoader[Any]:
     return DataLoader(TensorDataset(inputs, torch.randint(10, (640,), generator=generator)), 32)
 
 
-def _fit(accelerator: str | Accelerator, run: str = "", landscape: Any = None) -> tuple[dict[str, Tensor], _Asked]:
+def _fit(
+    accelerator: str | Accelerator, run: str = "", landscape: Any = None
+) -> tuple[dict[str, Tensor], _Asked]:
     """Weights on the CPU after 20 steps, and what the device was asked for."""
     torch.manual_seed(0)
     kept: Any = {"collect_landscape": landscape}
-    callbacks: Any = [SummaryCollector(run, collect_freq=10, collect_specified_data=kept)] if run else []
+    callbacks: Any = (
+        [SummaryCollector(run, collect_freq=10, collect_specified_data=kept)] if run else []
+    )
     strategy: Any = "auto"
     if isinstance(accelerator, Accelerator):  # Lightning would use the CPU
         strategy = SingleDeviceStrategy(accelerator.get_parallel_devices(1)[0])
     trainer = pl.Trainer(
-        accelerator=accelerator, strategy=strategy, devices=1, max_epochs=1, callbacks=callbacks, **_QUIET
+        accelerator=accelerator,
+        strategy=strategy,
+        devices=1,
+        max_epochs=1,
+        callbacks=callbacks,
+        **_QUIET,
     )
     device, net = trainer.strategy.root_device, _Net()
     asked = _Asked(device)
@@ -159,13 +190,19 @@ def _fit(accelerator: str | Accelerator, run: str = "", landscape: Any = None) -
 def _surfaces(run: str, accelerator: Any) -> list[Any]:
     settings = {"landscape_size": 5}
     made = SummaryLandscape(run).generate(
-        _Net(), _data(), accelerator=accelerator, devices=1, output=f"{run}/made", collect_landscape=settings
+        _Net(),
+        _data(),
+        accelerator=accelerator,
+        devices=1,
+        output=f"{run}/made",
+        collect_landscape=settings,
     )
     return [made[tag].surface.z for tag in sorted(made)]
 
 
 def _accelerator(name: str) -> str | Accelerator:
-    known, device = AcceleratorRegistry.available_accelerators(), None  # Lightning's names, whatever is there
+    # Lightning's names, whatever is there
+    known, device = AcceleratorRegistry.available_accelerators(), None
     if name in known:
         is_there = AcceleratorRegistry.get(name).is_available()
     else:
@@ -175,7 +212,9 @@ def _accelerator(name: str) -> str | Accelerator:
         except (RuntimeError, AttributeError):
             is_there = False
     if not is_there:
-        raise ValueError(f"PyTorch has no device {name!r} here; of a vendor's device its package must be installed")
+        raise ValueError(
+            f"PyTorch has no device {name!r} here; of a vendor's device its package must be installed"
+        )
     return name if device is None else _accelerator_of(device)
 
 

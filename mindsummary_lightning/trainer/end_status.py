@@ -5,7 +5,8 @@ from __future__ import annotations
 REQUEUED = "finished"
 """What Lightning gives a logger before it requeues a Slurm job; training continues until Slurm ends the job."""
 
-_SIGNAL_ERRORS = ("KeyboardInterrupt", "SIGTERMException")  # by name: Lightning's has two namespaces
+# by name: Lightning's has two namespaces
+_SIGNAL_ERRORS = ("KeyboardInterrupt", "SIGTERMException")
 _PRUNED = "TrialPruned"  # Optuna's
 
 
@@ -13,13 +14,13 @@ def recorded_status(status: str, error: BaseException | None) -> str:
     """The word for how a call ended.
 
     Args:
-        status: what Lightning gives ``Logger.finalize``: ``"success"``, ``"failed"`` after any exception, or
-            :data:`REQUEUED`.
+        status: what Lightning gives ``Logger.finalize``: ``"success"``, ``"failed"`` after any
+            exception, or :data:`REQUEUED`.
         error: the exception that is being handled, if there is one.
 
     Returns:
-        ``"interrupted"`` where a signal ended it. ``"pruned"`` where a study has pruned the trial, whose values count.
-        Otherwise Lightning's word.
+        ``"interrupted"`` where a signal ended it. ``"pruned"`` where a study has pruned the trial,
+        whose values count. Otherwise Lightning's word.
     """
     kinds = [] if error is None else [kind.__name__ for kind in type(error).__mro__]
     if _PRUNED in kinds:

@@ -1,6 +1,7 @@
 """``ExceptionCheckpoints``: learns which checkpoint a Trainer's callbacks save when an exception ends a fit.
 
-Lightning calls ``on_exception`` of checkpoint callbacks after that of ours, and no public hook after theirs.
+Lightning calls ``on_exception`` of checkpoint callbacks after that of ours, and no public hook
+after theirs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ class ExceptionCheckpoints:
     def __init__(self) -> None:
         self._methods: list[ReplacedMethod] = []  # of callbacks whose hook has not been called yet
 
-    def follow(self, trainer: Any, module: Any, lineage: LineageRecorder, guard: HookGuard, releases: bool) -> None:
+    def follow(
+        self, trainer: Any, module: Any, lineage: LineageRecorder, guard: HookGuard, releases: bool
+    ) -> None:
         """Write the first checkpoint that is saved into the lineage; ``releases`` its files then."""
 
         def told(path: str) -> None:
@@ -32,7 +35,9 @@ class ExceptionCheckpoints:
         self.end()
         for callback in trainer.checkpoint_callbacks:
             if callable(getattr(callback, "on_exception", None)):
-                self._methods.append(ReplacedMethod(callback, "on_exception", partial(self._call, trainer, told)))
+                self._methods.append(
+                    ReplacedMethod(callback, "on_exception", partial(self._call, trainer, told))
+                )
         for method in self._methods:
             method.arm()
 
@@ -51,7 +56,9 @@ class ExceptionCheckpoints:
     ) -> None:
         paths: list[str] = []
 
-        def note(save: Callable[..., Any], save_args: Sequence[Any], save_kwargs: dict[str, Any]) -> Any:
+        def note(
+            save: Callable[..., Any], save_args: Sequence[Any], save_kwargs: dict[str, Any]
+        ) -> Any:
             result = save(*save_args, **save_kwargs)
             paths.append(str(save_args[0] if save_args else save_kwargs.get("filepath")))
             return result

@@ -34,7 +34,8 @@ class GraphRecorder:
     def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
         """Observe the first training step with a loss, unless the graph of these modules is in the run already.
 
-        ``resumed`` holds the values of :func:`saved_state`; it is empty if the run starts from no checkpoint.
+        ``resumed`` holds the values of :func:`saved_state`; it is empty if the run starts from no
+        checkpoint.
         """
         if isinstance(resumed.get("graph"), str) and resumed.get("directory") == record.directory:
             self.recorded = resumed["graph"]
@@ -60,7 +61,8 @@ class GraphRecorder:
     def write_when_observed(self) -> None:
         """Write the graph of a confirmed step after the step's values, or log why there is none.
 
-        MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
+        MindInsight drops the tags it saw first when a run has more than 300, the graph's two among
+        them.
         """
         observer = self._observer
         if observer is None or not self._is_confirmed:
@@ -91,5 +93,7 @@ def _fingerprint(module: Any) -> str:
     """A text that is the same for two modules with the same submodules and the same parameters' names and shapes."""
     lines = [f"{name} {type(part).__qualname__}" for name, part in module.named_modules()]
     weights = module.named_parameters()
-    lines += [f"{name} {'lazy' if is_lazy(weight) else tuple(weight.shape)}" for name, weight in weights]
+    lines += [
+        f"{name} {'lazy' if is_lazy(weight) else tuple(weight.shape)}" for name, weight in weights
+    ]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

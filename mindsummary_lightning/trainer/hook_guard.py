@@ -1,7 +1,7 @@
 """The guard around every hook of our callbacks: a failure to record never reaches the training.
 
-`guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each other get a guard of
-their own. `KeyboardInterrupt` and `SystemExit` pass.
+`guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each
+other get a guard of their own. `KeyboardInterrupt` and `SystemExit` pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ C = TypeVar("C", bound=type)
 class HookGuard:
     """Logs the first failure of each kind, counts all of them and logs the total; or raises, with ``raise_exception``.
 
-    ``logger`` is that of the module with the hooks, ``owner`` the callback's class name, for messages.
+    ``logger`` is that of the module with the hooks, ``owner`` the callback's class name, for
+    messages.
     """
 
     def __init__(self, logger: logging.Logger, owner: str, raise_exception: bool = False) -> None:
@@ -62,8 +63,8 @@ class HookGuard:
 def guarded_hooks(callback_class: C) -> C:
     """Class decorator: run every ``on_...`` hook and ``teardown`` that the class defines under ``self._guard``.
 
-    ``setup`` is not guarded: there a callback refuses what the user must change before training begins. Hooks of a
-    user's subclass are not touched, so their own errors are theirs.
+    ``setup`` is not guarded: there a callback refuses what the user must change before training
+    begins. Hooks of a user's subclass are not touched, so their own errors are theirs.
     """
     for name, hook in list(vars(callback_class).items()):
         if name.startswith("on_") or name in ("setup", "teardown"):
@@ -76,7 +77,9 @@ def _checked(callback_class: type, name: str, hook: Callable[..., Any]) -> Calla
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not issubclass(type(self), callback_class):  # Lightning has called the hook of a class
             kind = callback_class.__name__
-            raise TypeError(f"the Trainer's callbacks hold the class {kind} itself; give an object: {kind}(...)")
+            raise TypeError(
+                f"the Trainer's callbacks hold the class {kind} itself; give an object: {kind}(...)"
+            )
         try:
             return hook(self, *args, **kwargs)
         except Exception as error:

@@ -27,19 +27,33 @@ class LandscapeSaver:
         self._guard = guard
 
     def begin(
-        self, record: RunRecorder, specified: CollectOptions, max_bytes: int, trainer: Any, module: nn.Module
+        self,
+        record: RunRecorder,
+        specified: CollectOptions,
+        max_bytes: int,
+        trainer: Any,
+        module: nn.Module,
     ) -> None:
         """A fit begins; nothing is saved of it if no landscape is wanted, or the parameters cannot be saved."""
         settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
         if settings is None:
             return
-        # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
+        # Its state_dict gathers the parameters from all ranks, and would wait for them here for
+        # ever.
         if any(is_flattened(parameter) for parameter in module.parameters()):
             level = logging.WARNING if is_asked_for else logging.DEBUG
-            _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
+            _LOG.log(
+                level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved"
+            )
             return
         self._writer = LandscapeCheckpointWriter(
-            *(record.directory, type(module).__name__, settings, max_bytes, steps_in_first_epoch(trainer)),
+            *(
+                record.directory,
+                type(module).__name__,
+                settings,
+                max_bytes,
+                steps_in_first_epoch(trainer),
+            ),
             record.options.mode,
             all_or_nothing=not is_asked_for,
             policy=record.policy,

@@ -11,7 +11,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
-from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory, refuse_file_in_the_way
+from mindsummary_lightning.conversion.arguments import (
+    checked_bool,
+    checked_directory,
+    refuse_file_in_the_way,
+)
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_state import saved_state
@@ -65,7 +69,9 @@ class _LineageCallback(CallbackBase):
             if not trainer.is_global_zero:
                 return
             recorder = self._recorder if self._logger is None else self._logger._run.recorder()
-            if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
+            if recorder is not None and (
+                self._lineage is None or self._lineage.record is not recorder
+            ):
                 self._lineage = LineageRecorder(recorder)
             if self._lineage is not None:
                 self._lineage.call_begins()
@@ -91,11 +97,14 @@ class _LineageCallback(CallbackBase):
 class TrainLineage(_LineageCallback):
     """Records the lineage of a training job: network, optimizer, loss, data set, hyper-parameters, checkpoint.
 
-    It is written when training starts, after each checkpoint and when training ends, so that a killed run keeps it.
+    It is written when training starts, after each checkpoint and when training ends, so that a
+    killed run keeps it.
 
     Args:
-        summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a directory.
-        raise_exception: raise when the lineage cannot be recorded, instead of logging it and continuing.
+        summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a
+            directory.
+        raise_exception: raise when the lineage cannot be recorded, instead of logging it and
+            continuing.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -123,7 +132,9 @@ class TrainLineage(_LineageCallback):
             self._lineage.training(trainer, pl_module)
             self._lineage.custom(trainer, pl_module, notes_end=self._logger is not None)
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Write the lineage with a checkpoint that was saved since the last batch, and look at the first one."""
         if self._lineage is not None:
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
@@ -133,7 +144,9 @@ class TrainLineage(_LineageCallback):
         if self._lineage is not None and self._lineage.awaits_loss:
             self._lineage.loss_computed(loss, {})
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Keep the loss."""
         if self._lineage is None:
             return
@@ -167,7 +180,9 @@ class TrainLineage(_LineageCallback):
             self.on_train_end(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
         if self._lineage is not None:
-            self._exception_checkpoints.follow(trainer, pl_module, self._lineage, self._guard, self._owns_recorder)
+            self._exception_checkpoints.follow(
+                trainer, pl_module, self._lineage, self._guard, self._owns_recorder
+            )
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the lineage with a checkpoint saved at the very end, and close the files."""
@@ -184,8 +199,10 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
     One that follows another within ten seconds waits that long, or for a later one, or for the end.
 
     Args:
-        summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a directory.
-        raise_exception: raise when the lineage cannot be recorded, instead of logging it and continuing.
+        summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a
+            directory.
+        raise_exception: raise when the lineage cannot be recorded, instead of logging it and
+            continuing.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -199,7 +216,9 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
         if self._lineage is not None:
             self._lineage.fit_begins(trainer)
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Write the evaluation that has waited long enough."""
         if self._lineage is not None:
             self._lineage.flush_when_due()

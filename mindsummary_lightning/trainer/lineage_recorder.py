@@ -1,7 +1,8 @@
 """Writing of a run's lineage: when, and with what; shared by the collector and the lineage callbacks.
 
-What is known is written at the start, at each checkpoint and at the end, so that a killed run keeps its lineage;
-results of evaluations also in between, but not every few steps: each time, the file is replaced and fsynced.
+What is known is written at the start, at each checkpoint and at the end, so that a killed run keeps
+its lineage; results of evaluations also in between, but not every few steps: each time, the file is
+replaced and fsynced.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import AddedEvaluation, CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
-_MOST_SILENT_BATCHES = 8  # of manual optimization; each is observed, which takes about as long as a second step
+# of manual optimization; each is observed, which takes about as long as a second step
+_MOST_SILENT_BATCHES = 8
 
 
 @dataclass(slots=True)
@@ -60,7 +62,8 @@ class _WaitingEvaluation:
         kind: ``validation`` or ``test``.
         loaders: its loader, or a list or dict of them.
         samples: number of samples that were read of each loader, ``None`` where it is not known.
-        metrics: what it has found, together with what earlier ones have found that were not written either.
+        metrics: what it has found, together with what earlier ones have found that were not written
+            either.
     """
 
     kind: str
@@ -74,10 +77,12 @@ class LineageRecorder:
 
     Attributes:
         record: what it writes with.
-        records_training: whether it writes the training's lineage, and not only that of evaluations.
+        records_training: whether it writes the training's lineage, and not only that of
+            evaluations.
         read_loss: gives the loss of the last step, if there is one; may wait for it.
         first_rates: the learning rates that each parameter group was made with.
-        awaits_loss: whether no batch of the fit has shown its loss, as one that ``training_step`` skips does not.
+        awaits_loss: whether no batch of the fit has shown its loss, as one that ``training_step``
+            skips does not.
     """
 
     def __init__(
@@ -93,15 +98,19 @@ class LineageRecorder:
         self._has_begun = self._has_saved_checkpoint = False
         self._checkpoints: Any = None  # the Trainer's first checkpoint callback
         self._best_path = ""  # as it was written last
-        self._earlier_checkpoint: CheckpointFile | None = None  # of a callback that another fit has used
-        self._exception_checkpoint: str | None = None  # that was saved when an exception ended the fit
+        # of a callback that another fit has used
+        self._earlier_checkpoint: CheckpointFile | None = None
+        # that was saved when an exception ended the fit
+        self._exception_checkpoint: str | None = None
         self._custom = dict(custom or {})
         self._timer = timer
         self.first_rates: list[float] = []
         self._has_scheduled = False  # whether the rate has been another one
-        self._before: dict[str, Any] | None = None  # the metrics when the evaluation that runs began
+        # the metrics when the evaluation that runs began
+        self._before: dict[str, Any] | None = None
         self._has_all_batches = False  # whether that evaluation has seen all of its batches
-        self._evaluated: dict[int, CheckedSizes | None] = {}  # of each loader of the present evaluation
+        # of each loader of the present evaluation
+        self._evaluated: dict[int, CheckedSizes | None] = {}
         self._waiting: _WaitingEvaluation | None = None
         self._drops_earlier_metrics = False  # those in the file are of another fit
         self._sizes: CheckedSizes | None = None  # from the first batch on
@@ -113,19 +122,28 @@ class LineageRecorder:
         self._steps_before = 0  # as the Trainer counted them when the fit began
         self._next_evaluation = -math.inf
 
-    def custom(self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True) -> None:
+    def custom(
+        self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True
+    ) -> None:
         """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too.
 
-        ``notes_end``: how the run ends is going to be recorded, so that a run that has no end was killed.
+        ``notes_end``: how the run ends is going to be recorded, so that a run that has no end was
+        killed.
         """
         data, info = dict(self._custom), arithmetic(trainer)
         if with_run:
-            data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
+            data = {
+                **settings(trainer, self.first_rates),
+                **hyperparameters(trainer, module),
+                **data,
+            }
             info |= environment(trainer)
             if notes_end:
                 info["status"] = STARTED
         info = {name: value for name, value in info.items() if name not in data}
-        self.record.write_lineage(*([UserDefinedInfo(data)] if data else ()), *([RunInfo(info)] if info else ()))
+        self.record.write_lineage(
+            *([UserDefinedInfo(data)] if data else ()), *([RunInfo(info)] if info else ())
+        )
 
     def call_begins(self) -> None:
         """The Trainer begins a call, which may be no fit."""
@@ -153,7 +171,9 @@ class LineageRecorder:
         self.flush_when_due()
         if self.awaits_loss and self._sizes is None:
             loader = training_loader(trainer)
-            self._sizes = value_or_default(None, CheckedSizes, loader, batch, trainer.num_training_batches)
+            self._sizes = value_or_default(
+                None, CheckedSizes, loader, batch, trainer.num_training_batches
+            )
             self._data_graph = dataset_graph(loader, batch)
             self._stop_watching()
             self._watched = WatchedLosses(trainer.lightning_module)
@@ -172,10 +192,13 @@ class LineageRecorder:
         watched = {} if self._watched is None else self._watched.names
         self._losses[value_or_default(None, loss_name, loss, {**watched, **observed})] = None
 
-    def end_early_batch(self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True) -> None:
+    def end_early_batch(
+        self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True
+    ) -> None:
         """Write what a batch has shown, of the training job and of its data; called while ``awaits_loss``.
 
-        ``outputs`` is what ``training_step`` returned. Of batches without a loss only the first is written.
+        ``outputs`` is what ``training_step`` returned. Of batches without a loss only the first is
+        written.
         """
         if self._has_loss(trainer, module, outputs):
             self.awaits_loss = False
@@ -192,8 +215,9 @@ class LineageRecorder:
     def _has_loss(self, trainer: Any, module: Any, outputs: Any) -> bool:
         """Whether a batch was trained on, as far as it can be told.
 
-        With manual optimization ``training_step`` need not return a loss, and may call ``backward`` on it and step
-        optimizers that Lightning does not know. So a few batches that show none are taken for such ones.
+        With manual optimization ``training_step`` need not return a loss, and may call ``backward``
+        on it and step optimizers that Lightning does not know. So a few batches that show none are
+        taken for such ones.
         """
         if self._losses or loss_of(outputs) is not None:
             return True
@@ -212,15 +236,23 @@ class LineageRecorder:
     def write_saved_checkpoint(self, trainer: Any, module: Any) -> None:
         """Write the lineage if a checkpoint was saved since it was written."""
         # Of weights that are saved alone no callback is told.
-        if self._has_saved_checkpoint or getattr(self._checkpoints, "best_model_path", "") != self._best_path:
+        if (
+            self._has_saved_checkpoint
+            or getattr(self._checkpoints, "best_model_path", "") != self._best_path
+        ):
             self.progress(trainer, module)
 
     def progress(self, trainer: Any, module: Any) -> None:
         """Write the lineage as far as the training is, and the evaluation that waits; nothing before it began."""
-        self._has_saved_checkpoint, self._best_path = False, getattr(self._checkpoints, "best_model_path", "")
+        self._has_saved_checkpoint, self._best_path = (
+            False,
+            getattr(self._checkpoints, "best_model_path", ""),
+        )
         if self.records_training and self._has_begun:
             loss = self.read_loss()
-            self.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
+            self.training(
+                trainer, module, None if loss is None else float(loss), epochs_done(trainer)
+            )
         self.flush()
 
     def exception_checkpoint_saved(self, trainer: Any, module: Any, path: str) -> None:
@@ -230,7 +262,9 @@ class LineageRecorder:
         if self.records_training and self._has_begun:
             self.record.write_lineage(RunInfo({"exception_checkpoint": self._exception_checkpoint}))
 
-    def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
+    def training(
+        self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None
+    ) -> None:
         """Write what is known of the training job now, and the evaluation that waits, in one replacement of the file.
 
         ``loss`` and ``epochs`` (done) as far as there are any.
@@ -240,12 +274,17 @@ class LineageRecorder:
         name = ", ".join(names) if len(names) == len(self._losses) else None
         sizes = UNKNOWN if self._sizes is None else self._sizes.sizes
         known = KnownCheckpoints(self._earlier_checkpoint, self._exception_checkpoint)
-        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None, known)]
+        values = [
+            train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None, known)
+        ]
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         final = {"final_learning_rate": rates[0]} if self._has_scheduled and rates else {}
         self.record.write_lineage(
-            *self._take_evaluation(), *values, *self._joined_groups(trainer), *self._custom_data(final)
+            *self._take_evaluation(),
+            *values,
+            *self._joined_groups(trainer),
+            *self._custom_data(final),
         )
 
     def _joined_groups(self, trainer: Any) -> list[UserDefinedInfo]:
@@ -261,7 +300,11 @@ class LineageRecorder:
 
     def evaluation_begins(self, trainer: Any) -> None:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
-        self._before, self._evaluated, self._has_all_batches = dict(trainer.callback_metrics), {}, False
+        self._before, self._evaluated, self._has_all_batches = (
+            dict(trainer.callback_metrics),
+            {},
+            False,
+        )
 
     def evaluation_batch(self, trainer: Any, batch: Any, number: int, index: int) -> None:
         """Learn from the batches of a loader how many samples are read of it."""
@@ -287,12 +330,15 @@ class LineageRecorder:
     def evaluation_ends(self, trainer: Any) -> None:
         """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
 
-        ``metric`` has what all evaluations of the run have found, of each name the newest value. ``valid_dataset``
-        is that of the last evaluation.
+        ``metric`` has what all evaluations of the run have found, of each name the newest value.
+        ``valid_dataset`` is that of the last evaluation.
         """
-        # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
+        # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and
+        # leaves the others.
         metrics, before = dict(trainer.callback_metrics), self._before or {}
-        own = finite_metrics({name: metrics[name] for name in metrics if before.get(name) is not metrics[name]})
+        own = finite_metrics(
+            {name: metrics[name] for name in metrics if before.get(name) is not metrics[name]}
+        )
         self._before = None
         if not own:
             return
@@ -350,7 +396,9 @@ class EvaluationHooks:
 
         def __getattr__(self, name: str) -> Any:
             if name in ("finalize", "log_metrics"):  # what Lightning calls of a logger
-                raise TypeError(f"a {type(self).__name__} is the Trainer's logger; give it as callbacks=[...]")
+                raise TypeError(
+                    f"a {type(self).__name__} is the Trainer's logger; give it as callbacks=[...]"
+                )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _evaluation_recorder(self) -> LineageRecorder | None:

@@ -19,7 +19,8 @@ class MetricScalars:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._tags: dict[str, str] = {}  # of the names seen so far: a training logs the same ones at every step
+        # of the names seen so far: a training logs the same ones at every step
+        self._tags: dict[str, str] = {}
 
     def pairs(self, metrics: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
         """Tags and numbers, in order; mappings in mappings give ``outer/inner``."""
@@ -27,16 +28,22 @@ class MetricScalars:
         pairs: list[tuple[str, SummaryValue]] = []
         for name, value in metrics.items() if type(metrics) is dict else _items(metrics, record):
             kind = type(value)
-            if name in tags and (kind is float or (kind is int and -_MAX_EXACT < value < _MAX_EXACT)):
+            if name in tags and (
+                kind is float or (kind is int and -_MAX_EXACT < value < _MAX_EXACT)
+            ):
                 pairs.append((tags[name], float(value)))
             else:
                 pairs.extend(self._convert(name, value, record))
         return pairs
 
-    def _convert(self, name: Any, value: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
+    def _convert(
+        self, name: Any, value: Any, record: RunRecorder
+    ) -> list[tuple[str, SummaryValue]]:
         pairs: list[tuple[str, SummaryValue]] = []
         if name == "":
-            record.policy.warnings.warn("metric without a name", "a metric without a name is not recorded")
+            record.policy.warnings.warn(
+                "metric without a name", "a metric without a name is not recorded"
+            )
         for key, leaf in leaves({name: value}):
             tag = f"{self._prefix}{key}"
             number = record.policy.converted("metric", tag, to_scalar, leaf, per_tag=True)
@@ -54,10 +61,15 @@ def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
 def without_added_epoch(metrics: Any, logger: Any) -> Any:
     """The metrics of a Trainer without the ``epoch`` that Lightning adds to them: an int, behind all others.
 
-    ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6); what a user logs with ``self.log`` comes from
-    there as a float. Calls from elsewhere are the user's: only theirs is the word on what they log.
+    ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6); what a user logs with
+    ``self.log`` comes from there as a float. Calls from elsewhere are the user's: only theirs is
+    the word on what they log.
     """
-    is_added = type(metrics) is dict and next(reversed(metrics), None) == "epoch" and type(metrics["epoch"]) is int
+    is_added = (
+        type(metrics) is dict
+        and next(reversed(metrics), None) == "epoch"
+        and type(metrics["epoch"]) is int
+    )
     if not is_added or not is_called_by_trainer(logger):
         return metrics
     return {name: value for name, value in metrics.items() if name != "epoch"}

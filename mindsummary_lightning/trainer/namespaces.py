@@ -1,9 +1,11 @@
 """The base classes of whichever Lightning namespaces are installed.
 
-Importing a namespace sets levels and makes it the one in whose name both log; what was set before stands again.
+Importing a namespace sets levels and makes it the one in whose name both log; what was set before
+stands again.
 
-``lightning.pytorch`` and ``pytorch_lightning`` have different ``Logger`` and ``Callback`` classes. Their Trainers take
-either kind, their ``LightningCLI`` takes only its own, so ours derive from both where both are installed.
+``lightning.pytorch`` and ``pytorch_lightning`` have different ``Logger`` and ``Callback`` classes.
+Their Trainers take either kind, their ``LightningCLI`` takes only its own, so ours derive from both
+where both are installed.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def _installed() -> list[ModuleType]:
 @contextlib.contextmanager
 def _logging_as_before() -> Iterator[None]:
     """A context in which an import replaces no level of a logger, and not the one that Lightning's messages go to."""
-    known = {logging.getLogger(name) for name in _LOGGERS if name in logging.root.manager.loggerDict}
+    known = {
+        logging.getLogger(name) for name in _LOGGERS if name in logging.root.manager.loggerDict
+    }
     levels = {logger: logger.level for logger in known if logger.level}
     try:
         rank_zero: Any = importlib.import_module("lightning_utilities.core.rank_zero")
@@ -70,7 +74,10 @@ if TYPE_CHECKING:
         """Lightning's decorator has no types: what it decorates would be unknown to a user's type checker."""
 else:
     LoggerBase = type("LoggerBase", tuple(space.loggers.Logger for space in _NAMESPACES), {})
-    CallbackBase = type("CallbackBase", tuple(space.callbacks.Callback for space in _NAMESPACES), {})
+    CallbackBase = type(
+        "CallbackBase", tuple(space.callbacks.Callback for space in _NAMESPACES), {}
+    )
     _FIRST = _NAMESPACES[0].__name__
     rank_zero_experiment = importlib.import_module(f"{_FIRST}.loggers.logger").rank_zero_experiment
-    from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_only  # one for both namespaces
+    # one for both namespaces
+    from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_only

@@ -10,7 +10,11 @@ from typing import Any
 
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
 from mindsummary_lightning.port_check.in_torch.check_port import eager, follows, stopped_by
-from mindsummary_lightning.port_check.in_torch.kept_state import GeneratorStates, KeptState, RandomState
+from mindsummary_lightning.port_check.in_torch.kept_state import (
+    GeneratorStates,
+    KeptState,
+    RandomState,
+)
 from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
 from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
 from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
@@ -25,18 +29,21 @@ _LOG = logging.getLogger(__name__)
 class PortCheck(CallbackBase):
     """Runs a port's own training step once for each recorded step, and judges every module on the original's values.
 
-    Each module of the port runs on the inputs that the original had. Its output, its gradients and the update are
-    compared with the original's, and replaced by them. So all independent mistakes are found in one run. Then the
-    Trainer stops. Weights, buffers, random states, training modes and hooks are as before afterwards.
+    Each module of the port runs on the inputs that the original had. Its output, its gradients and
+    the update are compared with the original's, and replaced by them. So all independent mistakes
+    are found in one run. Then the Trainer stops. Weights, buffers, random states, training modes
+    and hooks are as before afterwards.
 
     Args:
-        reference: directory of a run that was recorded with ``whole_tensors=True``, or the file of one step.
+        reference: directory of a run that was recorded with ``whole_tensors=True``, or the file of
+            one step.
         steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Raises:
         TypeError: an argument has the wrong type.
         FileNotFoundError: there is no such reference.
-        ValueError: the reference has no whole tensors, or the port has the weights of another architecture.
+        ValueError: the reference has no whole tensors, or the port has the weights of another
+            architecture.
 
     Attributes:
         report: what was found; ``None`` before the check.
@@ -49,7 +56,9 @@ class PortCheck(CallbackBase):
             check.report.to_html("report.html")
     """
 
-    def __init__(self, reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None) -> None:
+    def __init__(
+        self, reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None
+    ) -> None:
         super().__init__()
         self._reference = os.fspath(reference) if isinstance(reference, os.PathLike) else reference
         self._paths = recorded_paths(reference, steps)
@@ -70,7 +79,9 @@ class PortCheck(CallbackBase):
         if stage != "fit":
             return
         if trainer.world_size > 1:
-            raise ValueError(f"PortCheck must run in one process, got {trainer.world_size}. Pass Trainer(devices=1)")
+            raise ValueError(
+                f"PortCheck must run in one process, got {trainer.world_size}. Pass Trainer(devices=1)"
+            )
         self.report = None
         self._checked = []
         self._left = [*self._paths]
@@ -78,10 +89,14 @@ class PortCheck(CallbackBase):
         loaders = given_loaders(trainer)
         samplers = [getattr(loader, "sampler", None) for loader in loaders]
         self._generators = GeneratorStates([*loaders, *samplers])
-        self._validation = {name: getattr(trainer, name) for name in ("limit_val_batches", "num_sanity_val_steps")}
+        self._validation = {
+            name: getattr(trainer, name) for name in ("limit_val_batches", "num_sanity_val_steps")
+        }
         trainer.limit_val_batches = trainer.num_sanity_val_steps = 0
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Begin the check of the next recorded step, unless one has begun."""
         if self._running is None and self._left:
             if self._kept is None:
@@ -95,7 +110,9 @@ class PortCheck(CallbackBase):
         if self._running is not None:
             self._running.end_backward()
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         """End the check of a step whose optimizer has stepped; stop after the last one."""
         if self._running is None or not self._running.is_done():
             return
@@ -144,7 +161,12 @@ class _RunningStep:
     """One recorded step, from its first batch to its optimizer step."""
 
     def __init__(
-        self, trainer: Any, module: Any, reference: ReferenceStep, kept: KeptState, before: Sequence[CheckedStep]
+        self,
+        trainer: Any,
+        module: Any,
+        reference: ReferenceStep,
+        kept: KeptState,
+        before: Sequence[CheckedStep],
     ) -> None:
         self._trainer = trainer
         self._module = module
@@ -202,7 +224,9 @@ class _RunningStep:
         self._hooks.enter_context(eager())
         self._hooks.enter_context(self._step.substitution())
 
-    def _training_step(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _training_step(
+        self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         if self._failure is not None:
             return original(*args, **kwargs)
         try:
@@ -215,7 +239,11 @@ class _RunningStep:
         return output
 
     def _again(
-        self, error: Exception, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+        self,
+        error: Exception,
+        original: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
     ) -> Any:
         """The step has raised: run it without what may be the reason."""
         self._hooks.close()
@@ -232,7 +260,9 @@ class _RunningStep:
         return output
 
 
-def _with_batch(step: TorchStep, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+def _with_batch(
+    step: TorchStep, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of ``training_step`` with the recorded batch in them."""
     if args:
         return (step.batch(args[0]), *args[1:]), kwargs

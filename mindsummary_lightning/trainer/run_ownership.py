@@ -1,7 +1,8 @@
 """The table that says which run a Trainer's call belongs to, and what is known to look a row and a column up in it.
 
-Rows are calls that begin, columns what their directory holds then. What it holds is read from the directory and from
-the fits that this process has begun there, through whatever objects: a notebook's cell makes new ones each time.
+Rows are calls that begin, columns what their directory holds then. What it holds is read from the
+directory and from the fits that this process has begun there, through whatever objects: a
+notebook's cell makes new ones each time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class RecordPlace(Enum):
     """Where a call is recorded."""
 
     HERE = auto()
-    NEWEST_FILE = auto()  # appended to the newest summary file that is here, which may be another process's
+    # appended to the newest summary file that is here, which may be another process's
+    NEWEST_FILE = auto()
     NEW_FILE = auto()  # here, in a later file, whose steps replace those after its first one
     INSTEAD = auto()  # here, in new files that replace all there is
     NEXT_VERSION = auto()
@@ -81,7 +83,8 @@ class _Fit:
 
 _NO_FIT = _Fit(lambda: None, {})
 
-# The newest fit of each directory by its real path, and before it the newest that has recorded a value.
+# The newest fit of each directory by its real path, and before it the newest that has recorded a
+# value.
 _FITS: dict[str, tuple[_Fit, _Fit]] = {}
 
 
@@ -166,8 +169,8 @@ def newest_fit_has_recorded(directory: str) -> bool:
 def reports_status(trainer: Any, call: TrainerCall, directory: str, held: Holds) -> bool:
     """Whether the end of a Trainer's call says how the run of a directory ended.
 
-    ``held`` is what the directory held when the call began. A fit that recorded nothing leaves what is said of the one
-    before.
+    ``held`` is what the directory held when the call began. A fit that recorded nothing leaves what
+    is said of the one before.
     """
     if call is TrainerCall.EVALUATION:
         return held in HAS_STATUS_OF_EVALUATION

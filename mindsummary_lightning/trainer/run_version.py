@@ -23,8 +23,8 @@ def run_directory(root_dir: str, version: int | str, sub_dir: str = "") -> str:
 class RunVersion:
     """The version of one run below a root directory: the user's number or name, or the number after the highest there.
 
-    A number is claimed by making its directory, which is atomic: of many processes that start together each gets one of
-    its own. The ranks of one run are told by rank zero.
+    A number is claimed by making its directory, which is atomic: of many processes that start
+    together each gets one of its own. The ranks of one run are told by rank zero.
     """
 
     def __init__(self, root_dir: str, given: int | str | None) -> None:
@@ -36,7 +36,8 @@ class RunVersion:
         self.root_dir = root_dir
         self._value = given
         self._is_told = False  # the user knows the number, and may put files into its directory
-        self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim
+        # what `claim` made, outermost first; empty unless this object holds a claim
+        self._made: list[str] = []
         self._cleanup: Callable[[], object] = list  # removes what was made
 
     @property
@@ -89,7 +90,9 @@ def _next_number(root_dir: str) -> int:
     names: list[str] = []
     with contextlib.suppress(OSError):  # not there yet, or out of reach
         names = os.listdir(root_dir)
-    highest = max((int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1)
+    highest = max(
+        (int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1
+    )
     is_claimed = _is_further_rank() and not event_files(run_directory(root_dir, highest))
     return max(0, highest + 1 - is_claimed)
 

@@ -16,7 +16,8 @@ _WARN_ONCE = WarnOnce(_LOG)
 
 _NAMESPACES = ("lightning.pytorch.", "pytorch_lightning.")
 _CALLS = ("fit", "validate", "test", "predict")
-_WRAPPERS = ("lightning_utilities.", "mindsummary_lightning.recording.untraced")  # of a logger's methods
+# of a logger's methods
+_WRAPPERS = ("lightning_utilities.", "mindsummary_lightning.recording.untraced")
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -33,8 +34,8 @@ def _module(frame: FrameType) -> str:
 def _self(frame: FrameType) -> Any | None:
     """What a frame calls ``self``, if anything.
 
-    The variables of other frames are not read: before Python 3.13, a frame keeps what was read of it until it is over,
-    also what its function has deleted meanwhile, such as a Trainer.
+    The variables of other frames are not read: before Python 3.13, a frame keeps what was read of
+    it until it is over, also what its function has deleted meanwhile, such as a Trainer.
     """
     code = frame.f_code
     return frame.f_locals.get("self") if "self" in code.co_varnames + code.co_freevars else None
@@ -88,14 +89,17 @@ def launching_trainer() -> Any | None:
 
 def is_called_by_tuner() -> bool:
     """Whether a ``Tuner`` is what fits, and ends the fit before it trains."""
-    return any(_module(frame).endswith(".tuner.tuning") for frame in _frames(inspect.currentframe()))
+    return any(
+        _module(frame).endswith(".tuner.tuning") for frame in _frames(inspect.currentframe())
+    )
 
 
 def resume_path(trainer: Any) -> Any | None:
     """The checkpoint that the running call of a Trainer's method resumes from, or ``None``.
 
-    Until the checkpoint is loaded, which is after ``setup``, ``trainer.ckpt_path`` is that of the call before. So the
-    argument ``ckpt_path`` is read, of the innermost method of the Trainer that has one; ``Trainer.fit`` itself does.
+    Until the checkpoint is loaded, which is after ``setup``, ``trainer.ckpt_path`` is that of the
+    call before. So the argument ``ckpt_path`` is read, of the innermost method of the Trainer that
+    has one; ``Trainer.fit`` itself does.
     """
     for frame in _frames(inspect.currentframe()):
         code = frame.f_code

@@ -1,6 +1,7 @@
 """Trainer, module and data module -> lineage values: one function per field.
 
-A field that cannot be determined is skipped; nothing here raises, whatever the model or the data looks like.
+A field that cannot be determined is skipped; nothing here raises, whatever the model or the data
+looks like.
 """
 
 from __future__ import annotations
@@ -39,13 +40,16 @@ def train_lineage(
 ) -> TrainInfo:
     """The fields of a training job that are known now.
 
-    ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first group was made with.
-    ``checkpoints`` are those that decide which one is recorded.
+    ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first
+    group was made with. ``checkpoints`` are those that decide which one is recorded.
     """
     loader = _known(lambda: training_loader(trainer))
     path = recorded_checkpoint(trainer, checkpoints or KnownCheckpoints())
     return TrainInfo(
-        optimizer=_known(lambda: ", ".join(type(one).__name__ for one in real_optimizers(trainer.optimizers))) or None,
+        optimizer=_known(
+            lambda: ", ".join(type(one).__name__ for one in real_optimizers(trainer.optimizers))
+        )
+        or None,
         learning_rate=learning_rate,
         loss_function=loss_function,
         epoch=_int32(_known(lambda: planned_epochs(trainer)) if epochs is None else epochs),
@@ -77,7 +81,8 @@ def parallel_mode(trainer: Any) -> str:
 def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> str | None:
     """Absolute path of the best checkpoint of the Trainer's first checkpoint callback, else of its last, else ``None``.
 
-    A callback without a ``monitor`` calls its newest one the best, which is ``exception_checkpoint`` if there is one.
+    A callback without a ``monitor`` calls its newest one the best, which is
+    ``exception_checkpoint`` if there is one.
     """
     callback = _known(lambda: trainer.checkpoint_callback)
     best, last = (getattr(callback, name, None) for name in ("best_model_path", "last_model_path"))
@@ -133,21 +138,31 @@ def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
 def size_of(path: str) -> int | None:
     """Bytes of a checkpoint: a file, or a directory of shards."""
     if os.path.isdir(path):
-        return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(path) for name in names)
+        return sum(
+            os.path.getsize(os.path.join(root, name))
+            for root, _, names in os.walk(path)
+            for name in names
+        )
     return os.path.getsize(path) if os.path.isfile(path) else None
 
 
 def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str | None, int | None]:
     """Path of the first evaluation data set, and the number of samples that were read of all if each is known.
 
-    ``loaders`` is what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader, a list or a dict.
+    ``loaders`` is what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader,
+    a list or a dict.
     """
     if isinstance(loaders, Mapping):
         loaders = list(loaders.values())
     every = loaders if isinstance(loaders, (list, tuple)) else [loaders]
-    paths = [_known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None))) for loader in every]
+    paths = [
+        _known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None)))
+        for loader in every
+    ]
     known = [size for size in sizes if size is not None]
-    return next(filter(None, paths), None), _int32(sum(known)) if known and len(known) == len(sizes) else None
+    return next(filter(None, paths), None), _int32(sum(known)) if known and len(known) == len(
+        sizes
+    ) else None
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
@@ -173,9 +188,17 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
 
 def arithmetic(trainer: Any) -> dict[str, CustomValue]:
     """What two runs must share to be comparable: the precision, the optimizers' groups, and whether it is by hand."""
-    precision, groups = _known(lambda: str(trainer.precision)), _known(lambda: _parameter_groups(trainer.optimizers))
-    found: dict[str, CustomValue | None] = {"precision": precision, "optimizer_groups": groups or None}
-    found["manual_optimization"] = _known(lambda: not trainer.lightning_module.automatic_optimization) or None
+    precision, groups = (
+        _known(lambda: str(trainer.precision)),
+        _known(lambda: _parameter_groups(trainer.optimizers)),
+    )
+    found: dict[str, CustomValue | None] = {
+        "precision": precision,
+        "optimizer_groups": groups or None,
+    }
+    found["manual_optimization"] = (
+        _known(lambda: not trainer.lightning_module.automatic_optimization) or None
+    )
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -183,18 +206,29 @@ def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
     """By number: the optimizer's class, how many parameters, and the settings that are numbers, texts or tuples."""
     groups: dict[str, CustomValue] = {}
     for optimizer in real_optimizers(optimizers):
-        kind = type(getattr(optimizer, "optimizer", optimizer)).__name__  # of a wrapper that strategies put around it
+        # of a wrapper that strategies put around it
+        kind = type(getattr(optimizer, "optimizer", optimizer)).__name__
         for group in optimizer.param_groups:
             values = {name: _plain(value) for name, value in group.items() if name != "params"}
             known = {name: value for name, value in values.items() if value is not None}
-            groups[str(len(groups))] = {"optimizer": kind, "parameters": len(group["params"]), **known}
+            groups[str(len(groups))] = {
+                "optimizer": kind,
+                "parameters": len(group["params"]),
+                **known,
+            }
     return groups
 
 
 def _plain(value: Any) -> int | float | str | None:
     if isinstance(value, torch.Tensor):
         return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
-    return value if isinstance(value, (int, float, str)) else str(value) if isinstance(value, tuple) else None
+    return (
+        value
+        if isinstance(value, (int, float, str))
+        else str(value)
+        if isinstance(value, tuple)
+        else None
+    )
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
@@ -205,7 +239,11 @@ def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
 
 def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
     """The first learning rates of several groups, which have no field of their own."""
-    return {f"learning_rate/{index}": rate for index, rate in enumerate(rates)} if len(rates) > 1 else {}
+    return (
+        {f"learning_rate/{index}": rate for index, rate in enumerate(rates)}
+        if len(rates) > 1
+        else {}
+    )
 
 
 def learning_rates(trainer: Any) -> list[float]:
@@ -216,16 +254,24 @@ def learning_rates(trainer: Any) -> list[float]:
 def first_learning_rates(trainer: Any) -> list[float]:
     """The learning rate that each parameter group was made with, in the optimizers' order; finite ones only.
 
-    A scheduler of torch keeps it as ``initial_lr``, in checkpoints too; without one it is the rate when the fit begins.
-    ``OneCycleLR`` and ``CyclicLR`` overrule the optimizer's own rate: there it is the one that they begin with, which
-    follows what the user set.
+    A scheduler of torch keeps it as ``initial_lr``, in checkpoints too; without one it is the rate
+    when the fit begins. ``OneCycleLR`` and ``CyclicLR`` overrule the optimizer's own rate: there it
+    is the one that they begin with, which follows what the user set.
     """
     return _rates(trainer, "initial_lr")
 
 
 def _rates(trainer: Any, key: str) -> list[float]:
-    groups = _known(lambda: [group for optimizer in trainer.optimizers for group in optimizer.param_groups]) or []
-    rates = _known(lambda: [float(group.get(key, group["lr"])) for group in groups if "lr" in group]) or []
+    groups = (
+        _known(
+            lambda: [group for optimizer in trainer.optimizers for group in optimizer.param_groups]
+        )
+        or []
+    )
+    rates = (
+        _known(lambda: [float(group.get(key, group["lr"])) for group in groups if "lr" in group])
+        or []
+    )
     return [rate for rate in rates if abs(rate) <= FLOAT32_MAX]
 
 

@@ -18,7 +18,8 @@ def is_tuning(trainer: Any) -> bool:
 def transferred(module: Any, batch: Any) -> Any:
     """A batch as a Trainer hands it to its module: through the hooks of batch transfer; elsewhere as it is.
 
-    Calls ``_on_before_batch_transfer`` and ``_apply_batch_transfer_handler`` (lightning 2.4 to 2.6.6).
+    Calls ``_on_before_batch_transfer`` and ``_apply_batch_transfer_handler`` (lightning 2.4 to
+    2.6.6).
     """
     if getattr(module, "_trainer", None) is None:
         return batch
@@ -28,7 +29,8 @@ def transferred(module: Any, batch: Any) -> Any:
 def planned_steps(trainer: Any) -> int | None:
     """Optimizer steps of the whole run, or ``None`` if unknown."""
     total: Any = None
-    with contextlib.suppress(Exception):  # accumulation that changes with the epoch, loaders of unknown length
+    # accumulation that changes with the epoch, loaders of unknown length
+    with contextlib.suppress(Exception):
         total = trainer.estimated_stepping_batches
     return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
 
@@ -36,7 +38,11 @@ def planned_steps(trainer: Any) -> int | None:
 def steps_in_first_epoch(trainer: Any) -> int:
     """Optimizer steps as far as they are known before it; 1 for a loader of unknown length."""
     batches = trainer.num_training_batches
-    return max(1, math.ceil(batches / trainer.accumulate_grad_batches)) if math.isfinite(batches) else 1
+    return (
+        max(1, math.ceil(batches / trainer.accumulate_grad_batches))
+        if math.isfinite(batches)
+        else 1
+    )
 
 
 def epochs_done(trainer: Any) -> int:
@@ -45,7 +51,10 @@ def epochs_done(trainer: Any) -> int:
     Reads ``epoch_progress`` and ``batch_progress`` of the loops (lightning 2.4 to 2.6.6).
     """
     with contextlib.suppress(AttributeError):
-        epochs, batches = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop.batch_progress
+        epochs, batches = (
+            trainer.fit_loop.epoch_progress.current,
+            trainer.fit_loop.epoch_loop.batch_progress,
+        )
         is_trained = batches.is_last_batch and batches.current.completed == batches.current.ready
         return int(epochs.completed) + int(is_trained and epochs.started > epochs.completed)
     return int(trainer.current_epoch)
@@ -59,11 +68,14 @@ def real_optimizers(optimizers: Iterable[Any]) -> list[Any]:
 def training_loader(trainer: Any) -> Any:
     """The training loader; several of them as Lightning's ``CombinedLoader``, which knows in which mode they are read.
 
-    Reads ``fit_loop._combined_loader`` (lightning 2.4 to 2.6.6); ``train_dataloader`` gives the loaders without a mode.
+    Reads ``fit_loop._combined_loader`` (lightning 2.4 to 2.6.6); ``train_dataloader`` gives the
+    loaders without a mode.
     """
     loaders = trainer.train_dataloader
     combined = getattr(getattr(trainer, "fit_loop", None), "_combined_loader", None)
-    return combined if combined is not None and isinstance(loaders, (dict, list, tuple)) else loaders
+    return (
+        combined if combined is not None and isinstance(loaders, (dict, list, tuple)) else loaders
+    )
 
 
 def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
@@ -94,8 +106,8 @@ def reads_in_turn(trainer: Any) -> bool:
 def steps_done(trainer: Any) -> int:
     """Batches of this fit whose optimizers have stepped, however many optimizers there are.
 
-    Reads ``fit_loop.epoch_loop._batches_that_stepped`` (lightning 2.4 to 2.6.6), which a checkpoint restores; it rises
-    after ``on_train_batch_end``. Without it, ``global_step``.
+    Reads ``fit_loop.epoch_loop._batches_that_stepped`` (lightning 2.4 to 2.6.6), which a checkpoint
+    restores; it rises after ``on_train_batch_end``. Without it, ``global_step``.
     """
     epoch_loop = getattr(getattr(trainer, "fit_loop", None), "epoch_loop", None)
     return int(getattr(epoch_loop, "_batches_that_stepped", trainer.global_step))
@@ -126,9 +138,10 @@ def backward_scale(trainer: Any) -> float:
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
     """What an optimizer's gradients are multiplied by in its step, on the module's device; ``None``: by nothing.
 
-    With ``precision="16-mixed"`` the loss is scaled. Lightning unscales the gradients before the hooks of a step, but
-    not those of fused optimizers, which do it in their step. Scaling a one gives the factor without waiting for the
-    device, as ``GradScaler.get_scale`` does. Reads ``_step_supports_amp_scaling``, by which `GradScaler` knows them.
+    With ``precision="16-mixed"`` the loss is scaled. Lightning unscales the gradients before the
+    hooks of a step, but not those of fused optimizers, which do it in their step. Scaling a one
+    gives the factor without waiting for the device, as ``GradScaler.get_scale`` does. Reads
+    ``_step_supports_amp_scaling``, by which `GradScaler` knows them.
     """
     scaler = getattr(trainer.precision_plugin, "scaler", None)
     if scaler is None or not getattr(optimizer, "_step_supports_amp_scaling", False):

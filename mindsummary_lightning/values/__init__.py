@@ -1,7 +1,7 @@
 """Plain frozen values of everything that a run records: no protobuf, no torch, no files.
 
-Every value is checked when it is built and owns its memory (arrays are copied once and read-only), so no layer
-checks or copies it again.
+Every value is checked when it is built and owns its memory (arrays are copied once and read-only),
+so no layer checks or copies it again.
 """
 
 from mindsummary_lightning.values.data_types import DataType, data_type_of

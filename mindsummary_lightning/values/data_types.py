@@ -65,7 +65,9 @@ class DataType(enum.IntEnum):
     SLICE = 49
 
 
-_OF_NUMPY = {kind.name.lower(): kind for kind in DataType if DataType.BOOL <= kind <= DataType.FLOAT64}
+_OF_NUMPY = {
+    kind.name.lower(): kind for kind in DataType if DataType.BOOL <= kind <= DataType.FLOAT64
+}
 
 
 def data_type_of(dtype: np.dtype) -> DataType:
@@ -77,4 +79,6 @@ def data_type_of(dtype: np.dtype) -> DataType:
     try:
         return _OF_NUMPY[dtype.name]
     except KeyError:
-        raise TypeError(f"dtype {dtype} has no type in the summary format; known are {', '.join(_OF_NUMPY)}") from None
+        raise TypeError(
+            f"dtype {dtype} has no type in the summary format; known are {', '.join(_OF_NUMPY)}"
+        ) from None

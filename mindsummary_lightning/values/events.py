@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mindsummary_lightning.values.graph_nodes import Graph
-from mindsummary_lightning.values.lineage_info import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values.lineage_info import (
+    DatasetGraph,
+    EvaluationInfo,
+    TrainInfo,
+    UserDefinedInfo,
+)
 from mindsummary_lightning.values.summary_values import Histogram, Image, LossLandscape, Tensor
 
 SummaryValue: TypeAlias = float | Image | Tensor | Histogram | LossLandscape
@@ -30,7 +35,9 @@ GRAPH_TAGS = (("graph", ""), ("optimized_graph", ""))
 """MindInsight lists a graph under two tags, and both count among the 300 of a run."""
 
 
-def tags_of(what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None) -> Sequence[tuple[str, str]]:
+def tags_of(
+    what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None,
+) -> Sequence[tuple[str, str]]:
     """Kind and name of each tag that the content of an event has in MindInsight."""
     if isinstance(what, Graph):
         return GRAPH_TAGS
@@ -44,8 +51,8 @@ class Event:
     Attributes:
         wall_time: seconds since the epoch.
         step: the step its values belong to.
-        what: the version text, a graph, ``(tag, value)`` pairs in file order, or ``None`` for a kind this package does
-            not know.
+        what: the version text, a graph, ``(tag, value)`` pairs in file order, or ``None`` for a
+            kind this package does not know.
     """
 
     wall_time: float

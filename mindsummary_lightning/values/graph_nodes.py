@@ -1,7 +1,7 @@
 """A computational graph as values: nodes, parameters, constants, outputs and the types on the edges.
 
-These classes hold what the format can express. The rules that keep MindInsight from dropping a graph (decimal ids,
-unique names, no ``< > "``) are applied in ``graph``.
+These classes hold what the format can express. The rules that keep MindInsight from dropping a
+graph (decimal ids, unique names, no ``< > "``) are applied in ``graph``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class TupleType:
 
     Attributes:
         elements: types of its elements.
-        is_list: whether it is one of MindSpore's lists, which MindInsight shows without their elements.
+        is_list: whether it is one of MindSpore's lists, which MindInsight shows without their
+            elements.
     """
 
     elements: tuple[GraphType, ...] = ()
@@ -41,9 +42,7 @@ class TupleType:
 
 GraphType: TypeAlias = TensorType | TupleType | DataType
 
-AttributeValue: TypeAlias = (
-    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] | dict[str, AttributeValue] | None"
-)
+AttributeValue: TypeAlias = "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] | dict[str, AttributeValue] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,8 @@ class GraphNode:
     """One operation.
 
     Attributes:
-        name: the node's id; MindInsight keeps what follows the last ``op`` in it, so use decimal digits.
+        name: the node's id; MindInsight keeps what follows the last ``op`` in it, so use decimal
+            digits.
         op_type: name of the operation.
         scope: ``/``-separated path of its scopes, without a leading slash.
         full_name: name shown, ``<scope>/<op_type>-op<id>``; unique in the graph.
@@ -85,7 +85,8 @@ class GraphNode:
         attributes: its properties.
         output_type: type of what it computes.
         output_i: index of the output, for a node with several.
-        instance_name: a free name; MindInsight's optimized view drops nodes that have ``opt`` in it.
+        instance_name: a free name; MindInsight's optimized view drops nodes that have ``opt`` in
+            it.
     """
 
     name: str
@@ -143,8 +144,8 @@ class GraphTexts:
     """Attributes and constants of a graph as text, in MindInsight's notation.
 
     Attributes:
-        attributes: the attributes of each node by name, in the graph's order; those too large to be shown are
-            missing.
+        attributes: the attributes of each node by name, in the graph's order; those too large to be
+            shown are missing.
         constants: the constants by key.
     """
 

@@ -1,6 +1,7 @@
 """Settings of loss landscapes: resolution, samples, and the steps or epochs that they span.
 
-The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. Nothing here reads or writes files.
+The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. Nothing here reads or
+writes files.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ class LandscapeSettings:
 
     Attributes:
         landscape_size: grid points on each axis, 3 to 256.
-        unit: what the numbers in ``intervals`` count, ``"step"`` (optimizer steps from 1) or ``"epoch"`` (from 1).
-        num_samples: samples whose mean loss is one grid point, at least 1; rounded down to complete batches, but
-            at least one.
+        unit: what the numbers in ``intervals`` count, ``"step"`` (optimizer steps from 1) or
+            ``"epoch"`` (from 1).
+        num_samples: samples whose mean loss is one grid point, at least 1; rounded down to complete
+            batches, but at least one.
         train: compute one landscape per interval (PCA of its checkpoints).
         result: compute the landscape around the last checkpoint (random directions).
-        intervals: for each training landscape at least 3 ascending step or epoch numbers; no two with the same ends,
-            which name a landscape.
+        intervals: for each training landscape at least 3 ascending step or epoch numbers; no two
+            with the same ends, which name a landscape.
 
     Example:
         >>> LandscapeSettings.from_dict({"landscape_size": 20, "intervals": [[1, 2, 3]]}).intervals
@@ -56,12 +58,14 @@ class LandscapeSettings:
         object.__setattr__(self, "intervals", _checked_intervals(self.intervals))
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], base: LandscapeSettings | None = None) -> LandscapeSettings:
+    def from_dict(
+        cls, values: Mapping[str, Any], base: LandscapeSettings | None = None
+    ) -> LandscapeSettings:
         """Settings from MindSpore's ``collect_landscape`` dict.
 
         Args:
-            values: any of ``landscape_size``, ``unit``, ``num_samples``, ``create_landscape`` (a dict with ``train``
-                and ``result``) and ``intervals``.
+            values: any of ``landscape_size``, ``unit``, ``num_samples``, ``create_landscape`` (a
+                dict with ``train`` and ``result``) and ``intervals``.
             base: values of absent keys; ``None`` means the defaults.
 
         Raises:
@@ -81,7 +85,10 @@ class LandscapeSettings:
     @classmethod
     def known_keys(cls) -> tuple[str, ...]:
         """The keys of the dict form, named as in MindSpore."""
-        return (*(field.name for field in fields(cls) if field.name not in ("train", "result")), "create_landscape")
+        return (
+            *(field.name for field in fields(cls) if field.name not in ("train", "result")),
+            "create_landscape",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The dict form, as :meth:`from_dict` accepts it; JSON can hold it."""
@@ -117,9 +124,13 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
         if len(interval) < SHORTEST_INTERVAL:
             raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
-            raise ValueError(f"numbers of an interval must be ascending and at least 1, but one is {list(interval)}")
+            raise ValueError(
+                f"numbers of an interval must be ascending and at least 1, but one is {list(interval)}"
+            )
     ends = [(interval[0], interval[-1]) for interval in intervals]
     if len(set(ends)) < len(ends):
         twice = next(one for one in ends if ends.count(one) > 1)
-        raise ValueError(f"two intervals have the same ends {list(twice)}, so their landscapes would have one name")
+        raise ValueError(
+            f"two intervals have the same ends {list(twice)}, so their landscapes would have one name"
+        )
     return tuple(tuple(interval) for interval in intervals)

@@ -82,24 +82,28 @@ class EvaluationInfo:
 class AddedEvaluation(EvaluationInfo):
     """Result of one of several evaluations of a run: the run keeps the metrics of the others.
 
-    A recorder writes it as an :class:`EvaluationInfo` with the metrics of both; of one name the newest counts.
+    A recorder writes it as an :class:`EvaluationInfo` with the metrics of both; of one name the
+    newest counts.
 
     Attributes:
         metric: as of :class:`EvaluationInfo`, and so are the others.
     """
 
 
-def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = None) -> dict[str, Any]:
+def parsed_metric(
+    text: str, parse_constant: Callable[[str], object] | None = None
+) -> dict[str, Any]:
     """The metrics in the text of an :class:`EvaluationInfo`.
 
-    ``parse_constant`` is called with ``NaN``, ``Infinity`` or ``-Infinity``; ``None`` converts it to a float. Raises
-    ValueError if the text is not that of a JSON object of at most 100 levels.
+    ``parse_constant`` is called with ``NaN``, ``Infinity`` or ``-Infinity``; ``None`` converts it
+    to a float. Raises ValueError if the text is not that of a JSON object of at most 100 levels.
     """
     try:
         metric = json.loads(text, parse_constant=parse_constant)
     except (json.JSONDecodeError, RecursionError):
         metric = None
-    may_be_deep = text.count("{") + text.count("[") > MAX_METRIC  # counted first: few metrics hold more than numbers
+    # counted first: few metrics hold more than numbers
+    may_be_deep = text.count("{") + text.count("[") > MAX_METRIC
     if not isinstance(metric, dict) or (may_be_deep and _is_deeper(metric, MAX_METRIC)):
         raise ValueError(
             f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} levels, "
@@ -109,13 +113,18 @@ def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = No
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    elements = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return elements is not None and (not levels or any(_is_deeper(element, levels - 1) for element in elements))
+    elements = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    )
+    return elements is not None and (
+        not levels or any(_is_deeper(element, levels - 1) for element in elements)
+    )
 
 
 def _make_texts_utf8(value: TrainInfo | EvaluationInfo) -> None:
     # os.fsdecode turns bytes of a path that are not UTF-8 into lone surrogates.
-    for name in type(value).__slots__:  # the fields, and fields() would take as long as decoding them
+    # the fields, and fields() would take as long as decoding them
+    for name in type(value).__slots__:
         text = getattr(value, name)
         if isinstance(text, str) and not text.isascii():
             object.__setattr__(value, name, utf8_text(text))
@@ -129,9 +138,9 @@ class UserDefinedInfo:
     """Custom lineage data, one entry a key, in order.
 
     Attributes:
-        values: str keys; values are int (a bool counts as one), float, str, or a mapping of the same kind (shown as an
-            object, not filterable). MindInsight, which has ints of 32 bits only, shows a larger one as a float, and as
-            text beyond 2**53; here it stays an int.
+        values: str keys; values are int (a bool counts as one), float, str, or a mapping of the
+            same kind (shown as an object, not filterable). MindInsight, which has ints of 32 bits
+            only, shows a larger one as a float, and as text beyond 2**53; here it stays an int.
     """
 
     values: Mapping[str, CustomValue]
@@ -170,13 +179,17 @@ def _checked_entry(key: str, value: Any) -> CustomValue:
     if isinstance(value, int):  # a bool too
         if value.bit_length() > _MAX_INT_BITS:
             limit = f"an int of at most {_MAX_INT_BITS} bits"
-            raise ValueError(f"{key} of UserDefinedInfo must be {limit}, got one of {value.bit_length()}")
+            raise ValueError(
+                f"{key} of UserDefinedInfo must be {limit}, got one of {value.bit_length()}"
+            )
         return int(value)
     if isinstance(value, float):
         return value
     if isinstance(value, str):
         return utf8_text(value)
-    raise TypeError(f"{key} of UserDefinedInfo must be int, float, str or a mapping of these, not {value!r}")
+    raise TypeError(
+        f"{key} of UserDefinedInfo must be int, float, str or a mapping of these, not {value!r}"
+    )
 
 
 ParameterValue: TypeAlias = "bool | int | float | str | tuple[str, ...]"
@@ -202,7 +215,8 @@ class DatasetGraph:
     """A stage of the data pipeline; the root is the LAST stage, its children lead to the source.
 
     Attributes:
-        parameter: name -> bool, int (32 bits), float, str or tuple of str; ``op_type`` is required by the pages.
+        parameter: name -> bool, int (32 bits), float, str or tuple of str; ``op_type`` is required
+            by the pages.
         operations: transforms of a ``MapDataset`` stage.
         sampler: the source's sampler, if any.
         children: the stages before this one.

@@ -17,15 +17,19 @@ COLUMNS = (
     "gradient_rms", "gradient_mean", "gradient_max", "gradient_zeros", "gradient_non_finite",
     "weight_rms", "weight_max", "weight_non_finite", "update_ratio", "elements",
 )  # fmt: skip
-_LOG_COLUMNS = [COLUMNS.index(name) for name in COLUMNS if name.endswith(("_rms", "_mean", "_max", "_ratio"))]
+_LOG_COLUMNS = [
+    COLUMNS.index(name) for name in COLUMNS if name.endswith(("_rms", "_mean", "_max", "_ratio"))
+]
 
 
-def origin(parameters: Sequence[str], table: NDArray[np.float64]) -> tuple[str, Literal["gradient", "weight"]] | None:
+def origin(
+    parameters: Sequence[str], table: NDArray[np.float64]
+) -> tuple[str, Literal["gradient", "weight"]] | None:
     """Name and kind of what went wrong first in one step's table of shape ``(p, c)``, or ``None``.
 
-    Weights are as the step left them, so a gradient comes first. A backward pass goes from the last layer to the
-    first, so of some gradients the last one is nearest to the cause; if all are affected, nothing can be told from
-    them and the first is named.
+    Weights are as the step left them, so a gradient comes first. A backward pass goes from the last
+    layer to the first, so of some gradients the last one is nearest to the cause; if all are
+    affected, nothing can be told from them and the first is named.
     """
     kinds: tuple[Literal["gradient", "weight"], ...] = ("gradient", "weight")
     for kind in kinds:

@@ -25,11 +25,13 @@ class ChainRow:
     """What a row of the table is of; two calls, ports or paths are two rows.
 
     Attributes:
-        link: part of the step: ``data`` a tensor of the batch, ``weights`` a parameter or buffer as the step begins,
-            ``forward`` an input or output of a module's call, ``loss``, ``gradients`` before clipping and unscaled,
-            ``clipped`` what clipping left of them, ``update`` a parameter or buffer after the step, ``settings`` a
-            number of an optimizer's group.
-        name: of the module, parameter or tensor, dotted; ``""`` for the network itself; ``group 0`` for settings.
+        link: part of the step: ``data`` a tensor of the batch, ``weights`` a parameter or buffer as
+            the step begins, ``forward`` an input or output of a module's call, ``loss``,
+            ``gradients`` before clipping and unscaled, ``clipped`` what clipping left of them,
+            ``update`` a parameter or buffer after the step, ``settings`` a number of an optimizer's
+            group.
+        name: of the module, parameter or tensor, dotted; ``""`` for the network itself; ``group 0``
+            for settings.
         kind: class of the module, ``parameter`` or ``buffer``; ``""`` else.
         call: number of the module's call in the step, from 0.
         port: ``input`` or ``output`` of a module, name of a setting; ``""`` else.
@@ -58,7 +60,8 @@ class ChainRow:
 def sample_places(elements: int) -> NDArray[np.int64]:
     """Places of the recorded elements in a flattened tensor, int64, shape ``(16,)``; a small one repeats some.
 
-    They are spread as multiples of the golden ratio: evenly spaced ones would be the same after a flip.
+    They are spread as multiples of the golden ratio: evenly spaced ones would be the same after a
+    flip.
     """
     places: NDArray[np.int64] = (np.arange(SAMPLES) * GOLDEN % 1 * elements).astype(np.int64)
     return places

@@ -14,7 +14,8 @@ from mindsummary_lightning.values.data_types import DataType, data_type_of
 if TYPE_CHECKING:
     import PIL.Image
 
-PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
+# what a browser shows; others run more code on loading
+PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 _MEDIA_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -44,9 +45,10 @@ class Tensor:
     """A tensor as the format keeps it: every element as float32, the original dtype as a name.
 
     Attributes:
-        data: the elements, shape as recorded, float32, read-only (integers above 2**24 lose digits: the only field
-            MindInsight reads is ``float_data``).
-        data_type: the dtype the elements had before; ``UNDEFINED`` in the constructor takes it from ``data``.
+        data: the elements, shape as recorded, float32, read-only (integers above 2**24 lose digits:
+            the only field MindInsight reads is ``float_data``).
+        data_type: the dtype the elements had before; ``UNDEFINED`` in the constructor takes it from
+            ``data``.
     """
 
     data: NDArray[np.float32]
@@ -72,7 +74,8 @@ class Image:
     Attributes:
         height: rows in pixels, at least 1.
         width: columns in pixels, at least 1.
-        encoded: the file's bytes; PNG from this package. MindInsight hands them to the browser as they are.
+        encoded: the file's bytes; PNG from this package. MindInsight hands them to the browser as
+            they are.
         colorspace: number of channels; MindSpore always writes 3.
     """
 
@@ -85,7 +88,8 @@ class Image:
     def media_type(self) -> str:
         """What the first bytes say, such as ``image/png``; ``application/octet-stream`` if they say nothing known."""
         return next(
-            (name for start, name in _MEDIA_TYPES if self.encoded.startswith(start)), "application/octet-stream"
+            (name for start, name in _MEDIA_TYPES if self.encoded.startswith(start)),
+            "application/octet-stream",
         )
 
     def to_pil(self) -> PIL.Image.Image:
@@ -106,7 +110,8 @@ class Histogram:
     """Counts of a tensor's finite elements in buckets, and of those that are in no bucket.
 
     Attributes:
-        lefts: left edge of each bucket, float64, shape ``(n,)``; at most 90 buckets (MindInsight drops more).
+        lefts: left edge of each bucket, float64, shape ``(n,)``; at most 90 buckets (MindInsight
+            drops more).
         widths: width of each bucket, float64, shape ``(n,)``.
         counts: elements in each bucket, int64, shape ``(n,)``.
         count: all elements of the tensor, finite or not.
@@ -169,9 +174,11 @@ class LandscapeMetadata:
     """How a landscape was computed.
 
     Attributes:
-        decomposition: ``"PCA"`` for an interval, ``"Random"`` for a final landscape (MindSpore's terms).
+        decomposition: ``"PCA"`` for an interval, ``"Random"`` for a final landscape (MindSpore's
+            terms).
         unit: what the interval's numbers count, ``"step"`` or ``"epoch"``.
-        step_per_epoch: optimizer steps per epoch; MindInsight places epochs on the step axis with it.
+        step_per_epoch: optimizer steps per epoch; MindInsight places epochs on the step axis with
+            it.
     """
 
     decomposition: str = ""
@@ -183,13 +190,15 @@ class LandscapeMetadata:
 class LossLandscape:
     """Loss over two directions in weight space.
 
-    A file of somebody else may hold arrays of any shape, which MindInsight shows as they are; ours are as follows.
+    A file of somebody else may hold arrays of any shape, which MindInsight shows as they are; ours
+    are as follows.
 
     Attributes:
-        surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``: ``z[i, j]`` is the loss
-            at ``(x[j], y[i])``.
+        surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``:
+            ``z[i, j]`` is the loss at ``(x[j], y[i])``.
         intervals: steps or epochs of the path's points; empty for a final landscape.
-        path: the path's points, three arrays as long as ``intervals``; ``None`` for a final landscape.
+        path: the path's points, three arrays as long as ``intervals``; ``None`` for a final
+            landscape.
         convergence_point: ``(x, y, loss)`` where training stood at the end, or ``None``.
         metadata: how it was computed.
     """
@@ -225,14 +234,20 @@ class LossLandscape:
         return self.surface.z
 
 
-def check_landscape_shapes(surface: Points, intervals: tuple[int, ...], path: Points | None, end: Any) -> None:
+def check_landscape_shapes(
+    surface: Points, intervals: tuple[int, ...], path: Points | None, end: Any
+) -> None:
     """Raise ValueError unless the arrays of a landscape, and ``end``, where it converged, are shaped as it says."""
     x, y, z = surface.x, surface.y, surface.z
     if x.ndim != 1 or y.ndim != 1 or z.shape != (y.size, x.size):
-        raise ValueError(f"surface needs x (n,), y (m,) and z (m, n), not {x.shape}, {y.shape} and {z.shape}")
+        raise ValueError(
+            f"surface needs x (n,), y (m,) and z (m, n), not {x.shape}, {y.shape} and {z.shape}"
+        )
     shapes = {axis.shape for axis in (path.x, path.y, path.z)} if path else {(0,)}
     if shapes != {(len(intervals),)}:
-        raise ValueError(f"path needs one point per interval, ({len(intervals)},), not {sorted(shapes)}")
+        raise ValueError(
+            f"path needs one point per interval, ({len(intervals)},), not {sorted(shapes)}"
+        )
     if end is not None and np.shape(end) != (3,):
         raise ValueError(f"convergence_point must be three numbers, not {end}")
 
@@ -240,5 +255,7 @@ def check_landscape_shapes(surface: Points, intervals: tuple[int, ...], path: Po
 def surface_text(surface: Points, intervals: tuple[int, ...]) -> str:
     """What a landscape is in a few words."""
     z = surface.z
-    of = f"{surface.x.size} x {surface.y.size} points" + (f", loss {z.min():.4g} to {z.max():.4g}" if z.size else "")
+    of = f"{surface.x.size} x {surface.y.size} points" + (
+        f", loss {z.min():.4g} to {z.max():.4g}" if z.size else ""
+    )
     return f"{of}, path of {len(intervals)}" if intervals else of

@@ -31,7 +31,9 @@ class Phrase(str):
     def said(self, words: Mapping[str, str]) -> str:
         """The text with each template as ``words`` has it."""
         template = words.get(self.template, self.template)
-        values = [value.said(words) if isinstance(value, Phrase) else value for value in self.values]
+        values = [
+            value.said(words) if isinstance(value, Phrase) else value for value in self.values
+        ]
         return template.format(*values) if values else template
 
 
@@ -75,14 +77,14 @@ def counted(number: int, noun: str) -> str:
 def shortest_float32(value: float) -> float:
     """The number with the fewest decimal digits that is the same float32: 0.1 for 0.10000000149011612.
 
-    The one rule for every float32 that leaves as text, JSON or a column of float64, so that a query for 0.1 finds what
-    was recorded as 0.1.
+    The one rule for every float32 that leaves as text, JSON or a column of float64, so that a query
+    for 0.1 finds what was recorded as 0.1.
 
     Args:
         value: a number that a float32 holds exactly; NaN and infinities stay what they are.
     """
-    # Up to six digits survive a float32, so fewer need no try (but for subnormals, which stay as protobuf prints them);
-    # nine tell any two apart.
+    # Up to six digits survive a float32, so fewer need no try (but for subnormals, which stay as
+    # protobuf prints them); nine tell any two apart.
     packed = _FLOAT32.pack(value)
     for digits in range(6, 9):
         short = float(f"{value:.{digits}g}")
@@ -95,5 +97,11 @@ def without_secrets(text: str, *addresses: str) -> str:
     """A text in which users and passwords of addresses, and what follows a ``?`` in them, are ``***``."""
     remote = "\n".join(address for address in addresses if ":/" in address)
     users = re.findall(r":/+([^/\n]*)@", remote)
-    secrets = {*users, *(user.partition(":")[2] for user in users), *re.findall(r"\?(.+)", remote)} - {""}
-    return re.sub("|".join(map(re.escape, sorted(secrets, key=len, reverse=True))) or "$^", "***", text)
+    secrets = {
+        *users,
+        *(user.partition(":")[2] for user in users),
+        *re.findall(r"\?(.+)", remote),
+    } - {""}
+    return re.sub(
+        "|".join(map(re.escape, sorted(secrets, key=len, reverse=True))) or "$^", "***", text
+    )

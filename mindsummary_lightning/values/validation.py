@@ -1,6 +1,7 @@
 """Checks of values before they are written: only those that MindInsight shows without harm to any run.
 
-A file may contain more (``values`` can hold a NaN loss that MindSpore wrote); this package never writes it.
+A file may contain more (``values`` can hold a NaN loss that MindSpore wrote); this package never
+writes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def check_recordable(value: object) -> None:
 
     Raises:
         TypeError: a field has the wrong type.
-        ValueError: a number is not finite or does not fit, a metric is not a JSON object, custom data is empty.
+        ValueError: a number is not finite or does not fit, a metric is not a JSON object, custom
+            data is empty.
     """
     check = _CHECKS.get(type(value))
     if check is not None:
@@ -81,7 +83,14 @@ def _check_train(value: TrainInfo) -> None:
     _integer("model_size of TrainInfo", value.model_size, 0, INT64_MAX)
     for name in ("learning_rate", "loss"):
         _real(f"{name} of TrainInfo", getattr(value, name), FLOAT32_MAX)
-    for name in ("optimizer", "loss_function", "parallel_mode", "train_dataset_path", "network", "model_path"):
+    for name in (
+        "optimizer",
+        "loss_function",
+        "parallel_mode",
+        "train_dataset_path",
+        "network",
+        "model_path",
+    ):
         _text(f"{name} of TrainInfo", getattr(value, name))
 
 
@@ -90,7 +99,8 @@ def check_evaluation(value: EvaluationInfo, largest: float = FLOAT64_MAX) -> Non
 
     Args:
         value: the evaluation.
-        largest: greatest magnitude of a whole number in the metric; MindInsight shows one of any size.
+        largest: greatest magnitude of a whole number in the metric; MindInsight shows one of any
+            size.
 
     Raises:
         TypeError: a field has the wrong type.
@@ -98,14 +108,17 @@ def check_evaluation(value: EvaluationInfo, largest: float = FLOAT64_MAX) -> Non
     """
     _text("valid_dataset_path of EvaluationInfo", value.valid_dataset_path)
     _integer("valid_dataset_size of EvaluationInfo", value.valid_dataset_size, 0, INT32_MAX)
-    # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over all older runs.
+    # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over
+    # all older runs.
     if not isinstance(value.metric, str):
         raise TypeError(f"metric of EvaluationInfo must be a str, not {value.metric!r}")
     _check_metric(parsed_metric(value.metric, _refuse_constant), largest)
 
 
 def _check_metric(metric: Any, largest: float) -> None:
-    elements = metric.values() if isinstance(metric, dict) else metric if isinstance(metric, list) else ()
+    elements = (
+        metric.values() if isinstance(metric, dict) else metric if isinstance(metric, list) else ()
+    )
     for element in elements:
         if isinstance(element, (int, float)) and not isinstance(element, bool):
             _real("a number in the metric of EvaluationInfo", element, largest)
@@ -119,7 +132,9 @@ def _refuse_constant(name: str) -> None:
 
 def _check_entries(values: Mapping[str, Any]) -> None:
     if not values:
-        raise ValueError("UserDefinedInfo needs at least one entry: MindInsight fails on an empty one")
+        raise ValueError(
+            "UserDefinedInfo needs at least one entry: MindInsight fails on an empty one"
+        )
     for key, entry in values.items():
         if isinstance(entry, Mapping):
             _check_entries(entry)
@@ -156,7 +171,9 @@ def _check_landscape(value: LossLandscape) -> None:
     for part, points in (("surface", value.surface), ("path", value.path)):
         for axis in ("x", "y", "z") if points is not None else ():
             if not np.isfinite(getattr(points, axis)).all():
-                raise ValueError(f"{axis} of a landscape's {part} must be finite: a browser cannot parse NaN")
+                raise ValueError(
+                    f"{axis} of a landscape's {part} must be finite: a browser cannot parse NaN"
+                )
     if value.convergence_point is not None:
         for coordinate in np.asarray(value.convergence_point, np.float64).tolist():
             _real("convergence_point", coordinate, FLOAT32_MAX)

@@ -21,7 +21,8 @@ class StoredTensor:
 
     Attributes:
         path: dotted path in a nested input, output or batch; ``""`` for a single tensor.
-        array: member of the file without ``.npy``. Equal tensors share a member where the recorder knows it.
+        array: member of the file without ``.npy``. Equal tensors share a member where the recorder
+            knows it.
         dtype: as NumPy names it, or ``bfloat16``, which is held as uint16.
         shape: of the tensor.
     """
@@ -40,7 +41,8 @@ class StoredModule:
         name: dotted; ``""`` for the network itself.
         kind: its class.
         is_training: whether it was in training mode.
-        settings: numbers and texts that tell how it computes, such as a dropout's ``p``. May be empty.
+        settings: numbers and texts that tell how it computes, such as a dropout's ``p``. May be
+            empty.
     """
 
     name: str
@@ -63,8 +65,8 @@ class StoredCall:
         line: ``file.py:12`` of the user's code that called it; ``""`` if unknown.
         inputs: tensors as they were before the module ran.
         outputs: tensors as they were when the module returned.
-        output_gradients: of the loss, scaled by :class:`WholeStep`'s ``loss_scale``; paths are those of
-            ``outputs``. Outputs that received no gradient have none.
+        output_gradients: of the loss, scaled by :class:`WholeStep`'s ``loss_scale``; paths are
+            those of ``outputs``. Outputs that received no gradient have none.
         draws_random: whether random numbers were drawn meanwhile; ``None`` if unknown.
     """
 
@@ -90,7 +92,8 @@ class StoredWeight:
         kind: ``parameter`` or ``buffer``.
         before: as the step began.
         after: after the update; ``None`` if it was not recorded.
-        gradient: before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None`` if there is none.
+        gradient: before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None`` if there
+            is none.
         stepped_gradient: what the optimizer stepped with, unscaled; ``None`` if there is none.
     """
 
@@ -123,7 +126,8 @@ class StoredOptimizer:
 
     Attributes:
         kind: its class.
-        groups: settings of each group, by PyTorch's names where there is one (``lr``, ``momentum``, ``betas.0``).
+        groups: settings of each group, by PyTorch's names where there is one (``lr``, ``momentum``,
+            ``betas.0``).
         weights: dotted names of the parameters of each group.
         state: as the step began.
     """
@@ -142,7 +146,8 @@ class WholeStep:
         framework: ``torch`` or ``mindspore``.
         framework_version: its version.
         step: number of the optimizer step, counted from 1.
-        precision: coarsest of ``float64``, ``float32``, ``tensorfloat32``, ``float16`` and ``bfloat16`` in the step.
+        precision: coarsest of ``float64``, ``float32``, ``tensorfloat32``, ``float16`` and
+            ``bfloat16`` in the step.
         device: ``cpu`` or the name of the accelerator.
         modules: of the network, the network itself first.
         calls: in the order in which they were entered.
@@ -151,7 +156,8 @@ class WholeStep:
         losses: one of each batch, unscaled and not divided by the number of batches.
         optimizers: those that made an update.
         loss_scale: factor of all recorded gradients but ``stepped_gradient``.
-        random_state: state of the framework's random generator as the step began; ``None`` if unknown.
+        random_state: state of the framework's random generator as the step began; ``None`` if
+            unknown.
     """
 
     framework: str

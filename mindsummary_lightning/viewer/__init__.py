@@ -15,8 +15,11 @@ if not TYPE_CHECKING:  # a checker would take every name for known
 
     def __getattr__(name: str) -> Any:
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{closest(name, __all__)}")
-        from mindsummary_lightning.viewer import notebook  # here: aiohttp is imported by those who serve
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}{closest(name, __all__)}"
+            )
+        # here: aiohttp is imported by those who serve
+        from mindsummary_lightning.viewer import notebook
 
         return getattr(notebook, name)
 

@@ -1,7 +1,8 @@
 """Access to the pages: addresses, a token instead of accounts, hosts that are answered, headers against other sites.
 
-The token is the first part of every path, ``/<token>/``; the front end sends all requests below its own path. There is
-no cookie: browsers would send it to every port of the host, and refuse it to a page that a notebook frames.
+The token is the first part of every path, ``/<token>/``; the front end sends all requests below its
+own path. There is no cookie: browsers would send it to every port of the host, and refuse it to a
+page that a notebook frames.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from aiohttp import web
 from mindsummary_lightning.viewer.frontend import FIRST_SCRIPT_HASH
 
 RUN_TABLE, RUN_TABLE_PATH = "table of runs", "runs"
-_OF_ALL_RUNS = {"runs": "summary-manage", "model lineage": "model-traceback", "data lineage": "data-traceback"}
+_OF_ALL_RUNS = {
+    "runs": "summary-manage",
+    "model lineage": "model-traceback",
+    "data lineage": "data-traceback",
+}
 _OF_ONE_RUN = {
     "dashboard": "training-dashboard?id",
     "scalars": "scalar?train_id",
@@ -61,7 +66,10 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "mindsummary-lightning",
 }
-_NOT_FRAMED = {"X-Frame-Options": "SAMEORIGIN", "Content-Security-Policy": f"{_PAGE_POLICY}; frame-ancestors 'self'"}
+_NOT_FRAMED = {
+    "X-Frame-Options": "SAMEORIGIN",
+    "Content-Security-Policy": f"{_PAGE_POLICY}; frame-ancestors 'self'",
+}
 
 
 class CheckedRequest(NamedTuple):
@@ -69,7 +77,8 @@ class CheckedRequest(NamedTuple):
 
     path: str  # decoded, without the token
     answer: web.Response | None  # a refusal, or the way to the address with its last slash
-    headers: Mapping[str, str]  # of whatever is answered; a more specific value of the answer itself wins
+    # of whatever is answered; a more specific value of the answer itself wins
+    headers: Mapping[str, str]
 
 
 class Access:
@@ -77,8 +86,9 @@ class Access:
 
     Args:
         token: what a visitor must know; ``None`` answers everyone who reaches the port.
-        names: host names of this server beside ``localhost``, for a server without a token; an IP address is always
-            accepted as host, because a page of another site cannot have one that is not its own.
+        names: host names of this server beside ``localhost``, for a server without a token; an IP
+            address is always accepted as host, because a page of another site cannot have one that
+            is not its own.
     """
 
     def __init__(self, token: str | None, names: Iterable[str] = ()) -> None:
@@ -90,14 +100,21 @@ class Access:
         # A proxy whose prefix has no last slash (nginx: `location /runs`) leaves two in front.
         asked = request.path.lstrip("/")
         if self._token is None:
-            refusal = None if self._is_own_host(request.headers.get("Host", "")) else _refusal(_WRONG_HOST)
+            refusal = (
+                None
+                if self._is_own_host(request.headers.get("Host", ""))
+                else _refusal(_WRONG_HOST)
+            )
             return CheckedRequest(f"/{asked}", refusal, {**_HEADERS, **_NOT_FRAMED})
         token, slash, path = asked.partition("/")
         if not _is_same(token, self._token):
-            return CheckedRequest(f"/{asked}", _refusal(_MISSING_TOKEN), {**_HEADERS, **_NOT_FRAMED})
+            return CheckedRequest(
+                f"/{asked}", _refusal(_MISSING_TOKEN), {**_HEADERS, **_NOT_FRAMED}
+            )
         if not slash:
             return CheckedRequest("/", redirection(request, f"./{token}/"), _HEADERS)
-        # Whoever knows the token may be any host, a proxy's for example, and may frame the page, as a notebook does.
+        # Whoever knows the token may be any host, a proxy's for example, and may frame the page, as
+        # a notebook does.
         return CheckedRequest(f"/{path}", None, _HEADERS)
 
     def _is_own_host(self, text: str) -> bool:
@@ -105,7 +122,12 @@ class Access:
         if host is None:
             return False
         name = host[1].lower()
-        return name == "localhost" or name.endswith(".localhost") or name in self._names or _address(name) is not None
+        return (
+            name == "localhost"
+            or name.endswith(".localhost")
+            or name in self._names
+            or _address(name) is not None
+        )
 
 
 def new_token() -> str:
@@ -161,7 +183,9 @@ def _root(server: str, token: str | None) -> str:
     return f"{server}/{token}" if token else server
 
 
-def page_addresses(server: str, token: str | None, train_id: str | None = None) -> list[tuple[str, str]]:
+def page_addresses(
+    server: str, token: str | None, train_id: str | None = None
+) -> list[tuple[str, str]]:
     """Names and addresses of the pages over all runs, and of those of one run if one is meant."""
     start = f"{_root(server, token)}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
@@ -169,5 +193,8 @@ def page_addresses(server: str, token: str | None, train_id: str | None = None) 
     if train_id is not None:
         run = quote(train_id, safe="")
         # The pages of a run show the path that the address names.
-        pages += [(name, f"{start}train-manage/{route}={run}&summaryPath={run}") for name, route in _OF_ONE_RUN.items()]
+        pages += [
+            (name, f"{start}train-manage/{route}={run}&summaryPath={run}")
+            for name, route in _OF_ONE_RUN.items()
+        ]
     return pages

@@ -1,7 +1,7 @@
 """Requests, answers and errors of the pages, independent of the web framework; tags as the pages name them.
 
-Parameters are checked in the order and refused in the words of MindInsight. A tag is ``<tag>/<kind>`` there, and a
-graph has the name of its file.
+Parameters are checked in the order and refused in the words of MindInsight. A tag is
+``<tag>/<kind>`` there, and a graph has the name of its file.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ _NOT_IN_CACHE = "Train job is not exist. Detail: Can not find the given train jo
 
 PLUGINS = ("image", "scalar", "graph", "optimized_graph", "histogram", "tensor", "loss_landscape")
 _KINDS = frozenset(PLUGINS) - {"graph", "optimized_graph"}
-OPTIMIZED = " (optimized)"  # behind the name of a file: its graph with the optimizer's part taken out
+# behind the name of a file: its graph with the optimizer's part taken out
+OPTIMIZED = " (optimized)"
 _FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the pages show it first
 
-Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"  # Any: whatever json encodes, or an EncodedAnswer
+# Any: whatever json encodes, or an EncodedAnswer
+Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,11 @@ class ApiRequest:
     """A request below ``/v1/mindinsight``.
 
     Attributes:
-        query: the decoded query: for each key its values in the order of the request, blank values included.
+        query: the decoded query: for each key its values in the order of the request, blank values
+            included.
         body: the bytes of the body.
-        content_type: media type of the body without parameters, lower case; ``""`` if none was given.
+        content_type: media type of the body without parameters, lower case; ``""`` if none was
+            given.
         only: names of the runs that the address selects; ``None`` selects all.
     """
 
@@ -58,7 +62,9 @@ class ApiRequest:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise ApiError(WRONG_VALUE, "Invalid parameter value. Json data parse failed.") from None
+            raise ApiError(
+                WRONG_VALUE, "Invalid parameter value. Json data parse failed."
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +98,18 @@ def whole_number(text: str, name: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ApiError(WRONG_TYPE, f"Invalid parameter type. '{name}' expect Integer type.") from None
+        raise ApiError(
+            WRONG_TYPE, f"Invalid parameter type. '{name}' expect Integer type."
+        ) from None
 
 
 def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice:
     """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for."""
     offset = whole_number(request.query.get("offset", ["0"])[0], "offset")
     if offset < 0:
-        raise ApiError(WRONG_VALUE, "Invalid parameter value. 'offset' should be greater than or equal to 0.")
+        raise ApiError(
+            WRONG_VALUE, "Invalid parameter value. 'offset' should be greater than or equal to 0."
+        )
     limit = whole_number(request.query.get("limit", [str(default_limit)])[0], "limit")
     if not 1 <= limit <= max_limit:
         raise ApiError(WRONG_VALUE, f"Invalid parameter value. 'limit' should in [1, {max_limit}].")
@@ -140,15 +150,20 @@ def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tup
 def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
     """The tags of a run by MindInsight's plugin name, in the order of the pages."""
     by_kind = run.tags()
-    by_kind["loss_landscape"] = [tag for tag in by_kind["loss_landscape"] if any(landscapes_of(run, tag))]
+    by_kind["loss_landscape"] = [
+        tag for tag in by_kind["loss_landscape"] if any(landscapes_of(run, tag))
+    ]
     tags = {kind: sorted(f"{tag}/{kind}" for tag in names) for kind, names in by_kind.items()}
-    graphs = sorted((graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name))
+    graphs = sorted(
+        (graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name)
+    )
     return {**tags, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
 
 
 def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
     """The landscapes of a tag that can be read, whatever dimensions their coordinates have."""
-    from mindsummary_lightning.reading.decode import read_value  # here: a list of runs needs no NumPy
+    # here: a list of runs needs no NumPy
+    from mindsummary_lightning.reading.decode import read_value
 
     def read(location: Location) -> LossLandscape | None:
         try:
@@ -168,7 +183,9 @@ def has_tag(run: FollowedRun, plugin_tag: str) -> bool:
     tag, kind = split_tag(plugin_tag)
     if kind:
         return tag in run.tags()[kind]
-    return any(graph.name in (plugin_tag, plugin_tag.removesuffix(OPTIMIZED)) for graph in run.graphs())
+    return any(
+        graph.name in (plugin_tag, plugin_tag.removesuffix(OPTIMIZED)) for graph in run.graphs()
+    )
 
 
 def split_tag(plugin_tag: str) -> tuple[str, str]:

@@ -24,7 +24,12 @@ from aiohttp import web
 from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.viewer.access import RUN_TABLE_PATH, Access, redirection
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
-from mindsummary_lightning.viewer.frontend import StaticFile, files_without_frontend, own_files, static_files
+from mindsummary_lightning.viewer.frontend import (
+    StaticFile,
+    files_without_frontend,
+    own_files,
+    static_files,
+)
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 
@@ -62,11 +67,15 @@ class _Encoded(NamedTuple):
 
 
 def create_app(
-    runs: LoadedRuns, frontend: bytes | None, access: Access, handlers: Mapping[str, Handler] | None = None
+    runs: LoadedRuns,
+    frontend: bytes | None,
+    access: Access,
+    handlers: Mapping[str, Handler] | None = None,
 ) -> web.Application:
     """The application with all pages of MindInsight, whose wheel is ``frontend``; without it, with the table of runs.
 
-    ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by default all do.
+    ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by
+    default all do.
     """
     site = _Site(runs, frontend, access, page_handlers() if handlers is None else handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
@@ -76,10 +85,16 @@ def create_app(
 
 class _Site:
     def __init__(
-        self, runs: LoadedRuns, frontend: bytes | None, access: Access, handlers: Mapping[str, Handler]
+        self,
+        runs: LoadedRuns,
+        frontend: bytes | None,
+        access: Access,
+        handlers: Mapping[str, Handler],
     ) -> None:
         self._runs = runs
-        self._files = own_files() | (files_without_frontend() if frontend is None else static_files(frontend))
+        self._files = own_files() | (
+            files_without_frontend() if frontend is None else static_files(frontend)
+        )
         self._access = access
         self._handlers = handlers
         self._kept = KeptResults(_MAX_KEPT, _MAX_KEPT_BYTES)
@@ -89,8 +104,11 @@ class _Site:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The answer to any request."""
         checked = self._access.check(request)
-        # Compared with None: a response without entries of its own is false in older versions of aiohttp.
-        response = await self._respond(request, checked.path) if checked.answer is None else checked.answer
+        # Compared with None: a response without entries of its own is false in older versions of
+        # aiohttp.
+        response = (
+            await self._respond(request, checked.path) if checked.answer is None else checked.answer
+        )
         for name, value in checked.headers.items():
             response.headers.setdefault(name, value)
         return response
@@ -98,7 +116,8 @@ class _Site:
     async def _respond(self, request: web.Request, path: str) -> web.StreamResponse:
         try:
             path, only = without_selection(path)
-            method = "GET" if request.method == "HEAD" else request.method  # aiohttp leaves the body of a HEAD out
+            # aiohttp leaves the body of a HEAD out
+            method = "GET" if request.method == "HEAD" else request.method
             if path in self._endpoints:
                 return await self._call(request, f"{method} {path.removeprefix(API_PREFIX)}", only)
             is_file = path in self._files or path.startswith("/static/")
@@ -110,7 +129,9 @@ class _Site:
         except ApiError as error:
             return _error_response(error)
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
-            return _error_response(ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status))
+            return _error_response(
+                ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status)
+            )
         except Exception as error:
             target = f"{path}?{request.rel_url.raw_query_string}".rstrip("?")  # without the token
             _LOG.exception("%s %s could not be answered: %r", request.method, target, error)
@@ -123,14 +144,18 @@ class _Site:
             return redirection(request, f"../{last}")
         if without_selection(f"{path}/")[1] is not None:
             return redirection(request, f"./{quote(last)}/")
-        is_page = "text/html" in request.headers.get("Accept", "") and not path.startswith(API_PREFIX)
+        is_page = "text/html" in request.headers.get("Accept", "") and not path.startswith(
+            API_PREFIX
+        )
         if not is_page or request.method not in ("GET", "HEAD"):
             raise _NOT_FOUND
         table = "../" * (path.count("/") - 1) + RUN_TABLE_PATH
         body = _NO_PAGE.format(table).encode()
         return web.Response(body=body, status=HTTPStatus.NOT_FOUND, content_type="text/html")
 
-    async def _call(self, request: web.Request, endpoint: str, only: frozenset[str] | None) -> web.Response:
+    async def _call(
+        self, request: web.Request, endpoint: str, only: frozenset[str] | None
+    ) -> web.Response:
         handler = self._handlers.get(endpoint)
         if handler is None:
             raise _WRONG_METHOD
@@ -139,13 +164,16 @@ class _Site:
         asked = ApiRequest(query, body_as_recorded(await request.read()), media_type, only)
         takes_gzip = _takes_gzip(request)
         async with self._turns:
-            body, headers = await _in_thread(lambda: self._encoded(handler(self._runs, asked), takes_gzip))
+            body, headers = await _in_thread(
+                lambda: self._encoded(handler(self._runs, asked), takes_gzip)
+            )
         return web.Response(body=body, headers=headers)
 
     def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
         """An answer as bytes, made once of one that pages ask for again and again, as of curves and histograms."""
         with contextlib.suppress(ValueError):  # it is no JSON, or holds a float of NumPy's
-            known = marshal.dumps(answer, 2)  # of equal answers the same bytes; ten times as fast as JSON and gzip
+            # of equal answers the same bytes; ten times as fast as JSON and gzip
+            known = marshal.dumps(answer, 2)
             if len(known) >= _COMPRESS_FROM_BYTES:
                 key = hashlib.blake2b(known, digest_size=16).digest(), takes_gzip
                 return self._kept.of(key, lambda: _encoded(answer, takes_gzip))
@@ -196,8 +224,11 @@ def _json_bytes(answer: Any) -> bytes:
     encode = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"), allow_nan=False)
     try:
         text = encode(answer)
-    except ValueError:  # no browser reads a bare NaN, which a metric may be: the page of all runs would stay empty
-        from mindsummary_lightning.values.text import finite_or_named, map_json  # here: it loads NumPy
+    except (
+        ValueError
+    ):  # no browser reads a bare NaN, which a metric may be: the page of all runs would stay empty
+        # here: it loads NumPy
+        from mindsummary_lightning.values.text import finite_or_named, map_json
 
         text = encode(map_json(answer, finite_or_named))
     return without_markup(text).encode() + b"\n"
@@ -220,7 +251,8 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
     """A path below the runs that it selects, and their names; MindInsight's pages then list only these.
 
     The front end sends every request below the address that it was opened at, so
-    ``/only/<JSON list in base64url>/#/compare-analysis/scalar`` compares exactly the runs of the list.
+    ``/only/<JSON list in base64url>/#/compare-analysis/scalar`` compares exactly the runs of the
+    list.
     """
     encoded, slash, rest = path.removeprefix(_SELECTION_PREFIX).partition("/")
     if not path.startswith(_SELECTION_PREFIX) or not slash:

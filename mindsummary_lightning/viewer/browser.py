@@ -1,7 +1,8 @@
 """The user's browser, started without a key in the arguments of a process, which every user of a machine can read.
 
-It is given a file that only this user may read, which redirects to the pages. It is started in a process of its own
-without a terminal: some browsers wait until they are closed, or fall back to one that draws in the terminal.
+It is given a file that only this user may read, which redirects to the pages. It is started in a
+process of its own without a terminal: some browsers wait until they are closed, or fall back to one
+that draws in the terminal.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ from pathlib import Path
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.viewer.user_directories import cache_directory
 
-_TEXT_BROWSERS = {"www-browser", "lynx", "links", "links2", "elinks", "w3m", "browsh", "netrik", "retawq"}
+_TEXT_BROWSERS = {
+    "www-browser",
+    "lynx",
+    "links",
+    "links2",
+    "elinks",
+    "w3m",
+    "browsh",
+    "netrik",
+    "retawq",
+}
 _PAGE = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>MindInsight</title>'
     '<meta http-equiv="refresh" content="0; url={0}"><a href="{0}">{0}</a></html>\n'

@@ -1,7 +1,7 @@
 """Connections of a server: at most so many, and none that waits long before its first request or was refused.
 
-Whoever reaches the port may open connections. Those that never know the token must neither use up the process's files
-nor keep a visitor waiting who does.
+Whoever reaches the port may open connections. Those that never know the token must neither use up
+the process's files nor keep a visitor waiting who does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def max_connections() -> int:
 class LimitedConnections:
     """What makes the protocol of each connection that is accepted.
 
-    When there are too many, the connection that has waited longest gives way; those whose visitor is not refused stay.
+    When there are too many, the connection that has waited longest gives way; those whose visitor
+    is not refused stay.
 
     Args:
         limit: how many connections may be open.

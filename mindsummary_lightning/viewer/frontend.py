@@ -1,7 +1,7 @@
 """MindInsight's front end: the static files in its wheel, which is fetched once, checked at every start, and served.
 
-Nothing is unpacked or executed here. The wheel is Apache-licensed and stays a file of its authors, with their LICENSE
-and NOTICE in it; this package contains no copy.
+Nothing is unpacked or executed here. The wheel is Apache-licensed and stays a file of its authors,
+with their LICENSE and NOTICE in it; this package contains no copy.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ _TYPES = {
 _HASHED_NAME = re.compile(r"\.[0-9a-f]{8}\.\w+$")  # a new build has other names
 _FOREVER = "private, max-age=31536000, immutable"
 _REVALIDATED = "private, no-cache"
-# Behind a proxy that maps `/prefix` to `/`, no request shows that the last slash of the address is missing. The page
-# sees it, but only a script in the page itself: the addresses of all files are relative to the missing slash.
+# Behind a proxy that maps `/prefix` to `/`, no request shows that the last slash of the address is
+# missing. The page sees it, but only a script in the page itself: the addresses of all files are
+# relative to the missing slash.
 _FIRST_SCRIPT = b'if (!location.pathname.endsWith("/")) location.pathname += "/";'
 _FIRST_ELEMENT = b"<script>" + _FIRST_SCRIPT + b"</script>"
 FIRST_SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(_FIRST_SCRIPT).digest()).decode()}"
@@ -79,15 +80,20 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
     """The files that are served, by the path of their address."""
     archive = zipfile.ZipFile(BytesIO(wheel))
     files = {
-        info.filename.removeprefix(_PAGES): StaticFile(info.filename, partial(archive.read, info), info.CRC)
+        info.filename.removeprefix(_PAGES): StaticFile(
+            info.filename, partial(archive.read, info), info.CRC
+        )
         for info in archive.infolist()
-        if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
+        if info.filename.startswith(f"{_PAGES}/static/")
+        and os.path.splitext(info.filename)[1] in _TYPES
     }
-    # The front end would ask for the browser's language after it has settled on English. It knows no table of runs.
+    # The front end would ask for the browser's language after it has settled on English. It knows
+    # no table of runs.
     scripts = b'<script src="language.js"></script><script src="back.js"></script>'
     index = archive.read(f"{_PAGES}/index.html")
     files["/"] = file_of("index.html", _with_in_head(index, _FIRST_ELEMENT + scripts))
-    # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
+    # The graph page asks for it beside its script, or beside itself, depending on which of its
+    # parts comes first.
     files["/graphvizlib.wasm"] = files["/static/js/graphvizlib.wasm"]
     return files
 
@@ -95,7 +101,10 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
 def files_without_frontend() -> dict[str, StaticFile]:
     """The table of runs for where the front end is missing: it says so, and is the first page too."""
     table = own_files()["/runs"].content().replace(b"<body>", b'<body data-front-end="missing">', 1)
-    return {"/": file_of("index.html", _with_in_head(table, _FIRST_ELEMENT)), "/runs": file_of("runs.html", table)}
+    return {
+        "/": file_of("index.html", _with_in_head(table, _FIRST_ELEMENT)),
+        "/runs": file_of("runs.html", table),
+    }
 
 
 def _with_in_head(page: bytes, elements: bytes) -> bytes:
@@ -111,7 +120,10 @@ def own_files() -> dict[str, StaticFile]:
     """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
     names = [file.name for file in folder.iterdir() if os.path.splitext(file.name)[1] in _TYPES]
-    return {f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes()) for name in names}
+    return {
+        f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes())
+        for name in names
+    }
 
 
 def has_frontend() -> bool:
@@ -135,8 +147,8 @@ def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> by
 
     Args:
         say: called with a line about what is being done.
-        wheel: path or address (``https://...``) of MindInsight's wheel, for where no index has it; ``None`` takes it
-            from pip's index.
+        wheel: path or address (``https://...``) of MindInsight's wheel, for where no index has it;
+            ``None`` takes it from pip's index.
 
     Raises:
         FileNotFoundError: ``wheel`` does not exist.
@@ -149,7 +161,9 @@ def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> by
         except OSError as error:
             say(f"fetching the front end again: {error}")
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="unfinished-") as folder:
-        content = _checked(_download(wheel, folder, say) if wheel is None or "://" in wheel else wheel)
+        content = _checked(
+            _download(wheel, folder, say) if wheel is None or "://" in wheel else wheel
+        )
     replace_file(path, content)
     say(f"MindInsight's front end is in {path}")
     return content
@@ -160,14 +174,17 @@ def _checked(path: str) -> bytes:
         content = file.read()
     digest = hashlib.sha256(content).hexdigest()
     if digest != WHEEL_SHA256:
-        raise OSError(f"{path} is not the wheel of {_REQUIREMENT}: its sha256 is {digest}, not {WHEEL_SHA256}")
+        raise OSError(
+            f"{path} is not the wheel of {_REQUIREMENT}: its sha256 is {digest}, not {WHEEL_SHA256}"
+        )
     return content
 
 
 def find_pip() -> list[str] | None:
     """Start of a pip command line: this Python's own pip, or one on ``PATH``; ``None`` if there is none.
 
-    Any pip will do, as the wheel is the same for every Python; environments made by uv have none of their own.
+    Any pip will do, as the wheel is the same for every Python; environments made by uv have none of
+    their own.
     """
     own = [sys.executable, "-I", "-m", "pip"]
     if not _run([*own, "--version"]).returncode:
@@ -180,7 +197,12 @@ def find_pip() -> list[str] | None:
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run another program to its end, without a terminal, and in the cache: nothing beside the runs is imported."""
-    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "capture_output": True,
+        "text": True,
+        "errors": "replace",
+    }
     return subprocess.run(command, check=False, cwd=cache_directory(), **pipes)
 
 
@@ -193,7 +215,9 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
         file.write(f"{address or _REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
     options = ["--no-deps", "--only-binary=:all:", "--dest", folder, "--requirement", requirement]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
-    say(f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {address or _REQUIREMENT}")
+    say(
+        f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {address or _REQUIREMENT}"
+    )
     done = _run([*pip, "download", *options, *quiet])
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:

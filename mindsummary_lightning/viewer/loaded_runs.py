@@ -1,7 +1,7 @@
 """Runs that the pages read: found below a directory, followed as they grow, forgotten when memory is short.
 
-Nothing runs in the background. A request lists the directories again, at most once a second, and reads on in the run
-that it asks for. A run that another request is reading is waited for.
+Nothing runs in the background. A request lists the directories again, at most once a second, and
+reads on in the run that it asks for. A run that another request is reading is waited for.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from mindsummary_lightning.reading.kept_results import KeptResults
-from mindsummary_lightning.reading.run_tree import ListedRun, RunDirectory, RunTree, with_lineage_files
+from mindsummary_lightning.reading.run_tree import (
+    ListedRun,
+    RunDirectory,
+    RunTree,
+    with_lineage_files,
+)
 from mindsummary_lightning.viewer.api import plugin_tags
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
 
-DEFAULT_MEMORY_BYTES = 480 * 10**6  # as many runs of a million points as are laid over each other, and room
+# as many runs of a million points as are laid over each other, and room
+DEFAULT_MEMORY_BYTES = 480 * 10**6
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
 _SUMMARIES = 10**6, 64 * 10**6  # and their bytes: 20,000 with 40 tags each
-_LINEAGES = 4, 10**6  # answers, each of which refers to what the lineage cache holds, and bytes beside that
+# answers, each of which refers to what the lineage cache holds, and bytes beside that
+_LINEAGES = 4, 10**6
 _SUMMARY_BYTES, _TAG_BYTES = 200, 60  # of a summary and of a tag beside its characters, measured
 
 
@@ -33,25 +40,30 @@ _SUMMARY_BYTES, _TAG_BYTES = 200, 60  # of a summary and of a tag beside its cha
 class RunSummary:
     """What stays known of a run after its samples were forgotten."""
 
-    tags: Mapping[str, Sequence[str]]  # by MindInsight's plugin name, as the pages name and order them
-    is_complete: bool  # the file written last ends with a complete record and none of its records was damaged
+    # by MindInsight's plugin name, as the pages name and order them
+    tags: Mapping[str, Sequence[str]]
+    # the file written last ends with a complete record and none of its records was damaged
+    is_complete: bool
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it takes, roughly."""
-        return _SUMMARY_BYTES + sum(_TAG_BYTES + len(tag) for tags in self.tags.values() for tag in tags)
+        return _SUMMARY_BYTES + sum(
+            _TAG_BYTES + len(tag) for tags in self.tags.values() for tag in tags
+        )
 
 
 @dataclass(slots=True)
 class LoadedRuns:
     """The runs below one directory. Safe to use from several threads.
 
-    Names of runs are looked up among those that were found; no text of a request becomes part of a path.
+    Names of runs are looked up among those that were found; no text of a request becomes part of a
+    path.
 
     Args:
         base_dir: the directory; runs are found at any depth below it.
-        memory_bytes: roughly how much memory the samples of all runs may take. The runs viewed least recently are
-            forgotten, and read again when they are asked for.
+        memory_bytes: roughly how much memory the samples of all runs may take. The runs viewed
+            least recently are forgotten, and read again when they are asked for.
         clock: monotonic clock, seconds.
 
     Attributes:
@@ -70,7 +82,8 @@ class LoadedRuns:
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock, init=False)
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
-    _sizes: dict[str, int] = field(default_factory=dict, init=False)  # of each loaded run when it was last asked for
+    # of each loaded run when it was last asked for
+    _sizes: dict[str, int] = field(default_factory=dict, init=False)
     _nbytes: int = field(default=0, init=False)  # and their sum
     _summaries: KeptResults = field(default_factory=lambda: KeptResults(*_SUMMARIES), init=False)
     _loading: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -90,7 +103,8 @@ class LoadedRuns:
         Of a tree that takes long to scan the list may be older: ten times as long as a scan takes.
         """
         if not self._scanning.acquire(blocking=self._next_scan_at is None):
-            return self._listing  # another request is scanning; only the first list is worth waiting for
+            # another request is scanning; only the first list is worth waiting for
+            return self._listing
         try:
             if self._next_scan_at is None or self.clock() >= self._next_scan_at:
                 self._scan()
@@ -126,7 +140,8 @@ class LoadedRuns:
 
     def run(self, train_id: str) -> FollowedRun | None:
         """A run by its name, read as far as it has been written; ``None`` if there is none."""
-        from mindsummary_lightning.reading.followed_run import FollowedRun  # here: a list of runs needs no NumPy
+        # here: a list of runs needs no NumPy
+        from mindsummary_lightning.reading.followed_run import FollowedRun
 
         listed = self.find(train_id)
         if listed is None:

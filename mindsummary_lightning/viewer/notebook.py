@@ -8,7 +8,11 @@ import os
 import threading
 
 from mindsummary_lightning.conversion.arguments import positive_int
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
+from mindsummary_lightning.reading.run_directory import (
+    lineage_file_paths,
+    local_path,
+    summary_files,
+)
 from mindsummary_lightning.viewer.access import RUN_TABLE_PATH, Access, new_token, page_addresses
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.frontend import available_frontend
@@ -17,14 +21,16 @@ from mindsummary_lightning.viewer.serve import listen, serve_until
 
 _LOOPBACK = "127.0.0.1"
 _END_S = 2.0
-_PAGE_WIDTH = 1260  # pixels that MindInsight's pages need; narrower ones cut the column with the links away
+# pixels that MindInsight's pages need; narrower ones cut the column with the links away
+_PAGE_WIDTH = 1260
 _running: dict[str, Shown] = {}
 
 
 def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
     """Show runs in the output of a notebook's cell.
 
-    The server runs in a thread of the kernel and ends with it. A directory that is shown again keeps its server.
+    The server runs in a thread of the kernel and ends with it. A directory that is shown again
+    keeps its server.
 
     Args:
         directory: a run, or a directory with runs anywhere below it.
@@ -44,7 +50,9 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
     """
     path = os.path.realpath(local_path("directory", directory))
     if not os.path.isdir(path):
-        raise NotADirectoryError(f"{os.fspath(directory)} is not a directory (the working one is {os.getcwd()})")
+        raise NotADirectoryError(
+            f"{os.fspath(directory)} is not a directory (the working one is {os.getcwd()})"
+        )
     positive_int("height", height, "an int of pixels")
     shown = _running.get(path)
     if shown is None or not shown.is_running:

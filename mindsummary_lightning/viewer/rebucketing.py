@@ -1,7 +1,7 @@
 """Histograms of several steps brought to the same bins, so that the page can draw them one behind the other.
 
-The arithmetic is MindInsight's to the last digit: a bin gets of each recorded bucket the part that overlaps it, and the
-sum is rounded up.
+The arithmetic is MindInsight's to the last digit: a bin gets of each recorded bucket the part that
+overlaps it, and the sum is rounded up.
 """
 
 from __future__ import annotations
@@ -56,10 +56,15 @@ def rebucketed(histograms: Sequence[StepHistogram]) -> list[list[tuple[float, fl
     return [_resampled(histogram, lefts, width) for histogram in histograms]
 
 
-def _resampled(histogram: StepHistogram, lefts: list[float], width: float) -> list[tuple[float, float, int]]:
+def _resampled(
+    histogram: StepHistogram, lefts: list[float], width: float
+) -> list[tuple[float, float, int]]:
     if not histogram.count:
         return [(left, width, 0) for left in lefts]
-    buckets = [(left, left + bucket_width, bucket_width, count) for left, bucket_width, count in histogram.buckets]
+    buckets = [
+        (left, left + bucket_width, bucket_width, count)
+        for left, bucket_width, count in histogram.buckets
+    ]
     if any(bucket_right < bucket_left for bucket_left, bucket_right, _, _ in buckets):
         raise ValueError("Invalid input. a bucket has a negative width.")
     resampled = []

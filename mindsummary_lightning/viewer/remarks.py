@@ -1,7 +1,8 @@
 """Tags and remarks that users give to runs on the lineage page.
 
-They are kept in the user's state directory, one file per base directory, never in a run: the viewer does not write
-where trainings write, and one who may only read a run can still note something about it.
+They are kept in the user's state directory, one file per base directory, never in a run: the viewer
+does not write where trainings write, and one who may only read a run can still note something about
+it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def remarks_of(base_dir: str) -> Remarks:
 class Remarks:
     """Tags and remarks of the runs below one directory. Safe to use from several threads.
 
-    The file is read again when it has changed, so that two viewers of one directory show the same, and it is locked
-    while it is saved, so that neither loses what the other saves.
+    The file is read again when it has changed, so that two viewers of one directory show the same,
+    and it is locked while it is saved, so that neither loses what the other saves.
 
     Args:
         base_dir: the directory; noted in the file for people who look there.
@@ -87,8 +88,17 @@ class Remarks:
                 with open(self.path, encoding="utf-8") as file:
                     runs = json.load(file)["runs"]
                 self._runs = {train_id: dict(added) for train_id, added in runs.items()}
-            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                self._warnings.warn(state, "the tags and remarks in %s cannot be read: %r", self.path, error)
+            except (
+                OSError,
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                RecursionError,
+            ) as error:
+                self._warnings.warn(
+                    state, "the tags and remarks in %s cannot be read: %r", self.path, error
+                )
 
 
 @contextlib.contextmanager

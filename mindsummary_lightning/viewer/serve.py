@@ -1,6 +1,7 @@
 """The server's life: a listening socket, an event loop in the calling thread, and an end within a second.
 
-No process is started, and nothing here depends on the platform but how the event loop hears of a signal.
+No process is started, and nothing here depends on the platform but how the event loop hears of a
+signal.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from mindsummary_lightning.viewer.connections import LimitedConnections, max_con
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-# aiohttp logs a traceback per malformed request. The client gets a 400; errors of ours are logged by the application.
+# aiohttp logs a traceback per malformed request. The client gets a 400; errors of ours are logged
+# by the application.
 _PROTOCOL_LOG = logging.getLogger(f"{__name__}.protocol")
 _PROTOCOL_LOG.setLevel(logging.CRITICAL)
 
@@ -51,11 +53,15 @@ def listen(host: str, port: int | None) -> socket.socket:
         if port is None and error.errno in (errno.EADDRINUSE, errno.EACCES):
             return _listen(host, 0)
         reason = error.strerror or str(error)
-        raise OSError(error.errno, f"cannot listen on port {wanted} of {host} ({reason}); choose another") from error
+        raise OSError(
+            error.errno, f"cannot listen on port {wanted} of {host} ({reason}); choose another"
+        ) from error
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    family, _, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
     is_dual = address[0] == "::" and socket.has_dualstack_ipv6()
     return socket.create_server(address[:2], family=family, backlog=_QUEUED, dualstack_ipv6=is_dual)
 
@@ -96,7 +102,9 @@ async def serve_until(
         await runner.cleanup()
 
 
-def _warn_in_a_line(warnings: WarnOnce) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+def _warn_in_a_line(
+    warnings: WarnOnce,
+) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
     """What asyncio would log with a traceback, each time: that no file is left for a connection, for example."""
 
     def warn(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -106,7 +114,9 @@ def _warn_in_a_line(warnings: WarnOnce) -> Callable[[asyncio.AbstractEventLoop, 
     return warn
 
 
-def serve_until_signal(app: web.Application, listener: socket.socket, ready: Callable[[], object]) -> None:
+def serve_until_signal(
+    app: web.Application, listener: socket.socket, ready: Callable[[], object]
+) -> None:
     """:func:`serve_until` Ctrl-C, SIGTERM or the end of the terminal; call it in the main thread."""
 
     async def run() -> None:
@@ -114,7 +124,8 @@ def serve_until_signal(app: web.Application, listener: socket.socket, ready: Cal
         loop = asyncio.get_running_loop()
 
         def end() -> None:
-            sys.setswitchinterval(_END_SWITCH_S)  # in this process alone, which ends: a notebook's goes on
+            # in this process alone, which ends: a notebook's goes on
+            sys.setswitchinterval(_END_SWITCH_S)
             stop.set()
 
         for number in _end_signals():
@@ -124,7 +135,8 @@ def serve_until_signal(app: web.Application, listener: socket.socket, ready: Cal
                 loop.add_signal_handler(number, end)
         await serve_until(stop, app, listener, ready)
 
-    atexit.register(gc.freeze)  # the end of the process need not search all that was loaded for garbage
+    # the end of the process need not search all that was loaded for garbage
+    atexit.register(gc.freeze)
     asyncio.run(run())
 
 

@@ -1,7 +1,7 @@
 """This package's directories in the user's home: for what can be made again, and for what the user noted.
 
-A place that others may write to is refused. Where there is no home, as for a container's numbered user, a temporary
-directory takes its place.
+A place that others may write to is refused. Where there is no home, as for a container's numbered
+user, a temporary directory takes its place.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ def _usable(variable: str, default: str, on_macos: str) -> str:
     path = os.path.join(_base(variable, default, on_macos), _NAME)
     if os.path.isabs(path) and os.access(_existing(path), os.W_OK):
         return path
-    reason = "is not writable" if os.path.isabs(path) else "is not an absolute path: HOME is not set"
+    reason = (
+        "is not writable" if os.path.isabs(path) else "is not an absolute path: HOME is not set"
+    )
     if not _temporary:
         _temporary.append(tempfile.TemporaryDirectory(prefix=f"{_NAME}-"))
-    _WARNINGS.warn(path, "%s %s; until the end %s is used instead", path, reason, _temporary[0].name)
+    _WARNINGS.warn(
+        path, "%s %s; until the end %s is used instead", path, reason, _temporary[0].name
+    )
     return _temporary[0].name
 
 

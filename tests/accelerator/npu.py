@@ -1,7 +1,8 @@
 """``torch.npu``: the Python side of the stand-in accelerator, with the names that a device module of PyTorch has.
 
-Importing it compiles ``device.cpp`` (half a minute, once per folder) into the folder that ``ACCELERATOR_BUILD`` names
-and registers the device for the whole process, which is why these tests have a session of their own.
+Importing it compiles ``device.cpp`` (half a minute, once per folder) into the folder that
+``ACCELERATOR_BUILD`` names and registers the device for the whole process, which is why these tests
+have a session of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _FOLDER = Path(os.environ["ACCELERATOR_BUILD"]) / f"torch-{torch.__version__}"
 def _load() -> Any:
     _FOLDER.mkdir(parents=True, exist_ok=True)
     source = str(Path(__file__).with_name("device.cpp"))
-    return cpp_extension.load("npu_stand_in", [source], extra_cflags=["-O0"], build_directory=str(_FOLDER))
+    return cpp_extension.load(
+        "npu_stand_in", [source], extra_cflags=["-O0"], build_directory=str(_FOLDER)
+    )
 
 
 torch.utils.rename_privateuse1_backend("npu")
@@ -58,7 +61,9 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    torch.accelerator.set_device_index(torch.device(device).index if isinstance(device, str) else device)
+    torch.accelerator.set_device_index(
+        torch.device(device).index if isinstance(device, str) else device
+    )
 
 
 def current_stream(device: Any = None) -> torch.Stream:

@@ -15,7 +15,9 @@ from tests.accelerator.test_training import STEPS, collector, fit
 CHAIN = (1, 5, 10)
 
 
-def spent(folder: Path, device: str = "npu:0", **options: object) -> tuple[Counter[str], ModuleTable | None]:
+def spent(
+    folder: Path, device: str = "npu:0", **options: object
+) -> tuple[Counter[str], ModuleTable | None]:
     """What a training asked the device for, and its table."""
     before = Counter(npu.counts())
     logger = fit(folder, collector(**options), device=device)

@@ -12,7 +12,12 @@ import pytest
 from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.strategies import SingleDeviceStrategy
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLandscape, SummaryReader
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryLandscape,
+    SummaryReader,
+)
 from tests.accelerator.lightning_accelerator import StandInAccelerator
 from tests.oracle.mindinsight_server import publish, running_mindinsight
 
@@ -56,7 +61,10 @@ def train(example: Any, folder: Path, device: str) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(example: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {device: train(example, tmp_path_factory.mktemp(device[:3]), device) for device in ("npu:0", "cpu")}
+    return {
+        device: train(example, tmp_path_factory.mktemp(device[:3]), device)
+        for device in ("npu:0", "cpu")
+    }
 
 
 def test_it_records_the_tags_and_steps_of_the_cpu(runs: dict[str, Path]) -> None:
@@ -66,7 +74,9 @@ def test_it_records_the_tags_and_steps_of_the_cpu(runs: dict[str, Path]) -> None
         assert npu.scalars(tag).steps.tolist() == cpu.scalars(tag).steps.tolist(), tag
     for kind in ("histogram", "image", "tensor"):
         for tag in npu.tags()[kind]:
-            steps = [[step for step, _, _ in getattr(reader, f"{kind}s")(tag)] for reader in (npu, cpu)]
+            steps = [
+                [step for step, _, _ in getattr(reader, f"{kind}s")(tag)] for reader in (npu, cpu)
+            ]
             assert steps[0] == steps[1], tag
     assert len(npu.landscapes()) == len(cpu.landscapes()) > 0
     graphs = [reader.graph() for reader in (npu, cpu)]
@@ -80,8 +90,11 @@ def test_a_real_mindinsight_shows_it(runs: dict[str, Path], tmp_path: Path) -> N
     base.mkdir()
     reader = SummaryReader(runs["npu:0"])
     expected = {tag: reader.scalars(tag) for tag in reader.tags()["scalar"]}
-    histograms = {tag: [step for step, _, _ in reader.histograms(tag)] for tag in reader.tags()["histogram"]}
-    copied = shutil.copytree(runs["npu:0"], tmp_path / "copy" / "version_0")  # other tests read the run
+    histograms = {
+        tag: [step for step, _, _ in reader.histograms(tag)] for tag in reader.tags()["histogram"]
+    }
+    # other tests read the run
+    copied = shutil.copytree(runs["npu:0"], tmp_path / "copy" / "version_0")
     train_id = publish(copied, base)
     with running_mindinsight(base, tmp_path / "workspace") as server:
         server.wait_cached(train_id)
@@ -90,7 +103,9 @@ def test_a_real_mindinsight_shows_it(runs: dict[str, Path], tmp_path: Path) -> N
             shown = [step for step, _ in server.scalars(train_id, f"{tag}/scalar")]
             assert shown == series.steps.tolist(), tag
         for tag, steps in histograms.items():
-            assert [step for step, _ in server.histograms(train_id, f"{tag}/histogram")] == steps, tag
+            assert [step for step, _ in server.histograms(train_id, f"{tag}/histogram")] == steps, (
+                tag
+            )
         assert server.graph_nodes(train_id)
         assert server.intervals(train_id)
         lineage = server.wait_lineage(train_id)

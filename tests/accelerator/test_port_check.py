@@ -14,7 +14,12 @@ from mindsummary_lightning import PortReport, StepRecorder, check_port
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.act, self.norm, self.head = nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)
+        self.first, self.act, self.norm, self.head = (
+            nn.Linear(8, 8),
+            nn.GELU(),
+            nn.LayerNorm(8),
+            nn.Linear(8, 2),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(x + self.norm(self.act(self.first(x))))
@@ -68,4 +73,6 @@ def test_a_kernel_that_is_wrong_is_named_at_its_module(
     gelu = nn.functional.gelu
     monkeypatch.setattr(nn.functional, "gelu", lambda x, approximate="none": gelu(x) + 1e-3)
 
-    assert [(each.module, each.kind) for each in on_device(reference).findings] == [("act", "output")]
+    assert [(each.module, each.kind) for each in on_device(reference).findings] == [
+        ("act", "output")
+    ]

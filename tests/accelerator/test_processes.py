@@ -39,11 +39,18 @@ def of_two_ranks(folder: Path, accelerator: Any) -> SummaryReader:
 
 
 def test_ddp_over_two_devices_is_recorded_once_as_on_the_cpu(tmp_path: Path) -> None:
-    found, expected = of_two_ranks(tmp_path / "npu", StandInAccelerator()), of_two_ranks(tmp_path / "cpu", "cpu")
+    found, expected = (
+        of_two_ranks(tmp_path / "npu", StandInAccelerator()),
+        of_two_ranks(tmp_path / "cpu", "cpu"),
+    )
     assert found.tags() == expected.tags()
     for tag in expected.tags()["scalar"]:
-        assert found.scalars(tag).steps.tolist() == expected.scalars(tag).steps.tolist() == [1, 2, 4]
-        assert found.scalars(tag).values.tolist() == pytest.approx(expected.scalars(tag).values.tolist(), rel=1e-5)
+        assert (
+            found.scalars(tag).steps.tolist() == expected.scalars(tag).steps.tolist() == [1, 2, 4]
+        )
+        assert found.scalars(tag).values.tolist() == pytest.approx(
+            expected.scalars(tag).values.tolist(), rel=1e-5
+        )
     lineage = found.lineage()
     assert (lineage.train.device_num, lineage.train.parallel_mode) == (2, "standinddp")
     assert lineage.custom.values["accelerator"] == "npu"

@@ -57,7 +57,12 @@ def test_copies_reads_and_waits_are_counted() -> None:
     event.query()
     event.synchronize()
     npu.synchronize()
-    assert npu.counts() == {"events_recorded": 1, "events_queried": 1, "events_waited": 1, "devices_synchronized": 1}
+    assert npu.counts() == {
+        "events_recorded": 1,
+        "events_queried": 1,
+        "events_waited": 1,
+        "devices_synchronized": 1,
+    }
 
 
 def test_a_delayed_copy_is_poison_until_its_stream_has_finished() -> None:

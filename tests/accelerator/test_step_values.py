@@ -29,7 +29,9 @@ LAYOUTS = {
 
 def elements(dtype: torch.dtype, rows: int = 40, columns: int = 60) -> torch.Tensor:
     x = 100 * torch.randn(rows, columns, generator=torch.Generator().manual_seed(0))
-    return x > 0 if dtype is torch.bool else x.abs().to(dtype) if dtype is torch.uint8 else x.to(dtype)
+    return (
+        x > 0 if dtype is torch.bool else x.abs().to(dtype) if dtype is torch.uint8 else x.to(dtype)
+    )
 
 
 def add_all(values: StepValues, device: str) -> None:
@@ -168,7 +170,9 @@ def test_deterministic_mode_gives_the_same_histograms() -> None:
     assert values.problems == []
 
 
-@pytest.mark.parametrize("missing", [["pinned"], ["events"], ["float64"], ["bfloat16"], ["pinned", "events"]])
+@pytest.mark.parametrize(
+    "missing", [["pinned"], ["events"], ["float64"], ["bfloat16"], ["pinned", "events"]]
+)
 def test_a_missing_ability_loses_nothing(missing: list[str]) -> None:
     for ability in missing:
         npu.lack(ability)
@@ -180,7 +184,15 @@ def test_a_missing_ability_loses_nothing(missing: list[str]) -> None:
     expected = on_the_cpu()
     if "float64" in missing:  # sums are then those of float32
         for pairs in (found, expected):
-            assert [tag for tag, _ in pairs] == ["loss", "weight", "half", "small", "images", "flags", "large"]
+            assert [tag for tag, _ in pairs] == [
+                "loss",
+                "weight",
+                "half",
+                "small",
+                "images",
+                "flags",
+                "large",
+            ]
     else:
         assert_equal(found, expected)
 
@@ -199,7 +211,9 @@ def test_the_fallback_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
             values = StepValues()
             values.add_scalar("loss", torch.tensor(1.0).to("npu"))
             assert values.drain() == (("loss", 1.0),)
-    assert [record.levelname for record in caplog.records if "copied one by one" in record.message] == ["INFO"]
+    assert [
+        record.levelname for record in caplog.records if "copied one by one" in record.message
+    ] == ["INFO"]
 
 
 def test_without_memory_for_the_common_buffer_each_part_is_copied() -> None:

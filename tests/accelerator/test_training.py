@@ -17,7 +17,13 @@ from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, histogram_summary, scalar_summary
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    histogram_summary,
+    scalar_summary,
+)
 from mindsummary_lightning.cli import main
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.trainer import device_proof
@@ -79,12 +85,21 @@ def data(samples: int = 48) -> DataLoader:
 
 
 def fit(
-    folder: Path, collector: SummaryCollector, device: str = "npu:0", net: type = Net, **options: Any
+    folder: Path,
+    collector: SummaryCollector,
+    device: str = "npu:0",
+    net: type = Net,
+    **options: Any,
 ) -> MindInsightLogger:
     L.seed_everything(0, verbose=False)
     logger = MindInsightLogger(folder)
-    if device != "cpu":  # Lightning chooses the CPU for one device of an accelerator that it does not know
-        options = {"accelerator": StandInAccelerator(), "strategy": SingleDeviceStrategy(device), **options}
+    # Lightning chooses the CPU for one device of an accelerator that it does not know
+    if device != "cpu":
+        options = {
+            "accelerator": StandInAccelerator(),
+            "strategy": SingleDeviceStrategy(device),
+            **options,
+        }
     trainer = L.Trainer(
         max_steps=STEPS, devices=1, logger=logger, callbacks=[collector],
         enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False, **options,
@@ -100,7 +115,12 @@ def collector(**options: Any) -> SummaryCollector:
     options.setdefault("collect_parameter_statistics", True)
     options.setdefault("collect_parameter_updates", True)
     return SummaryCollector(
-        collect_specified_data={"collect_graph": False, "collect_landscape": None, "histogram_regular": ".*"}, **options
+        collect_specified_data={
+            "collect_graph": False,
+            "collect_landscape": None,
+            "histogram_regular": ".*",
+        },
+        **options,
     )
 
 
@@ -110,21 +130,34 @@ def recorded(logger: MindInsightLogger) -> dict[tuple[str, str, int], Any]:
     found: dict[tuple[str, str, int], Any] = {}
     for tag in tags.get("scalar", []):
         series = reader.scalars(tag)
-        found.update((("scalar", tag, step), value) for step, value in zip(series.steps, series.values, strict=True))
+        found.update(
+            (("scalar", tag, step), value)
+            for step, value in zip(series.steps, series.values, strict=True)
+        )
     for kind in ("histogram", "image", "tensor"):
         for tag in tags.get(kind, []):
-            found.update(((kind, tag, step), value) for step, _, value in getattr(reader, f"{kind}s")(tag))
+            found.update(
+                ((kind, tag, step), value) for step, _, value in getattr(reader, f"{kind}s")(tag)
+            )
     return found
 
 
-def test_steps_that_are_not_collected_cost_the_device_nothing(tmp_path: Path, report: Callable[[str], None]) -> None:
+def test_steps_that_are_not_collected_cost_the_device_nothing(
+    tmp_path: Path, report: Callable[[str], None]
+) -> None:
     callback = collector()
     meter = Meter(callback)
     fit(tmp_path, callback)
     collected = {1, 5, 10}
     for step in range(1, STEPS + 1):
-        report(f"step {step:2}: {', '.join(f'{what} {n}' for what, n in meter.of_step(step).items()) or 'nothing'}")
-    assert {step: cost for step in range(1, STEPS) if step not in collected and (cost := meter.of_step(step))} == {}
+        report(
+            f"step {step:2}: {', '.join(f'{what} {n}' for what, n in meter.of_step(step).items()) or 'nothing'}"
+        )
+    assert {
+        step: cost
+        for step in range(1, STEPS)
+        if step not in collected and (cost := meter.of_step(step))
+    } == {}
     for step in collected:
         assert meter.of_step(step) == {
             "copies_to_host": 1,
@@ -141,7 +174,12 @@ def test_no_hook_waits_for_a_device_that_is_behind(tmp_path: Path) -> None:
         logger = fit(tmp_path, callback)
     for (hook, step), cost in meter.costs.items():
         if hook != "on_train_end":
-            assert not {"reads", "blocking_copies_to_host", "events_waited", "devices_synchronized"} & set(cost), (
+            assert not {
+                "reads",
+                "blocking_copies_to_host",
+                "events_waited",
+                "devices_synchronized",
+            } & set(cost), (
                 hook,
                 step,
             )
@@ -154,7 +192,11 @@ def test_values_in_flight_are_bounded(tmp_path: Path) -> None:
     meter = Meter(callback)
     with npu.delayed():
         fit(tmp_path, callback)
-    waits = sum(cost["events_waited"] for (hook, _), cost in meter.costs.items() if hook == "on_train_batch_end")
+    waits = sum(
+        cost["events_waited"]
+        for (hook, _), cost in meter.costs.items()
+        if hook == "on_train_batch_end"
+    )
     assert waits == STEPS - 2  # all but two steps were waited for before the end
 
 
@@ -170,18 +212,25 @@ def assert_recorded_alike(found: dict[Any, Any], expected: dict[Any, Any]) -> No
         if kind == "scalar":
             assert value == pytest.approx(expected[key], rel=1e-6), key
         elif kind == "image" and key[1].startswith("parameter_statistics"):
-            assert (value.height, value.width) == (expected[key].height, expected[key].width)  # colours may be rounded
+            # colours may be rounded
+            assert (value.height, value.width) == (expected[key].height, expected[key].width)
         elif kind == "image":
             assert value == expected[key], key
         elif kind == "tensor":
-            np.testing.assert_allclose(value.data, expected[key].data, rtol=1e-5, atol=1e-5, err_msg=str(key))
+            np.testing.assert_allclose(
+                value.data, expected[key].data, rtol=1e-5, atol=1e-5, err_msg=str(key)
+            )
         else:
-            np.testing.assert_allclose(value.lefts, expected[key].lefts, rtol=1e-5, atol=1e-6, err_msg=str(key))
+            np.testing.assert_allclose(
+                value.lefts, expected[key].lefts, rtol=1e-5, atol=1e-6, err_msg=str(key)
+            )
             assert sum(value.counts) == sum(expected[key].counts)
 
 
 @pytest.mark.parametrize("is_delayed", [False, True])
-def test_the_run_is_the_one_of_the_cpu(tmp_path: Path, cpu_run: dict[Any, Any], is_delayed: bool) -> None:
+def test_the_run_is_the_one_of_the_cpu(
+    tmp_path: Path, cpu_run: dict[Any, Any], is_delayed: bool
+) -> None:
     if is_delayed:
         with npu.delayed():
             found = recorded(fit(tmp_path, collector()))
@@ -191,16 +240,22 @@ def test_the_run_is_the_one_of_the_cpu(tmp_path: Path, cpu_run: dict[Any, Any], 
 
 
 @pytest.mark.parametrize("missing", ["pinned", "events", "float64", "bfloat16"])
-def test_a_device_with_a_missing_ability_is_recorded(tmp_path: Path, cpu_run: dict[Any, Any], missing: str) -> None:
+def test_a_device_with_a_missing_ability_is_recorded(
+    tmp_path: Path, cpu_run: dict[Any, Any], missing: str
+) -> None:
     npu.lack(missing)
     assert_recorded_alike(recorded(fit(tmp_path, collector())), cpu_run)
 
 
-def test_a_second_device_can_be_chosen_by_a_strategy(tmp_path: Path, cpu_run: dict[Any, Any]) -> None:
+def test_a_second_device_can_be_chosen_by_a_strategy(
+    tmp_path: Path, cpu_run: dict[Any, Any]
+) -> None:
     assert_recorded_alike(recorded(fit(tmp_path, collector(), device="npu:1")), cpu_run)
 
 
-def test_hooks_of_a_backward_pass_that_the_device_runs_in_a_thread_of_its_own_are_recorded(tmp_path: Path) -> None:
+def test_hooks_of_a_backward_pass_that_the_device_runs_in_a_thread_of_its_own_are_recorded(
+    tmp_path: Path,
+) -> None:
     threads: set[int] = set()
 
     class Hooked(Net):
@@ -247,7 +302,10 @@ def test_doctor_finds_what_the_device_was_asked_for(
             torch.ones((), device="npu").item()
 
     if breaks == "values":
-        on_cpu = lambda values, tag, tensor: tensor.device.type == "cpu" and add(values, tag, tensor)  # noqa: E731
+
+        def on_cpu(values, tag, tensor):
+            return tensor.device.type == "cpu" and add(values, tag, tensor)
+
         monkeypatch.setattr(StepValues, "add_histogram", on_cpu)
     elif breaks:
         monkeypatch.setattr(StepValues, "send", broken)
@@ -255,14 +313,18 @@ def test_doctor_finds_what_the_device_was_asked_for(
     code = main(["doctor", "--device", "npu", "--json"])
     found = {need["name"]: need for need in json.loads(capsys.readouterr().out)["needs"]}
     assert found["device"]["state"].startswith("npu:0, ")
-    assert {name for name, need in found.items() if not need["is_met"]} == ({breaks} if breaks else set())
+    assert {name for name, need in found.items() if not need["is_met"]} == (
+        {breaks} if breaks else set()
+    )
     assert code == bool(breaks)
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_its_counts_are_those_of_the_device(tmp_path: Path, is_recorded: bool) -> None:
     npu.reset()
-    _, asked = device_proof._fit(device_proof._accelerator("npu"), str(tmp_path) if is_recorded else "")
+    _, asked = device_proof._fit(
+        device_proof._accelerator("npu"), str(tmp_path) if is_recorded else ""
+    )
     counts = npu.counts()
     blocking = counts.get("blocking_copies_to_host", 0)
     assert asked.copies == blocking + counts.get("copies_to_host", 0) > 0

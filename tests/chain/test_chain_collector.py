@@ -19,11 +19,18 @@ from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, sample_places
 
 SETTINGS = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")  # of SGD
-X, Y = torch.randn(6, 4, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2, 0, 1, 2])
+X, Y = (
+    torch.randn(6, 4, generator=torch.Generator().manual_seed(1)),
+    torch.tensor([0, 1, 2, 0, 1, 2]),
+)
 
 
 def recorded(
-    net: nn.Module, loss_of: Callable[[Any], Tensor], batch: Any = (X, Y), modules: str | None = None, **settings: Any
+    net: nn.Module,
+    loss_of: Callable[[Any], Tensor],
+    batch: Any = (X, Y),
+    modules: str | None = None,
+    **settings: Any,
 ) -> list[tuple[ChainRow, dict[str, float]]]:
     """The rows of one step with SGD, in their order, each with its columns."""
     chain = ChainCollector(modules=modules)
@@ -40,7 +47,10 @@ def recorded(
     ((tag, table),) = chain.finish(pairs)
     assert tag == MODULES_TAG
     order = np.argsort(table.data[:, 0])  # type: ignore[union-attr]
-    return [(chain.rows[row], dict(zip(COLUMNS, table.data[row].tolist(), strict=True))) for row in order]  # type: ignore[union-attr]
+    return [
+        (chain.rows[row], dict(zip(COLUMNS, table.data[row].tolist(), strict=True)))
+        for row in order
+    ]  # type: ignore[union-attr]
 
 
 def classifier(net: nn.Module) -> Callable[[Any], Tensor]:
@@ -62,8 +72,12 @@ def test_the_rows_of_a_step_are_those_of_a_plain_loop() -> None:
     before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     given: dict[str, Tensor] = {}
     for name, part in net.named_modules():  # clones: the last works in place
-        part.register_forward_pre_hook(lambda _, args, name=name: given.update({f"{name} input": args[0].clone()}))
-        part.register_forward_hook(lambda _, __, output, name=name: given.update({f"{name} output": output.clone()}))
+        part.register_forward_pre_hook(
+            lambda _, args, name=name: given.update({f"{name} input": args[0].clone()})
+        )
+        part.register_forward_hook(
+            lambda _, __, output, name=name: given.update({f"{name} output": output.clone()})
+        )
     rows = recorded(net, classifier(net))
 
     gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
@@ -81,11 +95,21 @@ def test_the_rows_of_a_step_are_those_of_a_plain_loop() -> None:
     assert [columns["order"] for _, columns in rows] == [*range(len(rows))]
     for (row, columns), (_, tensor) in zip(rows, expected, strict=True):
         if tensor is not None:
-            assert (row.shape, row.dtype) == (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
-            np.testing.assert_allclose([*columns.values()][1:], plain_columns(tensor), rtol=1e-6, atol=1e-7)
+            assert (row.shape, row.dtype) == (
+                tuple(tensor.shape),
+                str(tensor.dtype).removeprefix("torch."),
+            )
+            np.testing.assert_allclose(
+                [*columns.values()][1:], plain_columns(tensor), rtol=1e-6, atol=1e-7
+            )
     values = {(row.link, row.port): columns["mean"] for row, columns in rows}
     assert values["settings", "lr"] == 0.5
-    assert {row.kind for row, _ in rows if row.link == "forward"} == {"Linear", "BatchNorm1d", "ReLU", "Sequential"}
+    assert {row.kind for row, _ in rows if row.link == "forward"} == {
+        "Linear",
+        "BatchNorm1d",
+        "ReLU",
+        "Sequential",
+    }
 
 
 @dataclass
@@ -129,14 +153,24 @@ def test_a_weight_that_no_optimizer_holds_has_a_gradient_and_a_frozen_one_has_no
 
     rows = [row for row, _ in recorded(net, classifier(net), params=[*net[0].parameters()])]
 
-    assert {row.name for row in rows if row.link == "gradients"} == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert {row.name for row in rows if row.link == "gradients"} == {
+        "0.weight",
+        "0.bias",
+        "2.weight",
+        "2.bias",
+    }
 
 
 def test_the_gradient_of_a_sparse_embedding_has_a_row_of_all_its_elements() -> None:
     nets = [nn.Sequential(nn.Embedding(5, 3, sparse=is_sparse)) for is_sparse in (True, False)]
     nets[1].load_state_dict(nets[0].state_dict())
     found = [
-        [columns for row, columns in recorded(net, classifier(net), (Y, Y)) if row.link == "gradients"] for net in nets
+        [
+            columns
+            for row, columns in recorded(net, classifier(net), (Y, Y))
+            if row.link == "gradients"
+        ]
+        for net in nets
     ]
 
     assert found[0] == [{**found[1][0], "order": found[0][0]["order"]}]
@@ -145,7 +179,9 @@ def test_the_gradient_of_a_sparse_embedding_has_a_row_of_all_its_elements() -> N
 
 def test_a_shared_module_has_a_row_a_call_and_nested_values_their_paths() -> None:
     net = Nested()
-    rows = recorded(net, lambda batch: net(batch, torch.tensor(2.0)).scores.sum(), {"x": X, "more": [Y]})
+    rows = recorded(
+        net, lambda batch: net(batch, torch.tensor(2.0)).scores.sum(), {"x": X, "more": [Y]}
+    )
 
     places = [(row.link, row.name, row.call, row.port, row.path) for row, _ in rows]
     assert [place for place in places if place[0] == "data"] == [
@@ -160,17 +196,22 @@ def test_a_shared_module_has_a_row_a_call_and_nested_values_their_paths() -> Non
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.bool]
+    "dtype",
+    [torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.bool],
 )
 def test_a_tensor_of_any_dtype_has_the_numbers_of_a_plain_loop(dtype: torch.dtype) -> None:
     class Cast(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return x.detach().to(dtype)
 
-    rows = recorded(net := nn.ModuleDict({"a": nn.Linear(4, 3), "b": Cast()}), lambda batch: _both(net, batch))
+    rows = recorded(
+        net := nn.ModuleDict({"a": nn.Linear(4, 3), "b": Cast()}), lambda batch: _both(net, batch)
+    )
 
     ((_, found),) = [row for row in rows if (row[0].name, row[0].port) == ("b", "output")]
-    np.testing.assert_allclose([*found.values()][1:], plain_columns(X.to(dtype)), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        [*found.values()][1:], plain_columns(X.to(dtype)), rtol=1e-6, atol=1e-7
+    )
 
 
 def _both(net: nn.ModuleDict, batch: Any) -> Tensor:
@@ -201,7 +242,9 @@ def test_a_row_has_the_line_of_the_users_call() -> None:
     rows = recorded(net, classifier(net))
 
     number = classifier.__code__.co_firstlineno + 1
-    assert {row.line for row, _ in rows if row.link == "forward"} == {f"tests/chain/test_chain_collector.py:{number}"}
+    assert {row.line for row, _ in rows if row.link == "forward"} == {
+        f"tests/chain/test_chain_collector.py:{number}"
+    }
 
 
 def test_an_expression_chooses_modules_from_the_start_of_their_names() -> None:

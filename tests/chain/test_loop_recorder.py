@@ -26,7 +26,11 @@ def train(recorder: StepRecorder | None, told: bool = True) -> tuple[nn.Module, 
     losses = []
     for x in X:
         context: Any = contextlib.nullcontext(lambda loss: None)
-        with context if recorder is None else recorder.step(net, optimizer, {"x": x, "y": Y}) as loss_is:
+        with (
+            context
+            if recorder is None
+            else recorder.step(net, optimizer, {"x": x, "y": Y}) as loss_is
+        ):
             loss = cross_entropy(net(x), Y)
             if told:
                 loss_is(loss)
@@ -65,10 +69,19 @@ def test_without_its_loss_a_step_has_the_other_rows(tmp_path: Path) -> None:
 
     table = SummaryReader(tmp_path).module_statistics()
     assert table is not None
-    assert {row.link for row in table.rows} == {"weights", "data", "forward", "gradients", "settings", "update"}
+    assert {row.link for row in table.rows} == {
+        "weights",
+        "data",
+        "forward",
+        "gradients",
+        "settings",
+        "update",
+    }
 
 
-def test_gradients_that_a_closure_computes_in_the_step_are_those_of_that_step(tmp_path: Path) -> None:
+def test_gradients_that_a_closure_computes_in_the_step_are_those_of_that_step(
+    tmp_path: Path,
+) -> None:
     net, recorder = nn.Linear(4, 3), StepRecorder(tmp_path)
     optimizer, norms = torch.optim.SGD(net.parameters(), 0.1), []
 
@@ -85,7 +98,9 @@ def test_gradients_that_a_closure_computes_in_the_step_are_those_of_that_step(tm
 
     table = SummaryReader(tmp_path).module_statistics()
     assert table is not None
-    (place,) = [at for at, row in enumerate(table.rows) if (row.link, row.name) == ("gradients", "weight")]
+    (place,) = [
+        at for at, row in enumerate(table.rows) if (row.link, row.name) == ("gradients", "weight")
+    ]
     rms = table.values[:, place, table.columns.index("rms")]
     assert (rms * 12**0.5).tolist() == pytest.approx(norms)
 
@@ -117,7 +132,11 @@ def _step(**arguments: Any) -> Callable[[Path], object]:
         (lambda path: StepRecorder(path, 0), ValueError, "steps"),
         (lambda path: StepRecorder(path, "3"), TypeError, "steps"),
         (lambda path: StepRecorder(path, []), ValueError, "steps must name at least one step"),
-        (lambda path: StepRecorder(path, range(3, 3)), ValueError, "steps must name at least one step"),
+        (
+            lambda path: StepRecorder(path, range(3, 3)),
+            ValueError,
+            "steps must name at least one step",
+        ),
         (lambda path: StepRecorder(path, (1, 0)), ValueError, "a step"),
         (_step(network=None), TypeError, "network must be a torch.nn.Module"),
         (_step(optimizer=[1]), TypeError, "optimizer must be a torch.optim.Optimizer"),

@@ -38,10 +38,13 @@ def test_a_training_of_lightning_is_the_same_to_the_bit(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
-        observed = train(TRAININGS[name], tmp_path, collect_output_statistics=True)  # and the graph of the first step
+        # and the graph of the first step
+        observed = train(TRAININGS[name], tmp_path, collect_output_statistics=True)
 
     assert observed.values() == train(TRAININGS[name], None).values()
-    assert [line for line in caplog.messages if "module_statistics" in line or "chain" in line] == []
+    assert [
+        line for line in caplog.messages if "module_statistics" in line or "chain" in line
+    ] == []
     assert "training_step" not in vars(observed.model)
     assert nn.Module.__call__ is nn.Module._wrapped_call_impl
     rows, _ = table_of(tmp_path).chain(1)
@@ -56,7 +59,13 @@ def test_what_is_compiled_is_compiled_as_without(way: Any, tmp_path: Path) -> No
     observed, counted_too = run(way, tmp_path, collect_output_statistics=True)
 
     assert (observed.values(), counted_too) == (plain.values(), counted)
-    assert {row.link for row in table_of(tmp_path).rows} >= {"weights", "data", "loss", "gradients", "update"}
+    assert {row.link for row in table_of(tmp_path).rows} >= {
+        "weights",
+        "data",
+        "loss",
+        "gradients",
+        "update",
+    }
 
 
 def loop(animal: Animal, recorder: StepRecorder | None) -> list[Any]:
@@ -73,7 +82,8 @@ def loop(animal: Animal, recorder: StepRecorder | None) -> list[Any]:
             loss = animal.loss(module, batch, index)
             loss_is(loss)
             optimizer.zero_grad()
-            with contextlib.suppress(RuntimeError):  # of a model that keeps the graph of its last step
+            # of a model that keeps the graph of its last step
+            with contextlib.suppress(RuntimeError):
                 loss.backward()
             optimizer.step()
         losses.append(loss.detach())
@@ -82,14 +92,18 @@ def loop(animal: Animal, recorder: StepRecorder | None) -> list[Any]:
 
 def same(some: Any, others: Any) -> bool:
     if isinstance(some, torch.Tensor):
-        some, others = (each.to_dense() if each.layout is not torch.strided else each for each in (some, others))
+        some, others = (
+            each.to_dense() if each.layout is not torch.strided else each for each in (some, others)
+        )
         return torch.equal(some, others)
     pairs = zip(some.values(), others.values()) if isinstance(some, dict) else zip(some, others)  # noqa: B905
     return len(some) == len(others) and all(same(*pair) for pair in pairs)
 
 
 @pytest.mark.parametrize("name", ZOO)
-def test_a_loop_by_hand_is_the_same_to_the_bit(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loop_by_hand_is_the_same_to_the_bit(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     animal = ZOO[name]
     loop(animal, None)  # a process computes what is scripted to other bits once it has seen it
     with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
@@ -109,10 +123,14 @@ class Saves(Net):
         self.__dict__["saved"] = [pickle.loads(pickle.dumps(self)), copy.deepcopy(self)]
 
 
-def test_a_module_that_is_pickled_or_copied_in_a_step_has_its_own_methods_in_the_copy(tmp_path: Path) -> None:
+def test_a_module_that_is_pickled_or_copied_in_a_step_has_its_own_methods_in_the_copy(
+    tmp_path: Path,
+) -> None:
     net = Saves()
     collector = SummaryCollector(tmp_path, collect_output_statistics=True)
-    trainer(logger=False, callbacks=[collector], max_epochs=1, limit_train_batches=1).fit(net, loader())
+    trainer(logger=False, callbacks=[collector], max_epochs=1, limit_train_batches=1).fit(
+        net, loader()
+    )
 
     for saved in net.saved:
         assert saved.training_step.__self__ is saved.configure_gradient_clipping.__self__ is saved
@@ -144,7 +162,8 @@ def test_gradients_that_were_clipped_are_recorded_before_and_after(
     rows, values = table_of(tmp_path).chain(1)
     largest, rms = np.abs(values[:, 4:6]).max(1), values[:, 2] * np.sqrt(values[:, 1])  # COLUMNS
     before, after = (
-        {row.name: at for at, row in enumerate(rows) if row.link == link} for link in ("gradients", "clipped")
+        {row.name: at for at, row in enumerate(rows) if row.link == link}
+        for link in ("gradients", "clipped")
     )
 
     assert before

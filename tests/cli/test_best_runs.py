@@ -27,18 +27,28 @@ def _names(text: str) -> list[str]:
     return [line.split()[0] for line in text.splitlines()[1:]]
 
 
-def test_the_best_by_best_value_comes_first(base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_best_by_best_value_comes_first(
+    base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
     answer = mindsummary(capsys, "list", base, "--best", "val/loss")
 
     assert answer.code == 0
     assert _names(answer.out) == [run.name for run in by_best(runs)]
     head, *lines = answer.out.splitlines()
-    assert head.split()[:5] == ["run", "status", "min:val/loss", "last:val/loss", "best_step:val/loss"]
+    assert head.split()[:5] == [
+        "run",
+        "status",
+        "min:val/loss",
+        "last:val/loss",
+        "best_step:val/loss",
+    ]
     assert [line.split()[1].rstrip(",") for line in lines] == [run.status for run in by_best(runs)]
     assert ["diverged" in line for line in lines] == [run.is_diverged for run in by_best(runs)]
 
 
-def test_the_best_by_last_value_comes_first(base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_best_by_last_value_comes_first(
+    base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
     answer = mindsummary(capsys, "list", base, "--best", "last:val/loss", "--limit", 5)
 
     assert _names(answer.out) == [run.name for run in by_last(runs)[:5]]
@@ -47,7 +57,9 @@ def test_the_best_by_last_value_comes_first(base: Path, runs: list[Run], capsys:
 def test_a_metric_of_an_evaluation_is_better_the_higher_it_is(
     base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = mindsummary(capsys, "list", base, "--best", "test/acc", "--where", "status=finished", "--json")
+    answer = mindsummary(
+        capsys, "list", base, "--best", "test/acc", "--where", "status=finished", "--json"
+    )
 
     found = [run["run"] for run in json.loads(answer.out)["runs"]]
     tested = [run for run in by_best(runs) if run.is_tested and run.status == "finished"]
@@ -87,7 +99,13 @@ def test_results_and_repeated_settings_are_not_among_the_settings_that_differ(
 
 @pytest.mark.parametrize(
     ("name", "best"),
-    [("min:latency", "quick"), ("max:latency", "slow"), ("latency", "slow"), ("max:loss", "slow"), ("loss", "quick")],
+    [
+        ("min:latency", "quick"),
+        ("max:latency", "slow"),
+        ("latency", "slow"),
+        ("max:loss", "slow"),
+        ("loss", "quick"),
+    ],
 )
 def test_min_and_max_before_a_name_decide_which_value_is_best(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, best: str

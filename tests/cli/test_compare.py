@@ -25,7 +25,9 @@ def test_the_exit_code_is_that_of_diff(runs: list[str], capsys: pytest.CaptureFi
 
     assert [mindsummary(capsys, "compare", a, other).code for other in others] == [0, 1, 2]
     assert mindsummary(capsys, "compare", a, "nowhere").code == 2
-    assert mindsummary(capsys, "compare", a, others[0], "--html", f"{a}/nowhere/page.html").code == 2
+    assert (
+        mindsummary(capsys, "compare", a, others[0], "--html", f"{a}/nowhere/page.html").code == 2
+    )
 
 
 def test_what_was_compared_comes_first_and_then_the_verdict(
@@ -33,8 +35,13 @@ def test_what_was_compared_comes_first_and_then_the_verdict(
 ) -> None:
     printed = mindsummary(capsys, "compare", runs[0], runs[2]).out
 
-    assert printed.splitlines()[2] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
-    assert "The runs differ from step 5 on, first in the forward pass, its data or the loss function" in printed
+    assert (
+        printed.splitlines()[2] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
+    )
+    assert (
+        "The runs differ from step 5 on, first in the forward pass, its data or the loss function"
+        in printed
+    )
     assert " or weights changed after step 4, up to which they agree: the losses are " in printed
 
 
@@ -56,11 +63,16 @@ def test_strict_asks_for_the_same_steps_and_tensors_too(
 def test_a_second_run_of_the_first_program_is_the_floor(
     runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    again = str(write_run(tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * step)))
+    again = str(
+        write_run(tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * step))
+    )
     near = str(write_run(tmp_path / "near", lambda step, name, tensor: tensor * (1 - 2e-4 * step)))
     far = str(write_run(tmp_path / "far", lambda step, name, tensor: tensor * (1 + 8e-4 * step)))
 
-    codes = [mindsummary(capsys, "compare", runs[0], other, "--same", again).code for other in (near, far)]
+    codes = [
+        mindsummary(capsys, "compare", runs[0], other, "--same", again).code
+        for other in (near, far)
+    ]
 
     assert codes == [0, 1]
     assert mindsummary(capsys, "compare", runs[0], near).code != 0
@@ -72,4 +84,6 @@ def test_json_and_page(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFi
     answer = mindsummary(capsys, "compare", runs[0], runs[2], "--json", "--html", str(page))
 
     assert json.loads(answer.out)["first_difference"]["class"] == "forward"
-    assert "The runs differ from step 5 on, first in the forward pass" in page.read_text(encoding="utf-8")
+    assert "The runs differ from step 5 on, first in the forward pass" in page.read_text(
+        encoding="utf-8"
+    )

@@ -27,11 +27,18 @@ def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.slow
-def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     version = metadata.version
-    monkeypatch.setattr(metadata, "version", lambda name: version("missing" if name == "crc32c" else name))
+    monkeypatch.setattr(
+        metadata, "version", lambda name: version("missing" if name == "crc32c" else name)
+    )
 
-    answer, needs = mindsummary(capsys, "doctor"), json.loads(mindsummary(capsys, "doctor", "--json").out)["needs"]
+    answer, needs = (
+        mindsummary(capsys, "doctor"),
+        json.loads(mindsummary(capsys, "doctor", "--json").out)["needs"],
+    )
 
     assert answer.code == 1
     assert {"name": "numpy", "state": np.__version__, "is_met": True} in needs
@@ -48,11 +55,15 @@ def test_without_pip_and_front_end_the_viewer_needs_a_wheel(
 
     assert answer.code == 1
     assert "--wheel FILE" in answer.out
-    assert answer.out.endswith("`mindsummary view` shows only the table of runs: front end is missing\n")
+    assert answer.out.endswith(
+        "`mindsummary view` shows only the table of runs: front end is missing\n"
+    )
 
 
 @pytest.mark.slow
-def test_a_device_is_proven_and_an_unknown_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device_is_proven_and_an_unknown_one_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     answer = mindsummary(capsys, "doctor", "--device", "cpu")
     assert (answer.code, answer.err) == (0, "")
     assert [line.split()[0] for line in answer.out.splitlines()[:7]] == [
@@ -60,7 +71,8 @@ def test_a_device_is_proven_and_an_unknown_one_is_refused(capsys: pytest.Capture
     ]  # fmt: skip
     assert answer.out.endswith("recording on cpu is as expected\n")
 
-    for name in ("abacus", "mps" if torch.cuda.is_available() else "cuda"):  # a word, and a device that is not here
+    # a word, and a device that is not here
+    for name in ("abacus", "mps" if torch.cuda.is_available() else "cuda"):
         answer = mindsummary(capsys, "doctor", "--device", name)
         assert (answer.code, answer.out) == (2, "")
         assert f"PyTorch has no device '{name}' here" in answer.err

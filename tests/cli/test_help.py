@@ -24,7 +24,9 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     helps = {verb: mindsummary(capsys, *verb.split(), "--help") for verb in ("", *VERBS)}
 
     assert {answer.code for answer in helps.values()} == {0}
-    assert [line for answer in helps.values() for line in answer.out.splitlines() if len(line) > columns] == []
+    assert [
+        line for answer in helps.values() for line in answer.out.splitlines() if len(line) > columns
+    ] == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -49,11 +51,15 @@ def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> N
     assert mindsummary(capsys, "help", "list") == mindsummary(capsys, "list", "--help")
     assert mindsummary(capsys, "help") == mindsummary(capsys) == overview
     assert "Exit codes" in overview.out
-    assert [verb for verb in VERBS if not re.search(rf"^ +{verb}\b", overview.out, re.MULTILINE)] == []
+    assert [
+        verb for verb in VERBS if not re.search(rf"^ +{verb}\b", overview.out, re.MULTILINE)
+    ] == []
 
 
 def test_the_guides_list_every_verb_and_name_the_versions_that_are_installed() -> None:
-    listed = re.findall(r"^\| \[?`(\w+)", (_DOCS / "command-line.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(
+        r"^\| \[?`(\w+)", (_DOCS / "command-line.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
 
     assert [verb for verb in listed if verb in VERBS][: len(VERBS)] == list(VERBS)
     assert (_DOCS / "viewer.md").read_text(encoding="utf-8").count(" ".join(PINS)) == 1

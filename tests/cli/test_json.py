@@ -32,13 +32,21 @@ def test_list_counts_tags_by_kind(tmp_path: Path, capsys: pytest.CaptureFixture[
     (run,) = _json(capsys, "list", tmp_path)["runs"]
 
     assert run["run"] == "a/version_0"
-    assert run["tags"] == {"scalar": 2, "image": 1, "tensor": 1, "histogram": 1, "loss_landscape": 1}
+    assert run["tags"] == {
+        "scalar": 2,
+        "image": 1,
+        "tensor": 1,
+        "histogram": 1,
+        "loss_landscape": 1,
+    }
     assert run["has_lineage"] is True
     assert run["bytes"] > 1000
     assert run["last_written"] > 1.7e9
 
 
-def test_show_has_every_kind_and_lineage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_has_every_kind_and_lineage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_demo_run(tmp_path / "a")
 
     page = _json(capsys, "show", tmp_path)
@@ -47,14 +55,27 @@ def test_show_has_every_kind_and_lineage(tmp_path: Path, capsys: pytest.CaptureF
     assert list(page) == kinds
     assert all(page[kind] for kind in kinds)
     assert set(page["scalars"]["loss/auto"]) == {"samples", "last_step", "last", "min", "max"}
-    assert page["histograms"]["conv1.weight/auto"].items() >= {"samples": 6, "last_step": 60, "elements": 864}.items()
-    assert page["images"]["input_data/auto"].items() >= {"samples": 2, "width": 48, "height": 24}.items()
-    assert page["tensors"]["logits"] == {"samples": 1, "last_step": 60, "shape": [3, 3], "data_type": "float32"}
+    assert (
+        page["histograms"]["conv1.weight/auto"].items()
+        >= {"samples": 6, "last_step": 60, "elements": 864}.items()
+    )
+    assert (
+        page["images"]["input_data/auto"].items()
+        >= {"samples": 2, "width": 48, "height": 24}.items()
+    )
+    assert page["tensors"]["logits"] == {
+        "samples": 1,
+        "last_step": 60,
+        "shape": [3, 3],
+        "data_type": "float32",
+    }
     assert page["graph"] == {"nodes": 2, "parameters": 0, "constants": 0}
     assert page["lineage"]["network"] == "LeNet"
 
 
-def test_lineage_has_run_info_beside_the_query_s_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lineage_has_run_info_beside_the_query_s_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_run(tmp_path / "a", TrainInfo(epoch=1), RunInfo({"status": "success"}))
 
     (run,) = _json(capsys, "lineage", tmp_path)["object"]
@@ -63,13 +84,17 @@ def test_lineage_has_run_info_beside_the_query_s_answer(tmp_path: Path, capsys: 
     assert [run] == filter_summary_lineage(tmp_path)["object"]
 
 
-def test_a_number_that_is_not_finite_is_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_that_is_not_finite_is_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"loss": float("nan")})])
 
     assert _json(capsys, "show", tmp_path)["scalars"]["loss"]["last"] == "NaN"
 
 
-def test_verify_and_repair_name_files_and_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_and_repair_name_files_and_offsets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 1.0})])
     whole = path.stat().st_size
     path.write_bytes(path.read_bytes() + b"torn")
@@ -82,10 +107,13 @@ def test_verify_and_repair_name_files_and_offsets(tmp_path: Path, capsys: pytest
     assert found["runs"] == [str(tmp_path / "a")]
     assert repaired["runs"] == found["runs"]
     (file,) = repaired["repaired"]
-    assert (file["path"], file["records"], file["dropped"]) == (str(path), 3, 4)  # with the version record
+    # with the version record
+    assert (file["path"], file["records"], file["dropped"]) == (str(path), 3, 4)
 
 
-def test_repair_names_each_run_of_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_names_each_run_of_several_directories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("a", "b c"):
         write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
     directories = [str(tmp_path / "a"), str(tmp_path / "b c")]
@@ -95,7 +123,9 @@ def test_repair_names_each_run_of_several_directories(tmp_path: Path, capsys: py
     assert told == f"{directories[0]}, {directories[1]}: nothing is damaged\n"
 
 
-def test_report_and_export_name_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_and_export_name_their_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("bokeh")
     pytest.importorskip("jinja2")
     write_demo_run(tmp_path / "a")
@@ -110,7 +140,11 @@ def test_report_and_export_name_their_files(tmp_path: Path, capsys: pytest.Captu
 
 def test_the_guide_has_the_shape_of_every_json() -> None:
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `(\w+)` \|", text.partition("## JSON for scripts")[2], re.MULTILINE))
+    listed = set(
+        re.findall(r"^\| `(\w+)` \|", text.partition("## JSON for scripts")[2], re.MULTILINE)
+    )
 
-    taking = {verb for verb in VERBS if any("--json" in names for names, _ in verb_module(verb).ARGUMENTS)}
+    taking = {
+        verb for verb in VERBS if any("--json" in names for names, _ in verb_module(verb).ARGUMENTS)
+    }
     assert listed == taking

@@ -40,18 +40,40 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
         return {"landscape_[1, 2, 3]": recorded}
 
     monkeypatch.setattr(
-        "mindsummary_lightning.landscape.summary_landscape.SummaryLandscape.gen_landscapes_with_multi_process", generate
+        "mindsummary_lightning.landscape.summary_landscape.SummaryLandscape.gen_landscapes_with_multi_process",
+        generate,
     )
 
-    words = ["landscape", tmp_path, "--module", "json:loads", "--device-ids", 0, 1, "--plot", tmp_path / "x.png"]
+    words = [
+        "landscape",
+        tmp_path,
+        "--module",
+        "json:loads",
+        "--device-ids",
+        0,
+        1,
+        "--plot",
+        tmp_path / "x.png",
+    ]
     answer = mindsummary(capsys, *words)
 
     assert answer.code == 0
-    assert answer.out.splitlines()[1].split() == ["landscape_[1,", "2,", "3]", "16", "x", "12", "0.117537", "3.1402"]
+    assert answer.out.splitlines()[1].split() == [
+        "landscape_[1,",
+        "2,",
+        "3]",
+        "16",
+        "x",
+        "12",
+        "0.117537",
+        "3.1402",
+    ]
     assert asked == {"callback_fn": json.loads, "device_ids": [0, 1], "output": None}
     (found,) = json.loads(mindsummary(capsys, *words, "--json").out)["landscapes"]
     assert (found["tag"], found["grid"]) == ("landscape_[1, 2, 3]", [16, 12])
-    assert (found["smallest_loss"], found["largest_loss"]) == pytest.approx((0.117537, 3.1402), rel=1e-4)
+    assert (found["smallest_loss"], found["largest_loss"]) == pytest.approx(
+        (0.117537, 3.1402), rel=1e-4
+    )
     assert (tmp_path / "x.png").exists()
 
 
@@ -78,11 +100,20 @@ def test_without_a_function_the_landscapes_of_the_run_are_shown_and_drawn(
             1,
             "the function, or what it returned, raised ValueError: no data here",
         ),
-        ("return 5", 2, "must return (model, network, dataset, metrics): TypeError: callback_fn must return"),
+        (
+            "return 5",
+            2,
+            "must return (model, network, dataset, metrics): TypeError: callback_fn must return",
+        ),
     ],
 )
 def test_an_error_inside_the_function_is_said_to_be_its_own_and_a_wrong_answer_to_be_wrong_use(
-    body: str, code: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    body: str,
+    code: int,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.landscape import nets
 
@@ -111,7 +142,9 @@ def test_a_function_in_the_current_directory_computes_and_plots_the_landscapes(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
 
-    answer = mindsummary(capsys, "landscape", run, "--module", "named_by_text:make", "--plot", tmp_path / "out.png")
+    answer = mindsummary(
+        capsys, "landscape", run, "--module", "named_by_text:make", "--plot", tmp_path / "out.png"
+    )
 
     assert (answer.code, len(answer.out.splitlines())) == (0, 3)
     assert png_size(tmp_path / "out.png") == (1650, 750)
@@ -122,6 +155,11 @@ def test_a_plot_without_matplotlib_says_what_to_install_before_any_work(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
-    answer = mindsummary(capsys, "landscape", tmp_path, "--module", "nowhere:f", "--plot", "out.png")
+    answer = mindsummary(
+        capsys, "landscape", tmp_path, "--module", "nowhere:f", "--plot", "out.png"
+    )
 
-    assert (answer.code, "--plot needs matplotlib: pip install matplotlib" in answer.err) == (1, True)
+    assert (answer.code, "--plot needs matplotlib: pip install matplotlib" in answer.err) == (
+        1,
+        True,
+    )

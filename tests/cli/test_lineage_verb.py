@@ -21,10 +21,20 @@ from tests.reading.runs import values_at, write_lineage, write_summary
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    for number, (network, accuracy) in enumerate((("LeNet5", 0.5), ("ResNet", 0.9), ("LeNet5", 0.95))):
-        custom = UserDefinedInfo({"seed": number, "note": f"a note of run {number} that is longer than a cell"})
+    for number, (network, accuracy) in enumerate(
+        (("LeNet5", 0.5), ("ResNet", 0.9), ("LeNet5", 0.95))
+    ):
+        custom = UserDefinedInfo(
+            {"seed": number, "note": f"a note of run {number} that is longer than a cell"}
+        )
         train = TrainInfo(network=network, loss=1.0 - accuracy, train_dataset_path="/data/train")
-        write_run(tmp_path / f"run{number}", train, custom, EvaluationInfo(f'{{"accuracy": {accuracy}}}'), mtime=number)
+        write_run(
+            tmp_path / f"run{number}",
+            train,
+            custom,
+            EvaluationInfo(f'{{"accuracy": {accuracy}}}'),
+            mtime=number,
+        )
     return tmp_path
 
 
@@ -36,7 +46,9 @@ def names(table: str) -> list[str]:
     return [line.split()[0] for line in table.splitlines()[1:]]
 
 
-def test_prints_a_table_with_one_result_and_what_differs_first(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_a_table_with_one_result_and_what_differs_first(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(str(base), "--sort", "metric/accuracy") == 0
 
     lines = capsys.readouterr().out.splitlines()
@@ -71,17 +83,35 @@ def test_filters_sorts_and_limits(
     assert names(capsys.readouterr().out) == runs
 
 
-def test_a_direction_without_a_field_to_sort_by_is_refused(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_direction_without_a_field_to_sort_by_is_refused(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(str(base), "--descending") == 2
     assert "--sort" in capsys.readouterr().err
 
 
-def test_nested_data_are_found_by_the_name_of_their_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nested_data_are_found_by_the_name_of_their_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, momentum in (("fast", 0.9), ("slow", 0.5)):
         nested = UserDefinedInfo({"optim": {"momentum": momentum}})
-        write_run(tmp_path / name, TrainInfo(), EvaluationInfo(json.dumps({"per": {"class": momentum}})), nested)
+        write_run(
+            tmp_path / name,
+            TrainInfo(),
+            EvaluationInfo(json.dumps({"per": {"class": momentum}})),
+            nested,
+        )
 
-    assert run(str(tmp_path), "--where", "user_defined/optim/momentum>0.6", "--where", "metric/per/class<1") == 0
+    assert (
+        run(
+            str(tmp_path),
+            "--where",
+            "user_defined/optim/momentum>0.6",
+            "--where",
+            "metric/per/class<1",
+        )
+        == 0
+    )
 
     output = capsys.readouterr()
     assert names(output.out) == ["fast"]
@@ -93,10 +123,23 @@ def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, rate in (("fast", 0.2), ("slow", 0.1)):
-        info = RunInfo({"precision": "32-true", "optimizer_groups": {"0": {"lr": rate, "nesterov": 0}}})
+        info = RunInfo(
+            {"precision": "32-true", "optimizer_groups": {"0": {"lr": rate, "nesterov": 0}}}
+        )
         write_run(tmp_path / name, TrainInfo(), UserDefinedInfo({"optim": {"lr": 0.5}}), info)
 
-    assert run(str(tmp_path), "--where", "precision=32-true", "--where", "nesterov=0", "--where", "lr=0.5") == 0
+    assert (
+        run(
+            str(tmp_path),
+            "--where",
+            "precision=32-true",
+            "--where",
+            "nesterov=0",
+            "--where",
+            "lr=0.5",
+        )
+        == 0
+    )
     by_its_setting = capsys.readouterr()
     assert run(str(tmp_path), "--sort", "user_defined/optimizer_groups/0/lr", "--descending") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -112,8 +155,12 @@ def test_what_has_no_column_is_found_by_the_last_part_of_its_name_and_shown(
     ]
 
 
-@pytest.mark.parametrize("id_", ['"5"', "2024_06"], ids=["quoted", "what_is_a_number_in_python_alone"])
-def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str], id_: str) -> None:
+@pytest.mark.parametrize(
+    "id_", ['"5"', "2024_06"], ids=["quoted", "what_is_a_number_in_python_alone"]
+)
+def test_a_quoted_number_is_compared_as_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], id_: str
+) -> None:
     write_run(tmp_path / "text", TrainInfo(), UserDefinedInfo({"id": id_.strip('"')}))
     write_run(tmp_path / "number", TrainInfo(), UserDefinedInfo({"id": 5}))
 
@@ -144,7 +191,10 @@ def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.Capt
 def test_the_shell_speaks_the_query_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], condition: str, runs: list[str]
 ) -> None:
-    for name, optimizer, norm, epoch in (("a", "Adam", "after", 2), ("b", "SGD", "after the layer", 3)):
+    for name, optimizer, norm, epoch in (
+        ("a", "Adam", "after", 2),
+        ("b", "SGD", "after the layer", 3),
+    ):
         is_b = name == "b"
         metric = {"AP@IoU=0.50": epoch / 4, "distance": float("nan") if is_b else 0.5}
         custom = UserDefinedInfo({"batch norm": norm, "amsgrad": is_b})
@@ -157,9 +207,13 @@ def test_the_shell_speaks_the_query_language(
 
 
 def _with_scalars(base: Path) -> Path:
-    for number, (name, losses) in enumerate({"a": [3.0, 1.0, 2.0], "b": [5.0, 0.5, 4.0], "c": [1.0]}.items()):
+    for number, (name, losses) in enumerate(
+        {"a": [3.0, 1.0, 2.0], "b": [5.0, 0.5, 4.0], "c": [1.0]}.items()
+    ):
         tag = "train_loss" if name != "c" else "other"
-        write_summary(base / name, [values_at(step, {tag: loss}) for step, loss in enumerate(losses)])
+        write_summary(
+            base / name, [values_at(step, {tag: loss}) for step, loss in enumerate(losses)]
+        )
         write_lineage(base / name, [TrainInfo(epoch=number)])
     return base
 
@@ -200,7 +254,9 @@ def test_what_summary_files_say_of_a_run_is_asked_for_as_in_python(
 ) -> None:
     losses = {"a": [3.0, 1.0, 2.0], "b": [1.0, 2.0, 3.0, math.nan], "c": [1.0, 0.5]}
     for number, (name, values) in enumerate(losses.items()):
-        write_summary(tmp_path / name, [values_at(step, {"loss": loss}) for step, loss in enumerate(values)])
+        write_summary(
+            tmp_path / name, [values_at(step, {"loss": loss}) for step, loss in enumerate(values)]
+        )
         write_lineage(tmp_path / name, [TrainInfo(epoch=number)])
 
     assert run(str(tmp_path), *arguments) == 0
@@ -212,7 +268,9 @@ def test_what_summary_files_say_of_a_run_is_asked_for_as_in_python(
     assert {one.run for one in find_runs(tmp_path, where=wheres)} >= set(runs)
 
 
-def test_times_that_were_asked_for_are_shown_as_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_that_were_asked_for_are_shown_as_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
     write_lineage(tmp_path / "a", [TrainInfo(epoch=1)])
 
@@ -220,7 +278,10 @@ def test_times_that_were_asked_for_are_shown_as_times(tmp_path: Path, capsys: py
     run(str(tmp_path), "--sort", "written")
 
     cells = [line.split()[1:3] for line in capsys.readouterr().out.splitlines()[1::2]]
-    assert [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", " ".join(cell)) is not None for cell in cells] == [
+    assert [
+        re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", " ".join(cell)) is not None
+        for cell in cells
+    ] == [
         True,
         True,
     ]
@@ -236,9 +297,7 @@ def test_a_scalar_that_no_lineage_has_is_taken_by_its_last_value(
     assert [one["scalars"] for one in answer["object"]] == [
         {"last:train_loss": 2.0}, {"last:train_loss": 4.0}, {"last:train_loss": None}
     ]  # fmt: skip
-    said = (
-        "train_loss is a scalar: its last value is taken; min:train_loss and max:train_loss are its least and greatest"
-    )
+    said = "train_loss is a scalar: its last value is taken; min:train_loss and max:train_loss are its least and greatest"
     assert output.err == f"{said}\n"
 
 
@@ -258,7 +317,9 @@ def test_a_field_of_lineage_that_no_run_has_gives_way_to_a_scalar_of_its_name(
     assert "no run has network" in capsys.readouterr().err
 
 
-def test_a_scalar_that_no_run_has_is_said_with_the_closest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scalar_that_no_run_has_is_said_with_the_closest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(str(_with_scalars(tmp_path)), "--sort", "last:trian_loss") == 0
     assert "no run has a scalar trian_loss; closest: 'train_loss'" in capsys.readouterr().err
 
@@ -272,7 +333,9 @@ def test_summary_files_are_read_only_of_runs_that_meet_all_other_conditions(
     read = []
     refresh = FollowedRun.refresh
     monkeypatch.setattr(
-        FollowedRun, "refresh", lambda self: (read.append(os.path.basename(self.run_dir)), refresh(self))
+        FollowedRun,
+        "refresh",
+        lambda self: (read.append(os.path.basename(self.run_dir)), refresh(self)),
     )
 
     base = str(_with_scalars(tmp_path))
@@ -282,7 +345,9 @@ def test_summary_files_are_read_only_of_runs_that_meet_all_other_conditions(
     assert read == ["a", "a"]
 
 
-def test_json_is_the_answer_of_the_query_and_strict(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_answer_of_the_query_and_strict(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_run(base / "run9", EvaluationInfo('{"accuracy": NaN}'), mtime=9)
 
     assert run(str(base), "--json", "--limit", "2") == 0
@@ -315,7 +380,9 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
     assert "a note of run 2 that is longer …" in capsys.readouterr().out
 
 
-def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_characters_that_move_the_cursor_are_not_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_run(tmp_path / "run", TrainInfo(network="a\x1b[2J\nb"))
 
     run(str(tmp_path))
@@ -323,13 +390,17 @@ def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys:
     assert "a\\u001b[2J\\u000ab" in capsys.readouterr().out
 
 
-def test_a_path_above_the_working_directory_is_understood(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_above_the_working_directory_is_understood(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(base / "run0")
 
     assert run(os.path.join("..", "run1")) == 0
 
 
-def test_a_directory_without_lineage_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_without_lineage_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path, [])
 
     assert run(str(tmp_path)) == 0
@@ -347,10 +418,14 @@ def test_a_field_that_no_run_has_is_said_with_the_closest(
     assert capsys.readouterr().err.endswith(": no field 'accurcy'; closest: 'metric/accuracy'\n")
 
 
-def test_the_last_part_of_a_name_will_do_where_it_is_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_part_of_a_name_will_do_where_it_is_clear(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in range(2):
         metrics = {"val/accuracy": number / 2, "val/f1": 0.0, "test/f1": 0.0}
-        write_run(tmp_path / f"run{number}", TrainInfo(epoch=1), EvaluationInfo(json.dumps(metrics)))
+        write_run(
+            tmp_path / f"run{number}", TrainInfo(epoch=1), EvaluationInfo(json.dumps(metrics))
+        )
 
     assert run(str(tmp_path), "--where", "accuracy>0.4", "--sort", "accuracy") == 0
     told = capsys.readouterr().out
@@ -365,9 +440,26 @@ def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(
     for number in range(3):
         write_run(
             tmp_path / f"version_{number}",
-            TrainInfo(network="torchvision.models.resnet.ResNet", optimizer="SGD", loss=0.1, batch_size=8, epoch=3),
-            EvaluationInfo(json.dumps({f"val/{name}": number / 10 for name in ("loss", "accuracy", "f1", "recall")})),
-            UserDefinedInfo({"hidden_size": 64 * (number + 1), "dropout": number / 10, "seed": 7, "note": "first"}),
+            TrainInfo(
+                network="torchvision.models.resnet.ResNet",
+                optimizer="SGD",
+                loss=0.1,
+                batch_size=8,
+                epoch=3,
+            ),
+            EvaluationInfo(
+                json.dumps(
+                    {f"val/{name}": number / 10 for name in ("loss", "accuracy", "f1", "recall")}
+                )
+            ),
+            UserDefinedInfo(
+                {
+                    "hidden_size": 64 * (number + 1),
+                    "dropout": number / 10,
+                    "seed": 7,
+                    "note": "first",
+                }
+            ),
         )
     on_a_terminal(monkeypatch, 80)
 
@@ -378,7 +470,9 @@ def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(
     assert max(map(len, lines[:4])) <= 80
 
 
-def test_conditions_that_no_run_meets_say_how_many_there_are(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conditions_that_no_run_meets_say_how_many_there_are(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(str(base), "--where", "loss>100") == 0
     assert capsys.readouterr().err == "none of 3 runs meets the conditions\n"
 
@@ -391,7 +485,9 @@ def test_without_conditions_none_is_blamed_where_lineage_cannot_be_read(
     assert capsys.readouterr().err.endswith("none of 1 run has lineage that can be read\n")
 
 
-def test_runs_are_found_from_any_level_above(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_found_from_any_level_above(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     below = base / "tree" / "of"
     for number, loss in enumerate((0.3, 0.2)):
         write_run(below / f"day{number}" / "run", TrainInfo(loss=loss))
@@ -401,10 +497,19 @@ def test_runs_are_found_from_any_level_above(base: Path, capsys: pytest.CaptureF
     assert names(capsys.readouterr().out) == ["of/day1/run", "of/day0/run"]
 
 
-def test_columns_in_which_the_runs_differ_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_in_which_the_runs_differ_come_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in (1, 2):
-        write_run(tmp_path / f"run{number}", TrainInfo(network="Net", loss=0.5, batch_size=8 * number))
+        write_run(
+            tmp_path / f"run{number}", TrainInfo(network="Net", loss=0.5, batch_size=8 * number)
+        )
 
     run(str(tmp_path))
 
-    assert capsys.readouterr().out.split("\n")[0].split() == ["run", "batch_size", "loss", "network"]
+    assert capsys.readouterr().out.split("\n")[0].split() == [
+        "run",
+        "batch_size",
+        "loss",
+        "network",
+    ]

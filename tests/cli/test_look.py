@@ -78,7 +78,10 @@ def test_a_distribution_has_the_room_that_a_terminal_leaves(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_a_terminal(monkeypatch, 80)
-    write_summary(tmp_path, [values_at(1, {"encoder.layer.weight": histogram(*range(90)), "b": histogram(1, 2)})])
+    write_summary(
+        tmp_path,
+        [values_at(1, {"encoder.layer.weight": histogram(*range(90)), "b": histogram(1, 2)})],
+    )
 
     shown = mindsummary(capsys, "show", tmp_path).out.splitlines()
 
@@ -87,7 +90,9 @@ def test_a_distribution_has_the_room_that_a_terminal_leaves(
     assert line.endswith(" ▁▂▃▄▅▆▇█")
 
 
-def test_list_marks_a_damaged_run_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_marks_a_damaged_run_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
@@ -113,12 +118,20 @@ def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
     runs = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)["runs"]
 
     assert [line.split("  -")[-1].strip() for line in lines[1:]] == ["21+ scalar", "1 scalar"]
-    assert [line.split("  -")[-1].strip() for line in exact[1:]] == ["21 scalar, 1 histogram", "1 scalar"]
-    assert [(run["tags"], run["tags_are_exact"]) for run in runs] == [({"scalar": 21}, False), ({"scalar": 1}, True)]
+    assert [line.split("  -")[-1].strip() for line in exact[1:]] == [
+        "21 scalar, 1 histogram",
+        "1 scalar",
+    ]
+    assert [(run["tags"], run["tags_are_exact"]) for run in runs] == [
+        ({"scalar": 21}, False),
+        ({"scalar": 1}, True),
+    ]
 
 
 @pytest.mark.usefixtures("_little_is_large")
-def test_list_sees_the_tags_of_a_first_event_that_is_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_sees_the_tags_of_a_first_event_that_is_large(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     weights = {f"layer{number}": histogram(*range(1, 88)) for number in range(60)}
     write_summary(tmp_path, [values_at(step, weights) for step in range(3)])
 
@@ -126,17 +139,29 @@ def test_list_sees_the_tags_of_a_first_event_that_is_large(tmp_path: Path, capsy
 
 
 @pytest.mark.usefixtures("_little_is_large")
-def test_list_sees_the_tags_behind_a_large_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nodes = tuple(GraphNode(f"layer{number}", "Linear", f"net/layer{number}") for number in range(2000))
+def test_list_sees_the_tags_behind_a_large_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = tuple(
+        GraphNode(f"layer{number}", "Linear", f"net/layer{number}") for number in range(2000)
+    )
     first = values_at(1, {"loss": 1.0, "weight": histogram(1)})
     graph = record(Event(1700000000.0, 0, Graph(nodes)))
-    write_summary(tmp_path, [graph, first, *(values_at(step, {"loss": 1.0}) for step in range(2, 3000))])
+    write_summary(
+        tmp_path, [graph, first, *(values_at(step, {"loss": 1.0}) for step in range(2, 3000))]
+    )
 
-    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].endswith("1+ scalar, 1+ histogram")
+    assert (
+        mindsummary(capsys, "list", tmp_path)
+        .out.splitlines()[1]
+        .endswith("1+ scalar, 1+ histogram")
+    )
 
 
 @pytest.mark.usefixtures("_little_is_large")
-def test_list_sees_damage_at_the_end_of_a_large_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_sees_damage_at_the_end_of_a_large_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     records = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(1000)]
     path = write_summary(tmp_path, records)
     data = bytearray(path.read_bytes())
@@ -146,14 +171,24 @@ def test_list_sees_damage_at_the_end_of_a_large_file(tmp_path: Path, capsys: pyt
     assert mindsummary(capsys, "list", tmp_path).code == 1
 
 
-def test_show_says_something_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_something_of_every_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_demo_run(tmp_path / "version_0")
 
     answer = mindsummary(capsys, "show", tmp_path)
 
     assert answer.code == 0
     headings = [line for line in answer.out.splitlines() if line and not line.startswith(" ")][3:]
-    assert headings == ["Scalars", "Histograms", "Images", "Tensors", "Loss landscapes", "Graph", "Lineage"]
+    assert headings == [
+        "Scalars",
+        "Histograms",
+        "Images",
+        "Tensors",
+        "Loss landscapes",
+        "Graph",
+        "Lineage",
+    ]
     assert "loss/auto       60         60" in answer.out
     assert "█▇▇▇▆▆▅▅▅▄▄▄▄▃" in answer.out
     assert "16 x 12" in answer.out
@@ -170,14 +205,20 @@ def test_show_reads_a_run_of_mindspore(tmp_path: Path, capsys: pytest.CaptureFix
     assert "loss        3          3  0.333333" in answer.out
 
 
-def test_show_prints_a_setting_of_several_lines_on_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_a_setting_of_several_lines_on_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with SummaryRecord(tmp_path) as record:
-        record.add_value("custom_lineage_data", "settings", {"normalizer": "Encoder(\n\tcenter=True\n)"})
+        record.add_value(
+            "custom_lineage_data", "settings", {"normalizer": "Encoder(\n\tcenter=True\n)"}
+        )
         record.record(1)
 
     lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
 
-    assert [line.split(maxsplit=1)[1] for line in lines if "normalizer" in line] == ["Encoder( center=True )"]
+    assert [line.split(maxsplit=1)[1] for line in lines if "normalizer" in line] == [
+        "Encoder( center=True )"
+    ]
 
 
 def test_show_shows_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,15 +227,25 @@ def test_show_shows_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert mindsummary(capsys, "show", tmp_path).code == 0
 
 
-def test_dump_prints_one_json_object_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_prints_one_json_object_a_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_demo_run(tmp_path, steps=30)
     (summary,) = tmp_path.glob("*_MS")
     (lineage,) = tmp_path.glob("*_lineage")
 
     lines = [json.loads(line) for line in mindsummary(capsys, "dump", summary).out.splitlines()]
-    lineage_lines = [json.loads(line) for line in mindsummary(capsys, "dump", lineage).out.splitlines()]
+    lineage_lines = [
+        json.loads(line) for line in mindsummary(capsys, "dump", lineage).out.splitlines()
+    ]
 
-    assert lines[0] == {"offset": 0, "length": 28, "wall_time": 1700000000.0, "step": 0, "version": "MindSpore.Event:1"}
+    assert lines[0] == {
+        "offset": 0,
+        "length": 28,
+        "wall_time": 1700000000.0,
+        "step": 0,
+        "version": "MindSpore.Event:1",
+    }
     assert lines[2]["values"][0]["tag"] == "loss/auto"
     kinds = {value["kind"] for line in lines for value in line.get("values", [])}
     assert kinds == {"scalar", "histogram", "image", "tensor", "loss_landscape"}
@@ -202,7 +253,9 @@ def test_dump_prints_one_json_object_a_record(tmp_path: Path, capsys: pytest.Cap
     assert lineage_lines[3]["UserDefinedInfo"] == {"values": {"seed": 7, "note": "first try"}}
 
 
-def test_dump_writes_nan_as_text_so_that_every_line_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_writes_nan_as_text_so_that_every_line_is_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path, [values_at(1, {"loss": float("nan")})])
 
     line = mindsummary(capsys, "dump", path).out.splitlines()[1]
@@ -210,7 +263,9 @@ def test_dump_writes_nan_as_text_so_that_every_line_is_json(tmp_path: Path, caps
     assert json.loads(line)["values"] == [{"tag": "loss", "kind": "scalar", "value": "NaN"}]
 
 
-def test_dump_prints_up_to_the_damage_and_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_prints_up_to_the_damage_and_gives_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")
 
@@ -220,7 +275,9 @@ def test_dump_prints_up_to_the_damage_and_gives_1(tmp_path: Path, capsys: pytest
     assert "payload CRC" in answer.err
 
 
-def test_dump_mentions_a_tail_that_is_no_record_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dump_mentions_a_tail_that_is_no_record_yet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path, [])
     path.write_bytes(path.read_bytes() + b"123")
 
@@ -241,12 +298,16 @@ def test_dump_mentions_a_tail_that_is_no_record_yet(tmp_path: Path, capsys: pyte
         ([float("inf")], "!"),
     ],
 )
-def test_a_curve_spans_the_values(values: list[float], curve: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_curve_spans_the_values(
+    values: list[float], curve: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert sparkline(values, 8) == curve
     assert len(sparkline([float(number) for number in range(1000)], 33)) == 33
 
 
-@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")])
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")]
+)
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text
 
@@ -259,7 +320,10 @@ def test_show_names_what_went_wrong_first_and_draws_a_row_of_blocks_for_each_par
     lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
     page = lines[lines.index("Parameters") :]
 
-    assert page[1] == "  first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
+    assert (
+        page[1]
+        == "  first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
+    )
     assert page[2].endswith("5 steps, 1 to 40; ▁ -3.0 to █ -1.0, ! not finite, 0 zero")
     assert page[3].split() == ["parameter", "steps", "last"]
     assert [line.split() for line in page[4:]] == [
@@ -269,12 +333,21 @@ def test_show_names_what_went_wrong_first_and_draws_a_row_of_blocks_for_each_par
     ]
     facts = json.loads(mindsummary(capsys, "show", tmp_path, "--json").out)["parameters"]
     assert (facts["parameters"], facts["steps"]) == (3, [1, 10, 20, 30, 40])
-    first = {"step": 30, "parameter": "last.weight", "kind": "gradient", "loss": pytest.approx(1 / 30)}
+    first = {
+        "step": 30,
+        "parameter": "last.weight",
+        "kind": "gradient",
+        "loss": pytest.approx(1 / 30),
+    }
     assert facts["first_not_finite"] == first
 
 
-def test_many_parameters_are_shown_by_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_parameter_run(tmp_path, tuple(f"layers.{number // 2}.{number % 2}\x1b[31m" for number in range(2000)))
+def test_many_parameters_are_shown_by_layers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_parameter_run(
+        tmp_path, tuple(f"layers.{number // 2}.{number % 2}\x1b[31m" for number in range(2000))
+    )
 
     out = mindsummary(capsys, "show", tmp_path).out
 

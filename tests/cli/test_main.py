@@ -28,9 +28,15 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("words", "left"),
     [
-        (["repair", "run"], "mindsummary: interrupted: each file is rebuilt completely or as it was; the same call "),
+        (
+            ["repair", "run"],
+            "mindsummary: interrupted: each file is rebuilt completely or as it was; the same call ",
+        ),
         (["report", "run"], "mindsummary: interrupted: report.html is as it was before"),
-        (["sync", "run", "there"], "mindsummary: interrupted: there has whole records only; the same call goes on"),
+        (
+            ["sync", "run", "there"],
+            "mindsummary: interrupted: there has whole records only; the same call goes on",
+        ),
         (["dump", "run"], ""),
     ],
     ids=lambda part: part[0] if isinstance(part, list) else "",
@@ -51,7 +57,9 @@ def test_an_interrupt_says_what_is_left(
 def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in range(5000)])
     command = [sys.executable, "-c", _RUN_MAIN, "dump", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         process.stdout.readline()
         process.stdout.close()
 
@@ -80,7 +88,9 @@ def test_work_is_done_whatever_became_of_standard_output(
     done = subprocess.run(["sh", "-c", command, *words], capture_output=True, text=True)
 
     assert done.returncode == code, done.stderr
-    assert (done.stderr.startswith(said), done.stderr.count("\n")) == (True, bool(said)), done.stderr
+    assert (done.stderr.startswith(said), done.stderr.count("\n")) == (True, bool(said)), (
+        done.stderr
+    )
     (table,) = (tmp_path / "out").glob("scalars*.csv")
     assert table.read_text(encoding="utf-8").count("\n") == 2
 
@@ -93,7 +103,9 @@ def test_a_name_that_the_encoding_cannot_write_is_escaped(name: str, tmp_path: P
     variables = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     for verb in ("list", "verify", "lineage"):
         command = [sys.executable, "-c", _RUN_MAIN, verb, str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, env=variables, encoding="ascii")
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=variables, encoding="ascii"
+        )
 
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
         assert verb != "list" or "\\" in done.stdout
@@ -105,7 +117,9 @@ def test_the_exit_code_is_right_when_the_reader_has_had_enough(tmp_path: Path) -
         path = write_summary(tmp_path / f"run_{number}", [values_at(1, {"loss": 1.0})])
         path.write_bytes(path.read_bytes()[:-1] + b"x")
     command = [sys.executable, "-c", _RUN_MAIN, "verify", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         process.stdout.close()
 
         assert (process.stderr.read(), process.wait()) == ("", 1)
@@ -126,22 +140,36 @@ def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
     code = "import sys; from mindsummary_lightning.cli import main; main(['--help']); "
     code += "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', 'lightning')))"
 
-    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL
+        ).returncode
+        == 0
+    )
 
 
 @pytest.mark.slow
 def test_neither_torch_nor_protobuf_is_loaded_to_list_runs(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(1, {"loss": 1.0}), record(Event(1.0, 1, (("picture", Image(1, 2, b"png")),)))])
+    write_summary(
+        tmp_path,
+        [values_at(1, {"loss": 1.0}), record(Event(1.0, 1, (("picture", Image(1, 2, b"png")),)))],
+    )
     code = f"import sys; from mindsummary_lightning.cli import main; main(['list', {str(tmp_path)!r}]); "
-    code += "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning')))"
+    code += (
+        "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning')))"
+    )
 
-    done = subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, stdout=subprocess.PIPE, text=True
+    )
     assert "1 scalar, 1 image" in done.stdout
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize("words", [("--debug", "show", "nothing"), ("show", "nothing", "--debug")])
-def test_debug_stands_on_either_side_of_the_verb(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_stands_on_either_side_of_the_verb(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(FileNotFoundError):
         mindsummary(capsys, *words)
 
@@ -151,11 +179,21 @@ def test_what_is_no_directory_of_runs_is_answered_alike_by_every_verb(
 ) -> None:
     path, empty = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})]), tmp_path / "empty"
     empty.mkdir()
-    verbs = [("list",), ("show",), ("verify",), ("repair",), ("lineage",), ("compare", tmp_path / "run")]
+    verbs = [
+        ("list",),
+        ("show",),
+        ("verify",),
+        ("repair",),
+        ("lineage",),
+        ("compare", tmp_path / "run"),
+    ]
     verbs += [("export", "--to", "csv", "--out", "out"), ("report", "-o", "report.html")]
 
     for named, told in (
-        (empty, f"no run in {empty}: neither it nor a directory below it contains a summary or lineage file"),
+        (
+            empty,
+            f"no run in {empty}: neither it nor a directory below it contains a summary or lineage file",
+        ),
         (path, f"{path} is a file; give its directory: {path.parent}"),
         (tmp_path / "missing", f"{tmp_path / 'missing'}: no such file or directory"),
     ):
@@ -164,12 +202,18 @@ def test_what_is_no_directory_of_runs_is_answered_alike_by_every_verb(
         assert {answer.code for answer in answers} <= {1, 2}
 
 
-def test_damage_that_ends_a_verb_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_that_ends_a_verb_says_what_helps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")
 
     assert mindsummary(capsys, "verify", tmp_path / "run").code == 1
-    for words in (("show",), ("compare", tmp_path / "run"), ("export", "--to", "npy", "--out", tmp_path / "out")):
+    for words in (
+        ("show",),
+        ("compare", tmp_path / "run"),
+        ("export", "--to", "npy", "--out", tmp_path / "out"),
+    ):
         answer = mindsummary(capsys, words[0], tmp_path / "run", *words[1:])
         assert answer.err.startswith("mindsummary: record at byte ")
         assert answer.err.endswith("; run `mindsummary repair`\n")

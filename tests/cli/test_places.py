@@ -70,7 +70,9 @@ def file(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def _below(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_symlink()}
+    return {
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_symlink()
+    }
 
 
 def test_every_verb_is_tried() -> None:
@@ -80,7 +82,12 @@ def test_every_verb_is_tried() -> None:
 @pytest.mark.parametrize("scheme", _LOCAL)
 @pytest.mark.parametrize("verb", _READS)
 def test_a_verb_reads_the_same_from_every_spelling_of_a_local_place(
-    verb: str, scheme: str, place: Path, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verb: str,
+    scheme: str,
+    place: Path,
+    file: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     plain = mindsummary(capsys, *_words(verb, _READS[verb], str(place), file))
     made = _below(tmp_path)
@@ -101,7 +108,8 @@ def test_a_verb_writes_to_every_spelling_of_a_local_place(
 
     answer = mindsummary(capsys, *_words(verb, _WRITES[verb], f"{scheme}{tmp_path}", file))
 
-    assert (answer.code in (0, 2), answer.err) == (True, "")  # 2: the comparison of a run with itself is undecided
+    # 2: the comparison of a run with itself is undecided
+    assert (answer.code in (0, 2), answer.err) == (True, "")
     made = {name for name in _below(tmp_path) - before if not name.startswith("out/")}
     assert made == {"page.html" if verb in ("report", "compare") else "out"}
 

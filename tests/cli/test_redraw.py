@@ -51,7 +51,9 @@ def follow(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
             actions.pop(0)()
 
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        monkeypatch.setattr(shutil, "get_terminal_size", lambda default=(80, 24): os.terminal_size((80, 24)))
+        monkeypatch.setattr(
+            shutil, "get_terminal_size", lambda default=(80, 24): os.terminal_size((80, 24))
+        )
         monkeypatch.setattr(time, "sleep", wait)
         monkeypatch.setenv("NO_COLOR", "1")
         answer = mindsummary(capsys, *words, "--follow")
@@ -77,8 +79,12 @@ def test_a_list_grows_in_its_place(tmp_path: Path, follow: Follow) -> None:
     assert screens[2][2].endswith("2 scalar")
 
 
-def test_a_page_shows_the_newest_values_and_is_no_longer_than_the_terminal(tmp_path: Path, follow: Follow) -> None:
-    path = write_summary(tmp_path, [values_at(1, {f"loss{number:02d}": 9.0 for number in range(40)})])
+def test_a_page_shows_the_newest_values_and_is_no_longer_than_the_terminal(
+    tmp_path: Path, follow: Follow
+) -> None:
+    path = write_summary(
+        tmp_path, [values_at(1, {f"loss{number:02d}": 9.0 for number in range(40)})]
+    )
 
     def grow() -> None:
         with path.open("ab") as file:

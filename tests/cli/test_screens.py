@@ -1,6 +1,7 @@
 """Whole screens at the widths of two terminals, of runs that a real MindSpore wrote, as text in ``screens/``.
 
-A change of a verb's output shows there as a difference to read; what it prints now is in the failing test's message.
+A change of a verb's output shows there as a difference to read; what it prints now is in the
+failing test's message.
 """
 
 from __future__ import annotations

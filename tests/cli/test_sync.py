@@ -30,7 +30,9 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_runs_go_there_and_come_back(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_go_there_and_come_back(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     there = mindsummary(capsys, "sync", runs, f"memory:/{tmp_path}")
     back = mindsummary(capsys, "sync", f"memory:/{tmp_path}", tmp_path / "back")
 
@@ -39,7 +41,9 @@ def test_runs_go_there_and_come_back(runs: Path, tmp_path: Path, capsys: pytest.
     for copy in (tmp_path / "back").rglob("*summary*"):
         os.utime(copy, (0, 0))
         os.utime(runs / copy.relative_to(tmp_path / "back"), (0, 0))
-    assert mindsummary(capsys, "list", tmp_path / "back").out == mindsummary(capsys, "list", runs).out
+    assert (
+        mindsummary(capsys, "list", tmp_path / "back").out == mindsummary(capsys, "list", runs).out
+    )
 
 
 def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
@@ -75,7 +79,11 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (("memory://nothing", "far"), 1, "no run in memory://nothing: nothing was sent"),
         (("runs", "far", "--verify", "--follow"), 2, "--verify reads once, without --follow"),
         (("runs", "far", "--follow", "--every", "nan"), 2, "--every takes a number of seconds"),
-        (("runs", "http://me:pw@host/runs"), 1, "http://***@host/runs: its driver does not tell when a file was"),
+        (
+            ("runs", "http://me:pw@host/runs"),
+            1,
+            "http://***@host/runs: its driver does not tell when a file was",
+        ),
         (("runs", "nothing://me:pw@host/runs"), 1, "nothing://***@host/runs cannot be reached"),
     ],
 )
@@ -132,7 +140,12 @@ def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
     code = f"import sys; from mindsummary_lightning.cli import main; main(['sync', {str(runs)!r}, 'memory://runs']); "
     code += "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning', 's3fs')))"
 
-    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL
+        ).returncode
+        == 0
+    )
 
 
 # ---- when rounds are made, with a clock that nobody waits for
@@ -142,7 +155,12 @@ class _Copies:
     """Copies whose rounds a test has written down: an exception, or whether the source has changed."""
 
     def __init__(
-        self, clock: Clock, *rounds: Any, silence_s: float = 60.0, stops_at: float = 1e9, takes_s: float = 0.0
+        self,
+        clock: Clock,
+        *rounds: Any,
+        silence_s: float = 60.0,
+        stops_at: float = 1e9,
+        takes_s: float = 0.0,
     ) -> None:
         self.clock, self.rounds, self.times, self.stops_at = clock, list(rounds), [], stops_at
         self.problems: dict[str, Exception] = {}
@@ -212,7 +230,11 @@ def test_ctrl_c_ends_one_round_at_once(
 
 @pytest.mark.timeout(20)
 def test_a_problem_that_stays_is_told_once_until_sigterm(
-    runs: Path, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    runs: Path,
+    tmp_path: Path,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def sleep(seconds: float) -> None:
         clock.sleep(seconds)
@@ -241,7 +263,9 @@ def test_one_call_makes_one_round(answer: Any, clock: Clock) -> None:
     assert _times(_Copies(clock, answer)) == [0]
 
 
-def test_rounds_begin_at_equal_distances_until_nothing_has_changed_for_a_minute(clock: Clock) -> None:
+def test_rounds_begin_at_equal_distances_until_nothing_has_changed_for_a_minute(
+    clock: Clock,
+) -> None:
     assert _times(_Copies(clock, True, True), 25.0) == [0, 25, 50, 75, 100]
 
 

@@ -15,7 +15,9 @@ import pytest
 
 from tests.reading.runs import values_at, write_summary
 
-fcntl, pty, termios = (pytest.importorskip(name, reason="needs a terminal") for name in ("fcntl", "pty", "termios"))
+fcntl, pty, termios = (
+    pytest.importorskip(name, reason="needs a terminal") for name in ("fcntl", "pty", "termios")
+)
 pytestmark = pytest.mark.slow
 
 _MODULE = """
@@ -38,9 +40,12 @@ def _interrupted(words: list[str], directory: Path) -> tuple[int, str]:
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     main = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # which a background job ignores
+    # which a background job ignores
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     command = [sys.executable, "-c", f"{heard}; {main}", *words]
-    process = subprocess.Popen(command, cwd=directory, env=variables, stdin=its_end, stdout=its_end, stderr=its_end)
+    process = subprocess.Popen(
+        command, cwd=directory, env=variables, stdin=its_end, stdout=its_end, stderr=its_end
+    )
     os.close(its_end)
     text, is_sent = "", False
     with contextlib.suppress(OSError):  # the end of a terminal
@@ -68,7 +73,9 @@ def _interrupted(words: list[str], directory: Path) -> tuple[int, str]:
     ],
     ids=lambda text: text.split()[0],
 )
-def test_a_bar_has_a_total_and_ctrl_c_says_what_is_left(words: str, left: str, tmp_path: Path) -> None:
+def test_a_bar_has_a_total_and_ctrl_c_says_what_is_left(
+    words: str, left: str, tmp_path: Path
+) -> None:
     verb = words.split()[0]
     if verb == "landscape":
         from tests.landscape import nets
@@ -78,11 +85,16 @@ def test_a_bar_has_a_total_and_ctrl_c_says_what_is_left(words: str, left: str, t
     elif verb == "import":
         tensorboard_files = pytest.importorskip("tests.export.tensorboard_files")
         one = tensorboard_files.tensor_value("loss", 0.5)
-        tensorboard_files.write_tb(tmp_path / "tb", *(tensorboard_files.event(step, one) for step in range(60_000)))
+        tensorboard_files.write_tb(
+            tmp_path / "tb", *(tensorboard_files.event(step, one) for step in range(60_000))
+        )
     else:
-        write_summary(tmp_path / "run", [values_at(step, {"a": 1.0, "b": 2.0}) for step in range(100_000)])
+        write_summary(
+            tmp_path / "run", [values_at(step, {"a": 1.0, "b": 2.0}) for step in range(100_000)]
+        )
     for file in [*tmp_path.glob("run/*_MS"), *tmp_path.glob("tb/*")]:
-        file.write_bytes(file.read_bytes() * 16)  # a quick machine needs as much for a bar to be seen
+        # a quick machine needs as much for a bar to be seen
+        file.write_bytes(file.read_bytes() * 16)
 
     code, text = _interrupted(words.split(), tmp_path)
 

@@ -98,21 +98,27 @@ def test_a_system_that_serves_ipv6_alone_says_so(
     monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
 
-    answers = [mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--host", host) for host in ("::", "::1")]
+    answers = [
+        mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--host", host)
+        for host in ("::", "::1")
+    ]
 
     assert ["serves IPv6 only" in answer.err for answer in answers] == [True, False]
 
 
 def test_nothing_is_done_while_nobody_looks_and_nothing_grows(runs: Path, cache: Path) -> None:
     with viewing(runs, cache, "--no-token") as view:
-        _opener().open(f"{view.server}/v1/mindinsight/datavisual/plugins?train_id=.%2Fversion_0").close()
+        _opener().open(
+            f"{view.server}/v1/mindinsight/datavisual/plugins?train_id=.%2Fversion_0"
+        ).close()
         process = psutil.Process(view.process.pid)
         _wait_until_at_rest(process)
         before = process.cpu_times()
         time.sleep(3)
         after = process.cpu_times()
 
-    assert (after.user, after.system) == pytest.approx((before.user, before.system), abs=0.011)  # a tick of the clock
+    # a tick of the clock
+    assert (after.user, after.system) == pytest.approx((before.user, before.system), abs=0.011)
 
 
 def _wait_until_at_rest(process: psutil.Process) -> None:
@@ -125,7 +131,9 @@ def _wait_until_at_rest(process: psutil.Process) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals, runs: Path, cache: Path) -> None:
+def test_an_interrupted_view_ends_well_and_leaves_nothing(
+    number: signal.Signals, runs: Path, cache: Path
+) -> None:
     before = sorted(cache.rglob("*"))
     with viewing(runs, cache) as view:
         code = view.end(number)
@@ -134,7 +142,9 @@ def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals
     assert sorted(cache.rglob("*")) == before
 
 
-def test_the_printed_addresses_open_the_pages_and_nothing_else_does(runs: Path, cache: Path) -> None:
+def test_the_printed_addresses_open_the_pages_and_nothing_else_does(
+    runs: Path, cache: Path
+) -> None:
     with viewing(runs, cache) as view:
         assert set(view.addresses) == {"runs", "model lineage", "data lineage"}
         with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -152,14 +162,19 @@ def test_without_a_token_everyone_is_answered(runs: Path, cache: Path) -> None:
 
 def test_a_single_run_has_the_addresses_of_its_pages(runs: Path, cache: Path) -> None:
     with viewing(runs / "version_0", cache) as view:
-        assert view.addresses["scalars"].endswith("#/train-manage/scalar?train_id=.%2F&summaryPath=.%2F")
+        assert view.addresses["scalars"].endswith(
+            "#/train-manage/scalar?train_id=.%2F&summaryPath=.%2F"
+        )
 
 
 def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "empty").mkdir()
     with viewing(tmp_path / "empty", cache) as view:
         assert "runs" in view.addresses
-        assert f"no run in {tmp_path / 'empty'} yet; the pages show one when it begins\n" in view.printed
+        assert (
+            f"no run in {tmp_path / 'empty'} yet; the pages show one when it begins\n"
+            in view.printed
+        )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +182,10 @@ def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
     [
         ((), None),
         (("--host", "localhost"), None),
-        (("--host", "0.0.0.0"), "of 0.0.0.0 and knows the token can read the runs; nothing is encrypted"),
+        (
+            ("--host", "0.0.0.0"),
+            "of 0.0.0.0 and knows the token can read the runs; nothing is encrypted",
+        ),
         (("--host", "0.0.0.0", "--no-token"), "of 0.0.0.0 can read the runs; nothing is encrypted"),
     ],
 )
@@ -181,7 +199,9 @@ def test_an_interface_that_others_reach_is_warned_of(
     assert warning is None or warning in printed
 
 
-def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_beside_the_runs_is_not_run(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("pip", "venv", "mindinsight", "gunicorn", "aiohttp", "json", "sitecustomize"):
         (runs / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
     variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(runs)}
@@ -215,7 +235,8 @@ def test_a_wheel_that_is_named_and_is_another_ends_the_command(
     assert "is not the wheel of mindinsight==2.3.1" in answer.err
 
 
-# Stands in for a browser that waits until it is closed, which is not before the test has looked around.
+# Stands in for a browser that waits until it is closed, which is not before the test has looked
+# around.
 _WAITING_BROWSER = """#!/bin/sh
 tr '\\0' ' ' < /proc/$$/cmdline > {notes}.part
 mv {notes}.part {notes}
@@ -223,7 +244,9 @@ read line < {fifo}
 """
 
 
-def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(runs: Path, cache: Path, tmp_path: Path) -> None:
+def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(
+    runs: Path, cache: Path, tmp_path: Path
+) -> None:
     notes, fifo, browser = (tmp_path / name for name in ("notes", "fifo", "browser"))
     os.mkfifo(fifo)
     browser.write_text(_WAITING_BROWSER.format(notes=notes, fifo=fifo))
@@ -236,11 +259,15 @@ def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(runs: Pat
             assert b"MindInsight" in _opener().open(view.server + "/").read()
 
             path = Path(
-                urllib.request.url2pathname(urllib.parse.urlsplit(notes.read_text(encoding="utf-8").split()[-1]).path)
+                urllib.request.url2pathname(
+                    urllib.parse.urlsplit(notes.read_text(encoding="utf-8").split()[-1]).path
+                )
             )
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             assert f'content="0; url={view.addresses["runs"]}"' in path.read_text(encoding="utf-8")
-            assert token not in "".join(" ".join(_arguments(process)) for process in psutil.process_iter())
+            assert token not in "".join(
+                " ".join(_arguments(process)) for process in psutil.process_iter()
+            )
             assert view.end(signal.SIGTERM) == 0
         assert sorted(cache.rglob("*")) == before
     finally:
@@ -269,7 +296,9 @@ def test_lineage_of_many_runs_is_read_before_a_page_asks(
     for number in range(count):
         write_run(tmp_path / "many" / str(number), TrainInfo(epoch=number))
     known: list[str] = []
-    monkeypatch.setattr(search.LineageCache, "lineages", lambda _, runs: [known.append(path) for path, _ in runs])
+    monkeypatch.setattr(
+        search.LineageCache, "lineages", lambda _, runs: [known.append(path) for path, _ in runs]
+    )
     monkeypatch.setattr(serve, "serve_until_signal", lambda app, listener, ready: ready())
     monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)
     monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
@@ -281,10 +310,14 @@ def test_lineage_of_many_runs_is_read_before_a_page_asks(
     assert gc.isenabled()
 
 
-def test_lineage_is_not_read_ahead_while_a_page_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lineage_is_not_read_ahead_while_a_page_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_run(tmp_path / "a", TrainInfo(epoch=1))
     known: list[str] = []
-    monkeypatch.setattr(search.LineageCache, "lineages", lambda _, runs: [known.append(path) for path, _ in runs])
+    monkeypatch.setattr(
+        search.LineageCache, "lineages", lambda _, runs: [known.append(path) for path, _ in runs]
+    )
     runs = LoadedRuns(str(tmp_path))
     ahead = threading.Thread(target=read_lineage, args=(runs,))
     with search.reading():
@@ -295,4 +328,5 @@ def test_lineage_is_not_read_ahead_while_a_page_reads_it(tmp_path: Path, monkeyp
     ahead.join()
 
     assert known[0] == str(tmp_path / "a")
-    assert {run.train_id for run in runs.listing()} == {"./a", "./b"}  # the directories were looked through again
+    # the directories were looked through again
+    assert {run.train_id for run in runs.listing()} == {"./a", "./b"}

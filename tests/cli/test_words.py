@@ -26,7 +26,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
-def test_what_a_shell_makes_of_a_star_is_listed_and_checked(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_shell_makes_of_a_star_is_listed_and_checked(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     star = sorted(path.name for path in runs.iterdir())
 
     listed = json.loads(mindsummary(capsys, "list", *star, "--json").out)["runs"]
@@ -47,7 +49,9 @@ def test_without_a_directory_the_working_directory_is_looked_at_but_not_changed(
     assert "loss" in mindsummary(capsys, "show").out
 
 
-def test_columns_behind_wide_characters_stand_below_each_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_behind_wide_characters_stand_below_each_other(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(runs / "a", runs / "实验一")
 
     first, *_, last = mindsummary(capsys, "list").out.splitlines()
@@ -98,7 +102,12 @@ def test_an_export_tells_of_all_bytes_of_the_run_it_reads(
         yield told[-1][1].append
 
     monkeypatch.setattr("mindsummary_lightning.cli.export.progress_bar", bar)
-    assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "out").code == 0
+    assert (
+        mindsummary(
+            capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "out"
+        ).code
+        == 0
+    )
 
     ((total, steps),) = told
     assert total == sum(path.stat().st_size for path in (tmp_path / "run").iterdir())
@@ -125,13 +134,19 @@ def test_bash_completes_verbs_options_and_values(
     words = " ".join(f"'{word}'" for word in ["mindsummary", *typed])
     script = mindsummary(capsys, "completion", "bash").out
     call = f'COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _mindsummary; echo "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", f"{script}\n{call}"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{call}"], check=True, capture_output=True, text=True
+    )
 
     assert done.stdout.split() == offered
 
 
-@pytest.mark.parametrize(("shell", "line"), [("zsh", "autoload -U +X bashcompinit"), ("fish", "-a list -d 'List the")])
-def test_other_shells_complete_every_verb(shell: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("shell", "line"), [("zsh", "autoload -U +X bashcompinit"), ("fish", "-a list -d 'List the")]
+)
+def test_other_shells_complete_every_verb(
+    shell: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = mindsummary(capsys, "completion", shell).out
 
     assert line in script

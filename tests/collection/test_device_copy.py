@@ -50,7 +50,9 @@ def far(*numbers: float) -> torch.Tensor:
     return torch.tensor(numbers).as_subclass(FarTensor)
 
 
-def test_a_copy_is_done_when_its_event_is_which_its_own_devices_stream_reaches(device: Device) -> None:
+def test_a_copy_is_done_when_its_event_is_which_its_own_devices_stream_reaches(
+    device: Device,
+) -> None:
     copy = DeviceCopy([far(1), far(2, 3)])
 
     assert device.calls == [("recorded on", "stream of cuda:1")]
@@ -67,7 +69,9 @@ def test_parts_are_read_after_the_event_was_waited_for_once(device: Device) -> N
     assert device.calls[1:] == ["waited"]
 
 
-def test_a_device_with_one_stream_records_on_that(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_with_one_stream_records_on_that(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delattr(Device, "current_stream")  # as torch.mps
     DeviceCopy([far(1)])
 

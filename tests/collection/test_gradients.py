@@ -33,13 +33,20 @@ def test_the_norm_is_that_of_all_gradients_laid_end_to_end() -> None:
 
 
 def test_the_norm_of_half_precision_gradients_does_not_overflow() -> None:
-    gradients = [torch.full((4,), 60000.0, dtype=torch.float16), torch.ones(3, dtype=torch.bfloat16)]
+    gradients = [
+        torch.full((4,), 60000.0, dtype=torch.float16),
+        torch.ones(3, dtype=torch.bfloat16),
+    ]
 
     np.testing.assert_allclose(float(total_norm(gradients)), 120000.0, rtol=1e-3)
 
 
 def test_the_norm_of_complex_gradients_takes_both_parts() -> None:
-    gradients = [torch.full((4,), 3 + 4j), torch.ones(2, dtype=torch.complex128), torch.ones(3, dtype=torch.float64)]
+    gradients = [
+        torch.full((4,), 3 + 4j),
+        torch.ones(2, dtype=torch.complex128),
+        torch.ones(3, dtype=torch.float64),
+    ]
 
     np.testing.assert_allclose(float(total_norm(gradients)), np.sqrt(4 * 25 + 2 + 3), rtol=1e-6)
 

@@ -22,7 +22,16 @@ from mindsummary_lightning.collection.loss import mean_loss
         (torch.tensor(1.5), torch.tensor(9.0)),
         [{"loss": 1.5}],
     ],
-    ids=["tensor", "vector", "bf16", "float64 with grad", "number", "dict", "tuple", "list of dict"],
+    ids=[
+        "tensor",
+        "vector",
+        "bf16",
+        "float64 with grad",
+        "number",
+        "dict",
+        "tuple",
+        "list of dict",
+    ],
 )
 def test_the_loss_is_the_mean_of_the_first_output(outputs: Any) -> None:
     loss = mean_loss(outputs)
@@ -39,7 +48,9 @@ def test_lightnings_division_by_the_accumulated_batches_is_undone() -> None:
     assert float(loss) == 2.0
 
 
-@pytest.mark.parametrize("outputs", [None, "loss", {}, {"logits": 1.0}, [], torch.zeros(0)], ids=repr)
+@pytest.mark.parametrize(
+    "outputs", [None, "loss", {}, {"logits": 1.0}, [], torch.zeros(0)], ids=repr
+)
 def test_what_holds_no_loss_has_none(outputs: Any) -> None:
     assert mean_loss(outputs) is None
 

@@ -62,7 +62,9 @@ class Recording(nn.Module):
 
 
 class OperatorNet(Net):
-    def __init__(self, layer: nn.Module | None = None, probe: Callable[..., object] | None = None) -> None:
+    def __init__(
+        self, layer: nn.Module | None = None, probe: Callable[..., object] | None = None
+    ) -> None:
         super().__init__(probe=probe)
         self.nested = nn.Sequential(nn.Identity(), nn.Sequential(layer or Recording()))
 
@@ -102,7 +104,9 @@ def test_what_a_user_records_in_a_training_takes_no_values_of_operators(tmp_path
             trainer.logger.experiment.record(100 + trainer.global_step)
 
     logger = MindInsightLogger(tmp_path, name="", version="")
-    trainer(logger=logger, callbacks=[SummaryCollector(**_NOTHING_ELSE), Own()]).fit(OperatorNet(), loader())
+    trainer(logger=logger, callbacks=[SummaryCollector(**_NOTHING_ELSE), Own()]).fit(
+        OperatorNet(), loader()
+    )
 
     assert max(steps(tmp_path, "mean")) < 100
 
@@ -126,7 +130,11 @@ def test_a_compiled_model_records_the_same(tmp_path: Path, fullgraph: bool, back
 
     expected = [(step, pytest.approx(_means()[step - 1], rel=1e-6)) for step in (1, 2, 4, 6)]
     assert points(tmp_path, "mean") == expected
-    assert steps(tmp_path, "values", "tensor") == steps(tmp_path, "spread", "histogram") == [1, 2, 4, 6]
+    assert (
+        steps(tmp_path, "values", "tensor")
+        == steps(tmp_path, "spread", "histogram")
+        == [1, 2, 4, 6]
+    )
 
 
 @pytest.mark.slow
@@ -138,7 +146,9 @@ def test_a_recomputed_forward_pass_is_recorded_once(
 
     class Recomputed(OperatorNet):
         def forward(self, x: Tensor) -> Tensor:
-            return self.second(checkpoint(self._inner, x.requires_grad_(), use_reentrant=use_reentrant))  # type: ignore[no-any-return]
+            return self.second(
+                checkpoint(self._inner, x.requires_grad_(), use_reentrant=use_reentrant)
+            )  # type: ignore[no-any-return]
 
         def _inner(self, x: Tensor) -> Tensor:
             passes.append(1)
@@ -150,7 +160,9 @@ def test_a_recomputed_forward_pass_is_recorded_once(
 
     assert len(passes) == 12
     assert points(tmp_path, "pass") == [(step, 2.0 * step - 1) for step in range(1, 7)]
-    assert not [record for record in caplog.records if "was recorded twice in one step" in record.message]
+    assert not [
+        record for record in caplog.records if "was recorded twice in one step" in record.message
+    ]
 
 
 def test_of_two_values_under_one_name_the_newest_is_recorded_and_it_is_said_once(
@@ -166,7 +178,9 @@ def test_of_two_values_under_one_name_the_newest_is_recorded_and_it_is_said_once
     assert sum("was recorded twice in one step" in record.message for record in caplog.records) == 1
 
 
-def test_the_same_name_may_stand_for_two_kinds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_name_may_stand_for_two_kinds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def probe(module: Any, x: Tensor) -> None:
         tensor_summary("x", x)
         histogram_summary("x", x)
@@ -174,17 +188,23 @@ def test_the_same_name_may_stand_for_two_kinds(tmp_path: Path, caplog: pytest.Lo
     _fit(tmp_path, OperatorNet(nn.Identity(), probe))
 
     assert steps(tmp_path, "x", "tensor") == steps(tmp_path, "x", "histogram")
-    assert not [record for record in caplog.records if "was recorded twice in one step" in record.message]
+    assert not [
+        record for record in caplog.records if "was recorded twice in one step" in record.message
+    ]
 
 
 def test_nothing_is_recorded_in_evaluation(tmp_path: Path) -> None:
     class Evaluating(OperatorNet):
-        def validation_step(self, batch: list[Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
+        def validation_step(
+            self, batch: list[Tensor], batch_idx: int, dataloader_idx: int = 0
+        ) -> None:
             scalar_summary("validation", 1.0)
             self(batch[0] + 100)
 
     collector = SummaryCollector(tmp_path, 1, **_NOTHING_ELSE)
-    running = trainer(logger=False, callbacks=[collector], val_check_interval=1, num_sanity_val_steps=1)
+    running = trainer(
+        logger=False, callbacks=[collector], val_check_interval=1, num_sanity_val_steps=1
+    )
     running.fit(Evaluating(), loader(), loader(1))
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["mean"]
@@ -201,7 +221,9 @@ def test_a_module_in_eval_mode_is_silent_in_training(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*_MS"))
 
 
-def test_nothing_is_copied_on_a_step_that_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_copied_on_a_step_that_is_not_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[str] = []
     original = operator_buffer.OperatorBuffer.put
 
@@ -212,7 +234,8 @@ def test_nothing_is_copied_on_a_step_that_is_not_collected(tmp_path: Path, monke
     monkeypatch.setattr(operator_buffer.OperatorBuffer, "put", put)
     _fit(tmp_path, OperatorNet(), freq=4)
 
-    assert sorted(given) == sorted(["mean", "values", "picture", "spread"] * 3)  # steps 1, 4 and the last
+    # steps 1, 4 and the last
+    assert sorted(given) == sorted(["mean", "values", "picture", "spread"] * 3)
 
 
 def test_operators_outside_of_any_training_do_nothing() -> None:
@@ -240,7 +263,9 @@ def test_values_of_accumulated_batches_are_the_last_ones_without_a_warning(
 
     expected = [(step, pytest.approx(_means()[3 * step - 1], rel=1e-6)) for step in (1, 2)]
     assert points(tmp_path, "mean") == expected
-    assert not [record for record in caplog.records if "was recorded twice in one step" in record.message]
+    assert not [
+        record for record in caplog.records if "was recorded twice in one step" in record.message
+    ]
 
 
 def test_an_operator_value_that_cannot_be_recorded_is_said_once(
@@ -255,7 +280,10 @@ def test_an_operator_value_that_cannot_be_recorded_is_said_once(
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["good"]
     for name in ("odd", "flat"):
-        assert sum(record.message.startswith(f"{name} is not recorded") for record in caplog.records) == 1
+        assert (
+            sum(record.message.startswith(f"{name} is not recorded") for record in caplog.records)
+            == 1
+        )
 
 
 _WRONG_NAMES: list[tuple[Any, type[Exception], str]] = [
@@ -267,7 +295,9 @@ _WRONG_NAMES: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "error", "message"), _WRONG_NAMES, ids=[repr(name) for name, *_ in _WRONG_NAMES])
+@pytest.mark.parametrize(
+    ("name", "error", "message"), _WRONG_NAMES, ids=[repr(name) for name, *_ in _WRONG_NAMES]
+)
 def test_a_wrong_tag_raises_at_the_call_and_nothing_is_kept(
     tmp_path: Path, name: Any, error: type[Exception], message: str
 ) -> None:
@@ -276,7 +306,13 @@ def test_a_wrong_tag_raises_at_the_call_and_nothing_is_kept(
         scalar_summary("good", 1.0)
         with pytest.raises(error, match=f"^{message}$"):
             torch.compile(lambda x: scalar_summary(name, x) or x, backend="eager")(torch.ones(()))
-        for operator in (scalar_summary, tensor_summary, image_summary, histogram_summary, ScalarSummary()):
+        for operator in (
+            scalar_summary,
+            tensor_summary,
+            image_summary,
+            histogram_summary,
+            ScalarSummary(),
+        ):
             with pytest.raises(error, match=message):
                 operator(name, torch.ones(()))
         assert record.record(1)
@@ -292,7 +328,9 @@ def test_a_lone_surrogate_in_a_tag_is_escaped_and_costs_no_other_value(tmp_path:
 
     _fit(tmp_path / "fit", Surrogate())
     with SummaryRecord(tmp_path / "loop") as record:
-        torch.compile(lambda x: scalar_summary("a\ud800", x) or x, backend="eager", fullgraph=True)(torch.ones(()))
+        torch.compile(lambda x: scalar_summary("a\ud800", x) or x, backend="eager", fullgraph=True)(
+            torch.ones(())
+        )
         scalar_summary("good", 1.0)
         assert record.record(1)
 
@@ -305,7 +343,9 @@ def test_a_lone_surrogate_in_a_tag_is_escaped_and_costs_no_other_value(tmp_path:
     [lambda: np.ones(3), lambda: [1.0, 1.0, 1.0], lambda: torch.ones(3), lambda: [np.ones(3)]],
     ids=["array", "list", "tensor", "list of arrays"],
 )
-def test_the_value_is_that_of_the_call_whatever_it_is_made_of(tmp_path: Path, make: Callable[[], Any]) -> None:
+def test_the_value_is_that_of_the_call_whatever_it_is_made_of(
+    tmp_path: Path, make: Callable[[], Any]
+) -> None:
     value = make()
     with SummaryRecord(tmp_path) as record:
         tensor_summary("t", value)
@@ -372,7 +412,12 @@ def test_two_trainings_in_threads_record_their_own_values(tmp_path: Path) -> Non
             meeting.wait()
             return super().training_step(batch, batch_idx)
 
-    _thread(*(partial(_fit, tmp_path / str(number), Numbered(number), freq=1 + number) for number in (0, 1)))
+    _thread(
+        *(
+            partial(_fit, tmp_path / str(number), Numbered(number), freq=1 + number)
+            for number in (0, 1)
+        )
+    )
 
     assert points(tmp_path / "0", "7") == [(step, 0.0) for step in range(1, 7)]
     assert points(tmp_path / "1", "7") == [(step, 1.0) for step in (1, 2, 4, 6)]
@@ -392,7 +437,9 @@ def test_two_loops_in_threads_record_their_own_values(tmp_path: Path) -> None:
     _thread(partial(loop, 0), partial(loop, 1))
 
     for number in (0, 1):
-        assert points(tmp_path / str(number), "number") == [(step, float(number)) for step in range(1, 11)]
+        assert points(tmp_path / str(number), "number") == [
+            (step, float(number)) for step in range(1, 11)
+        ]
 
 
 def test_a_thread_that_a_training_starts_gives_to_it_and_one_from_before_to_nobody(
@@ -405,13 +452,17 @@ def test_a_thread_that_a_training_starts_gives_to_it_and_one_from_before_to_nobo
             def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
                 _thread(lambda: scalar_summary("started", 1.0))
                 before.submit(scalar_summary, "from before", 1.0).result()
-                before.submit(contextvars.copy_context().run, scalar_summary, "in its context", 1.0).result()
+                before.submit(
+                    contextvars.copy_context().run, scalar_summary, "in its context", 1.0
+                ).result()
                 return super().training_step(batch, batch_idx)
 
         _fit(tmp_path, Threads(nn.Identity()), freq=1)
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["in its context", "started"]
-    lines = [record.getMessage() for record in caplog.records if "is unknown" in record.getMessage()]
+    lines = [
+        record.getMessage() for record in caplog.records if "is unknown" in record.getMessage()
+    ]
     assert len(lines) == 1
     assert lines[0].startswith("scalar 'from before' is not recorded: it is unknown which training")
     assert "called in the thread 'ThreadPoolExecutor" in lines[0]
@@ -468,14 +519,18 @@ def test_a_value_that_nobody_takes_is_said_once_for_who_looks(
             scalar_summary("unheard", 1.0)
 
     [line] = caplog.messages
-    assert line.startswith("scalar 'unheard' is not recorded: no SummaryCollector collects this step")
+    assert line.startswith(
+        "scalar 'unheard' is not recorded: no SummaryCollector collects this step"
+    )
     assert not operator_buffer.is_listening
 
 
 @pytest.mark.slow
 def test_what_a_forked_process_gives_is_nobodys(tmp_path: Path) -> None:
     with SummaryRecord(tmp_path) as record:
-        process = multiprocessing.get_context("fork").Process(target=scalar_summary, args=("of the child", 1.0))
+        process = multiprocessing.get_context("fork").Process(
+            target=scalar_summary, args=("of the child", 1.0)
+        )
         process.start()
         process.join()
         scalar_summary("of the parent", 1.0)
@@ -498,12 +553,26 @@ def test_a_value_that_cannot_be_copied_costs_itself_alone(
         record.record(1)
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["small"]
-    assert caplog.messages == ["tensor 'large' is not recorded: it cannot be copied: no memory on the device"]
+    assert caplog.messages == [
+        "tensor 'large' is not recorded: it cannot be copied: no memory on the device"
+    ]
 
 
 _HOOKS = (
-    *("on_train_start", "on_train_epoch_start", "on_train_batch_start", "on_before_zero_grad", "on_before_backward"),
-    *("on_after_backward", "on_before_optimizer_step", "on_train_batch_end", "on_train_epoch_end", "on_train_end"),
+    *(
+        "on_train_start",
+        "on_train_epoch_start",
+        "on_train_batch_start",
+        "on_before_zero_grad",
+        "on_before_backward",
+    ),
+    *(
+        "on_after_backward",
+        "on_before_optimizer_step",
+        "on_train_batch_end",
+        "on_train_epoch_end",
+        "on_train_end",
+    ),
     "on_validation_batch_end",
 )
 _MODULE_ONLY = ("on_after_batch_transfer", "optimizer_step", "lr_scheduler_step", "validation_step")
@@ -513,7 +582,12 @@ _HEARD = {
         *("on_before_optimizer_step", "optimizer_step", "lr_scheduler_step"),
     },
     "callback before": {
-        *("on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step"),
+        *(
+            "on_before_zero_grad",
+            "on_before_backward",
+            "on_after_backward",
+            "on_before_optimizer_step",
+        ),
         "on_train_batch_end",
     },
     "callback after": {
@@ -546,12 +620,16 @@ def test_where_an_operator_is_heard_is_what_the_guide_says(tmp_path: Path) -> No
             return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
 
     net = _speaking(Scheduled, "module", (*_HOOKS, *_MODULE_ONLY))()
-    before, after = (_speaking(Callback, f"callback {where}", tuple(_HOOKS))() for where in ("before", "after"))
+    before, after = (
+        _speaking(Callback, f"callback {where}", tuple(_HOOKS))() for where in ("before", "after")
+    )
     collector = SummaryCollector(tmp_path, 1, **_NOTHING_ELSE)
     trainer(logger=False, callbacks=[before, collector, after]).fit(net, loader(), loader(1))
 
     heard = SummaryReader(tmp_path).tags()["scalar"]
-    assert {who: {tag.partition("/")[2] for tag in heard if tag.startswith(who)} for who in _HEARD} == _HEARD
+    assert {
+        who: {tag.partition("/")[2] for tag in heard if tag.startswith(who)} for who in _HEARD
+    } == _HEARD
 
 
 def test_a_scripted_model_is_compiled_saved_and_run_without_its_operators(tmp_path: Path) -> None:
@@ -592,7 +670,9 @@ def test_a_value_that_is_no_number_is_skipped_wherever_the_model_runs(
     if way != "eager":
         torch._dynamo.reset()
         step = torch.compile(step, backend="aot_eager", fullgraph=way == "fullgraph")
-    values = [0.5, *_NO_NUMBERS, *_NUMBERS] if way == "eager" else [0.5, *_NO_NUMBERS[:-1], *_NUMBERS]
+    values = (
+        [0.5, *_NO_NUMBERS, *_NUMBERS] if way == "eager" else [0.5, *_NO_NUMBERS[:-1], *_NUMBERS]
+    )
     with SummaryRecord(tmp_path) as record:
         answers = []
         for number, value in enumerate(values):
@@ -610,7 +690,9 @@ def test_a_value_that_is_no_number_is_skipped_wherever_the_model_runs(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_compiled", [False, True])
-def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(tmp_path: Path, is_compiled: bool) -> None:
+def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(
+    tmp_path: Path, is_compiled: bool
+) -> None:
     weight = torch.arange(6.0, requires_grad=True)
 
     def step(x: Tensor) -> Tensor:
@@ -629,7 +711,9 @@ def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(tmp_pa
         assert not record.record(1)  # one tensor has no data
 
     reader = SummaryReader(tmp_path)
-    found = {tag: next(iter(reader.tensors(tag)))[2].data.tolist() for tag in reader.tags()["tensor"]}
+    found = {
+        tag: next(iter(reader.tensors(tag)))[2].data.tolist() for tag in reader.tags()["tensor"]
+    }
     assert found == {
         "view": [3, 4, 5], "list": [[0, 1], [2, 3]], "sparse": [0, 1, 2, 3, 4, 5], "expanded": [1, 1, 1],
         "conjugate": [-1, -1],
@@ -656,7 +740,9 @@ def test_a_part_of_the_loss_that_turns_none_ends_a_training_only_if_asked_to(
     if is_compiled:
         net.note = torch.compile(net.note, backend="aot_eager", fullgraph=True)  # type: ignore[method-assign]
     logger = MindInsightLogger(tmp_path, name="", version="run", raise_exception=raises)
-    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=4)
+    running = trainer(
+        logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=4
+    )
     if raises:
         with pytest.raises(TypeError, match="part: expected a number"):
             running.fit(net, loader())
@@ -664,4 +750,13 @@ def test_a_part_of_the_loss_that_turns_none_ends_a_training_only_if_asked_to(
         running.fit(net, loader())
 
     assert steps(tmp_path / "run", "part") == ([1, 2] if raises else [1, 2, 4])
-    assert len([text for text in caplog.messages if text.startswith("part is not recorded: expected a number")]) == 1
+    assert (
+        len(
+            [
+                text
+                for text in caplog.messages
+                if text.startswith("part is not recorded: expected a number")
+            ]
+        )
+        == 1
+    )

@@ -16,7 +16,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.collection.options import CollectOptions
-from mindsummary_lightning.collection.parameter_selection import NamedParameter, ParameterNames, select_parameters
+from mindsummary_lightning.collection.parameter_selection import (
+    NamedParameter,
+    ParameterNames,
+    select_parameters,
+)
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.histograms import to_histogram
@@ -34,7 +38,12 @@ def test_parameters_come_in_the_optimizers_order() -> None:
     net = _net()
     groups = [{"params": net[2].parameters()}, {"params": net[0].parameters()}]
 
-    assert _names(net, torch.optim.SGD(groups, lr=0.1)) == ["2.weight", "2.bias", "0.weight", "0.bias"]
+    assert _names(net, torch.optim.SGD(groups, lr=0.1)) == [
+        "2.weight",
+        "2.bias",
+        "0.weight",
+        "0.bias",
+    ]
 
 
 def test_frozen_parameters_that_no_optimizer_holds_are_not_listed() -> None:
@@ -45,9 +54,14 @@ def test_frozen_parameters_that_no_optimizer_holds_are_not_listed() -> None:
 
 def test_a_parameter_of_two_optimizers_is_listed_once() -> None:
     net = _net()
-    optimizers = [torch.optim.SGD(net[0].parameters(), lr=0.1), torch.optim.SGD(net.parameters(), lr=0.1)]
+    optimizers = [
+        torch.optim.SGD(net[0].parameters(), lr=0.1),
+        torch.optim.SGD(net.parameters(), lr=0.1),
+    ]
 
-    assert _names(net, *optimizers) == [f"{index}.{part}" for index in range(3) for part in ("weight", "bias")]
+    assert _names(net, *optimizers) == [
+        f"{index}.{part}" for index in range(3) for part in ("weight", "bias")
+    ]
 
 
 def test_tied_weights_have_one_name() -> None:
@@ -81,14 +95,19 @@ def test_an_expression_is_matched_from_the_start_of_the_name() -> None:
     net = _net()
     named = ParameterNames().of(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
 
-    assert [each.name for each in select_parameters(named, "1|2.b")] == ["1.weight", "1.bias", "2.bias"]
+    assert [each.name for each in select_parameters(named, "1|2.b")] == [
+        "1.weight",
+        "1.bias",
+        "2.bias",
+    ]
     assert select_parameters(named, "weight") == []
     assert len(select_parameters(named, ".*weight")) == 3
 
 
 def test_parameters_are_looked_up_once_as_long_as_they_are_the_same() -> None:
     net, names = _net(), ParameterNames()
-    optimizer = torch.optim.SGD(nn.utils.spectral_norm(net[0]).parameters(), lr=0.1)  # of ``weight_orig``, unpruned
+    # of ``weight_orig``, unpruned
+    optimizer = torch.optim.SGD(nn.utils.spectral_norm(net[0]).parameters(), lr=0.1)
     optimizer.add_param_group({"params": net[1].parameters()})
     prune.l1_unstructured(net[1], "weight", amount=6)
 
@@ -103,7 +122,8 @@ def test_a_pruned_weight_has_the_name_and_the_value_that_the_module_computes_wit
     prune.l1_unstructured(net[1], "weight", amount=6)
 
     (pruned,) = [each for each in ParameterNames().of(net, [optimizer]) if each.name == "1.weight"]
-    net[1].weight_orig.data += 1  # what an optimizer does; the module's own weight is that of its last call
+    # what an optimizer does; the module's own weight is that of its last call
+    net[1].weight_orig.data += 1
     assert torch.equal(pruned.value(), net[1].weight_orig * net[1].weight_mask)
     assert int((pruned.value() == 0).sum()) == 6
 
@@ -150,7 +170,9 @@ class _Tuned(LightningModule):
         return self.head(self.backbone(batch[0])).square().mean()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD([weight for weight in self.parameters() if weight.requires_grad], lr=0.1)
+        return torch.optim.SGD(
+            [weight for weight in self.parameters() if weight.requires_grad], lr=0.1
+        )
 
 
 class _Watch(Callback):
@@ -168,10 +190,14 @@ class _Watch(Callback):
         self.seen.append(now.detach().clone())
 
 
-def _fit(folder: Path, epochs: int, watched: str, *callbacks: Callback, **options: Any) -> tuple[_Tuned, _Watch]:
+def _fit(
+    folder: Path, epochs: int, watched: str, *callbacks: Callback, **options: Any
+) -> tuple[_Tuned, _Watch]:
     torch.manual_seed(0)
     module, watch = _Tuned(), _Watch(watched)
-    collector = SummaryCollector(folder, collect_freq=1, collect_specified_data={"histogram_regular": ".*"}, **options)
+    collector = SummaryCollector(
+        folder, collect_freq=1, collect_specified_data={"histogram_regular": ".*"}, **options
+    )
     trainer = Trainer(
         max_epochs=epochs, callbacks=[*callbacks, watch, collector], logger=False, accelerator="cpu", devices=1,
         enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
@@ -185,7 +211,9 @@ def _histograms(folder: Path, tag: str) -> dict[int, Any]:
 
 
 @pytest.mark.slow
-def test_after_pruning_in_a_training_the_histogram_is_that_of_the_pruned_weight(tmp_path: Path) -> None:
+def test_after_pruning_in_a_training_the_histogram_is_that_of_the_pruned_weight(
+    tmp_path: Path,
+) -> None:
     pruning = ModelPruning("l1_unstructured", parameter_names=["weight"], amount=0.5, verbose=0)
     _, watch = _fit(tmp_path, 3, "backbone.weight", pruning)
 
@@ -196,7 +224,9 @@ def test_after_pruning_in_a_training_the_histogram_is_that_of_the_pruned_weight(
     assert int((watch.seen[-1] == 0).sum()) > 0
 
 
-def test_parameters_that_join_the_optimizer_have_histograms_and_gradients_from_then_on(tmp_path: Path) -> None:
+def test_parameters_that_join_the_optimizer_have_histograms_and_gradients_from_then_on(
+    tmp_path: Path,
+) -> None:
     class FromEpochTwo(BackboneFinetuning):
         def __init__(self) -> None:
             super().__init__(unfreeze_backbone_at_epoch=2, backbone_initial_ratio_lr=0.5)

@@ -12,7 +12,10 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.collection.parameter_selection import NamedParameter
-from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics, StatisticsPart
+from mindsummary_lightning.collection.parameter_statistics import (
+    ParameterStatistics,
+    StatisticsPart,
+)
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
 
@@ -24,13 +27,17 @@ def _statistics(has_updates: bool = True) -> ParameterStatistics:
 
 
 def _named(**tensors: torch.Tensor) -> list[NamedParameter]:
-    made = {name: nn.Parameter(tensor.clone(), requires_grad=False) for name, tensor in tensors.items()}
+    made = {
+        name: nn.Parameter(tensor.clone(), requires_grad=False) for name, tensor in tensors.items()
+    }
     for parameter in made.values():
         parameter.grad = parameter.detach().clone()
     return [NamedParameter(name, parameter) for name, parameter in made.items()]
 
 
-def _step(taker: ParameterStatistics, named: list[NamedParameter], *optimizers: list[Any]) -> tuple[Numbers, list[str]]:
+def _step(
+    taker: ParameterStatistics, named: list[NamedParameter], *optimizers: list[Any]
+) -> tuple[Numbers, list[str]]:
     """What is known of each kind and row after a step that doubles all weights, and what went wrong."""
     for number, parameters in enumerate(optimizers or [[each.parameter for each in named]]):
         taker.take_gradients(number, parameters, named, None)
@@ -67,7 +74,9 @@ def test_parameters_of_any_kind_stand_in_one_table(has_updates: bool) -> None:
     assert problems == []
     for name, tensor in _ODD.items():
         size = float(tensor.flatten()[0].abs()) if tensor.numel() else np.nan
-        expected = {"gradient": size, "weight": 2 * size} | ({"update": size} if has_updates else {})
+        expected = {"gradient": size, "weight": 2 * size} | (
+            {"update": size} if has_updates else {}
+        )
         assert known[name] == pytest.approx(expected, rel=1e-6, nan_ok=True), name
 
 
@@ -78,7 +87,9 @@ def test_what_has_no_numbers_leaves_the_others_theirs() -> None:
     taker.move_into(values, named)
     parts = [part for _, part in values.drain()]
 
-    assert [taker.names[part.rows[0]] for part in parts if isinstance(part, StatisticsPart)] == ["real"] * 3
+    assert [taker.names[part.rows[0]] for part in parts if isinstance(part, StatisticsPart)] == [
+        "real"
+    ] * 3
     assert values.problems
 
 
@@ -124,12 +135,16 @@ def test_no_parameter_is_held_after_the_fit() -> None:
     assert parameter() is None
 
 
-def _pictured(taker: ParameterStatistics, step: int, gradients: list[float | None], weight: float = 1.0) -> Any:
+def _pictured(
+    taker: ParameterStatistics, step: int, gradients: list[float | None], weight: float = 1.0
+) -> Any:
     """The values of a step of three parameters; ``weight`` is a number of the second."""
     named = _named(**{name: torch.ones(4) for name in "abc"})
     for each, gradient in zip(named, gradients, strict=True):
         each.parameter.grad = (
-            None if gradient is None else torch.tensor([1.0 if np.isnan(gradient) else gradient, *[gradient] * 3])
+            None
+            if gradient is None
+            else torch.tensor([1.0 if np.isnan(gradient) else gradient, *[gradient] * 3])
         )
     named[1].parameter[0] = weight
     taker.take_gradients(0, [each.parameter for each in named], named, None)
@@ -142,7 +157,12 @@ def test_the_first_number_that_no_scaler_explains_is_said_once_and_has_a_table(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     taker = ParameterStatistics([], Schedule(1, 5), has_updates=False, skips_overflow=True)
-    steps = ((1, [2.0, 1.0, None], 1.0), (2, [1.0, np.inf, None], 1.0), (3, [1.0] * 3, np.nan), (4, [1.0] * 3, np.nan))
+    steps = (
+        (1, [2.0, 1.0, None], 1.0),
+        (2, [1.0, np.inf, None], 1.0),
+        (3, [1.0] * 3, np.nan),
+        (4, [1.0] * 3, np.nan),
+    )
     found = [_pictured(taker, *step) for step in steps]
 
     assert [values["parameter_statistics/non_finite"] for values in found] == [0, 1, 1, 1]
@@ -151,7 +171,10 @@ def test_the_first_number_that_no_scaler_explains_is_said_once_and_has_a_table(
     (message,) = caplog.messages
     assert "step 3: the weight of b is not finite" in message
     assert "1 of 3 parameters are affected, the loss is not recorded" in message
-    assert [tag for tag, _ in taker.rest()] == ["parameter_statistics", "parameter_statistics/gradient_rms"]
+    assert [tag for tag, _ in taker.rest()] == [
+        "parameter_statistics",
+        "parameter_statistics/gradient_rms",
+    ]
     assert taker.rest() == []
     assert "parameter_statistics/largest_gradient_rms" not in _pictured(taker, 5, [None] * 3)
 
@@ -159,7 +182,11 @@ def test_the_first_number_that_no_scaler_explains_is_said_once_and_has_a_table(
 def test_a_number_that_is_not_finite_and_a_thousandth_are_seen_in_the_picture() -> None:
     pictures = set()
     for last in (1.0, np.nan, 1e-3, 1e-6):
-        taker = ParameterStatistics([], Schedule(1, 1, total=1), has_updates=False, skips_overflow=False)
-        pictures.add(_pictured(taker, 1, [1.0, 1e-6, last])["parameter_statistics/gradient_rms"].encoded)
+        taker = ParameterStatistics(
+            [], Schedule(1, 1, total=1), has_updates=False, skips_overflow=False
+        )
+        pictures.add(
+            _pictured(taker, 1, [1.0, 1e-6, last])["parameter_statistics/gradient_rms"].encoded
+        )
 
     assert len(pictures) == 4

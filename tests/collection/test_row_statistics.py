@@ -43,7 +43,9 @@ TENSORS = {
 }
 
 
-def _statistics(tensors: list[torch.Tensor], wanted: Collection[str] = EVERY) -> list[RowStatistics]:
+def _statistics(
+    tensors: list[torch.Tensor], wanted: Collection[str] = EVERY
+) -> list[RowStatistics]:
     return RowPlan(tensors).statistics(tensors, wanted)
 
 
@@ -53,10 +55,19 @@ def _assert_numpys(tensors: list[torch.Tensor]) -> None:
         ours = part.statistics(part.table)
         places += part.places.tolist()
         for at, place in enumerate(part.places):
-            array = np.abs(tensors[place].numpy() if tensors[place].is_complex() else tensors[place].double().numpy())
+            array = np.abs(
+                tensors[place].numpy()
+                if tensors[place].is_complex()
+                else tensors[place].double().numpy()
+            )
             finite = array[np.isfinite(array)].astype(np.float64)
             unit = finite.max() or 1.0  # whose square may leave the range
-            expected = [np.sqrt(((finite / unit) ** 2).mean()) * unit, finite.mean(), finite.max(), (array == 0).mean()]
+            expected = [
+                np.sqrt(((finite / unit) ** 2).mean()) * unit,
+                finite.mean(),
+                finite.max(),
+                (array == 0).mean(),
+            ]
             found = [ours.rms[at], ours.mean[at], ours.largest[at], ours.zeros[at]]
             np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=str(place))
             assert ours.non_finite[at] == array.size - finite.size
@@ -70,7 +81,11 @@ def test_a_tensor_has_numpys_statistics(name: str) -> None:
 
 
 def test_all_together_have_them_too() -> None:
-    alike = [torch.tensor([0.0, 5.0, 0.0]), torch.tensor([-7.0, 1.0, 0.0]), torch.tensor([2.0, 3.0, 4.0])]
+    alike = [
+        torch.tensor([0.0, 5.0, 0.0]),
+        torch.tensor([-7.0, 1.0, 0.0]),
+        torch.tensor([2.0, 3.0, 4.0]),
+    ]
     _assert_numpys([*alike, *(tensor for name, tensor in TENSORS.items() if name != "complex")])
     _assert_numpys([*alike, *(tensor + 1 for tensor in alike)])
 
@@ -78,7 +93,9 @@ def test_all_together_have_them_too() -> None:
 @pytest.mark.parametrize("chunk", [512, 1024, 1 << 18])
 def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(module, "_CHUNK", (chunk, chunk))
-    _assert_numpys([_normal(size) for size in (1, 300, 511, 512, 513, 1024, 1025, 5000, 300, 300, 300)])
+    _assert_numpys(
+        [_normal(size) for size in (1, 300, 511, 512, 513, 1024, 1025, 5000, 300, 300, 300)]
+    )
 
 
 @pytest.mark.filterwarnings("error")
@@ -93,13 +110,19 @@ def test_a_tensor_without_finite_elements_has_only_counts() -> None:
 def test_a_scale_is_divided_out() -> None:
     (part,) = _statistics([torch.tensor([8.0, -16.0])])
     numbers = part.statistics(part.table, 8.0)
-    assert (numbers.largest[0], numbers.mean[0], numbers.rms[0]) == (2.0, 1.5, pytest.approx(2.5**0.5))
+    assert (numbers.largest[0], numbers.mean[0], numbers.rms[0]) == (
+        2.0,
+        1.5,
+        pytest.approx(2.5**0.5),
+    )
 
 
 def test_of_a_sparse_tensor_the_stored_elements_count() -> None:
     sparse = torch.sparse_coo_tensor([[1, 3]], [2.0, 0.0], (5,))
     stored = torch.tensor([2.0, 0.0])
-    ours, expected = (part.statistics(part.table) for tensor in (sparse, stored) for part in _statistics([tensor]))
+    ours, expected = (
+        part.statistics(part.table) for tensor in (sparse, stored) for part in _statistics([tensor])
+    )
     for field in dataclasses.fields(expected):
         np.testing.assert_array_equal(getattr(ours, field.name), getattr(expected, field.name))
 
@@ -126,13 +149,17 @@ def test_nothing_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", TENSORS)
-@pytest.mark.parametrize("wanted", [("rms", "largest", "non_finite"), ("rms",)], ids=["three", "one"])
+@pytest.mark.parametrize(
+    "wanted", [("rms", "largest", "non_finite"), ("rms",)], ids=["three", "one"]
+)
 def test_less_is_known_in_less_time(name: str, wanted: tuple[str, ...]) -> None:
     alike = [TENSORS[name], torch.ones_like(TENSORS[name])]
     whole, less = (_statistics(alike, fields)[0] for fields in (EVERY, wanted))
     expected, found = whole.statistics(whole.table), less.statistics(less.table)
     for field in wanted:
-        np.testing.assert_allclose(getattr(found, field), getattr(expected, field), rtol=1e-6, err_msg=field)
+        np.testing.assert_allclose(
+            getattr(found, field), getattr(expected, field), rtol=1e-6, err_msg=field
+        )
 
 
 def test_a_plan_serves_later_tensors_that_are_alike_and_refuses_others() -> None:
@@ -142,7 +169,10 @@ def test_a_plan_serves_later_tensors_that_are_alike_and_refuses_others() -> None
 
     ours, expected = plan.statistics(later)[0], _statistics(later)[0]
     assert torch.equal(ours.table, expected.table)
-    for other in ([_normal(3, 4), _normal(5), _normal(4, 4)], [_normal(3, 4), _normal(6), _normal(3, 4)]):
+    for other in (
+        [_normal(3, 4), _normal(5), _normal(4, 4)],
+        [_normal(3, 4), _normal(6), _normal(3, 4)],
+    ):
         with pytest.raises(RuntimeError):
             plan.statistics(other)
     sparse = torch.sparse_coo_tensor([[1]], [2.0], (5,))

@@ -8,7 +8,12 @@ import pytest
 
 from mindsummary_lightning.collection.schedule import Schedule
 
-_TOTALS = sorted({epochs * batches for epochs, batches in product((1, 2, 3, 10), (1, 2, 7, 10, 19, 20, 33, 60, 100))})
+_TOTALS = sorted(
+    {
+        epochs * batches
+        for epochs, batches in product((1, 2, 3, 10), (1, 2, 7, 10, 19, 20, 33, 60, 100))
+    }
+)
 
 
 def _others_expected(total: int, freq: int) -> list[int]:
@@ -30,7 +35,9 @@ def _tensors_expected(total: int, freq: int, tensor_freq: int | None) -> list[in
 @pytest.mark.parametrize("tensor_freq", [None, 1, 7, 200])
 @pytest.mark.parametrize("freq", [1, 3, 10, 1000])
 @pytest.mark.parametrize("total", _TOTALS)
-def test_the_steps_of_a_run_are_those_of_the_rules(total: int, freq: int, tensor_freq: int | None) -> None:
+def test_the_steps_of_a_run_are_those_of_the_rules(
+    total: int, freq: int, tensor_freq: int | None
+) -> None:
     schedule = Schedule(freq, tensor_freq, None, total)
     steps = range(1, total + 1)
 
@@ -44,14 +51,20 @@ def test_the_steps_of_a_run_are_those_of_the_rules(total: int, freq: int, tensor
 
 
 @pytest.mark.parametrize("total", [None, 1, 57, 600])
-@pytest.mark.parametrize(("freq", "tensor_freq", "input_freq"), [(10, None, None), (1000, 7, None), (9, 4, 11)])
+@pytest.mark.parametrize(
+    ("freq", "tensor_freq", "input_freq"), [(10, None, None), (1000, 7, None), (9, 4, 11)]
+)
 def test_something_is_collected_exactly_where_one_of_the_rules_says_so(
     freq: int, tensor_freq: int | None, input_freq: int | None, total: int | None
 ) -> None:
     schedule = Schedule(freq, tensor_freq, input_freq, total)
 
     for step in range(1, (total or 3000) + 1):
-        each = (schedule.collects(step), schedule.collects_tensors(step), schedule.collects_inputs(step))
+        each = (
+            schedule.collects(step),
+            schedule.collects_tensors(step),
+            schedule.collects_inputs(step),
+        )
         assert schedule.collects_anything(step) == any(each), step
 
 
@@ -65,7 +78,9 @@ def test_the_documented_examples_hold(total: int, tensors: int, others: int) -> 
 
 
 @pytest.mark.parametrize("freq", [1, 2, 10, 1000, 10**6])
-def test_a_run_of_unknown_length_keeps_at_most_twenty_tensor_steps_however_long_it_is(freq: int) -> None:
+def test_a_run_of_unknown_length_keeps_at_most_twenty_tensor_steps_however_long_it_is(
+    freq: int,
+) -> None:
     schedule = Schedule(freq)
     candidates = {round(freq * 2.5**power) for power in range(60)} | set(range(1, 20_000))
 
@@ -79,25 +94,39 @@ def test_a_run_of_unknown_length_keeps_at_most_twenty_tensor_steps_however_long_
 def test_a_run_of_unknown_length_follows_the_tensor_frequency_asked_for() -> None:
     schedule = Schedule(10, 300)
 
-    assert [step for step in range(1, 1001) if schedule.collects_tensors(step)] == [1, 300, 600, 900]
+    assert [step for step in range(1, 1001) if schedule.collects_tensors(step)] == [
+        1,
+        300,
+        600,
+        900,
+    ]
 
 
 def test_input_images_follow_a_rhythm_of_their_own_if_asked_to() -> None:
     schedule = Schedule(10, None, 25, 100)
 
-    assert [step for step in range(1, 101) if schedule.collects_inputs(step)] == [1, 25, 50, 75, 100]
+    assert [step for step in range(1, 101) if schedule.collects_inputs(step)] == [
+        1,
+        25,
+        50,
+        75,
+        100,
+    ]
     assert schedule.collects_anything(25)
 
 
 @pytest.mark.parametrize(
-    ("total", "longer"), [(100, 100), (100, 400), (None, None), (30, 31), (45, 400), (400, 45), (None, 60), (50, None)]
+    ("total", "longer"),
+    [(100, 100), (100, 400), (None, None), (30, 31), (45, 400), (400, 45), (None, 60), (50, None)],
 )
 @pytest.mark.parametrize("at", [1, 19, 50, 99])
 def test_a_resumed_run_has_at_most_twenty_steps_with_tensors_and_ten_with_images_in_all(
     total: int | None, longer: int | None, at: int
 ) -> None:
     before = Schedule(5, None, None, total)
-    after = Schedule(5, None, None, longer, step=at, default_steps_used=before.default_steps_until(at))
+    after = Schedule(
+        5, None, None, longer, step=at, default_steps_used=before.default_steps_until(at)
+    )
     first = [step for step in range(1, at + 1) if before.collects_tensors(step)]
     rest = [step for step in range(at + 1, 1000) if after.collects_tensors(step)]
     images = [step for step in range(1, at + 1) if before.collects_inputs(step)]
@@ -113,7 +142,8 @@ def test_a_resumed_run_has_at_most_twenty_steps_with_tensors_and_ten_with_images
 
 
 def test_a_run_that_was_resumed_twice_has_at_most_ten_input_images_in_all() -> None:
-    ends = (45, 100, 1000)  # planned steps each time: every step of the default range has images, then every second
+    # planned steps each time: every step of the default range has images, then every second
+    ends = (45, 100, 1000)
     images, used, start = [], None, 0
     for end in ends:
         schedule = Schedule(5, None, None, end, start, used)
@@ -130,7 +160,9 @@ def test_the_last_step_of_a_known_run_is_collected_but_its_tensors_are_not() -> 
     assert not schedule.collects_tensors(15)
 
 
-@pytest.mark.parametrize(("freq", "total"), [(1, 5), (1, 1000), (7, 23), (10, 100_000), (50, 40), (10, None)])
+@pytest.mark.parametrize(
+    ("freq", "total"), [(1, 5), (1, 1000), (7, 23), (10, 100_000), (50, 40), (10, None)]
+)
 def test_tables_and_pictures_are_few_and_on_collected_steps(freq: int, total: int | None) -> None:
     schedule = Schedule(freq, total=total)
     steps = [step for step in range(1, (total or 100_000) + 1) if schedule.collects(step)]

@@ -29,7 +29,9 @@ def _none() -> list[NamedParameter]:
 def _collector(
     named: list[NamedParameter] | None = None, gradients: Any = None, freq: int = 1, **options: Any
 ) -> StepCollector:
-    return StepCollector(CollectOptions(**options), Schedule(freq), named or [], gradients, 0, is_rank_zero=True)
+    return StepCollector(
+        CollectOptions(**options), Schedule(freq), named or [], gradients, 0, is_rank_zero=True
+    )
 
 
 def _step(collector: StepCollector, loss: float = 1.0) -> None:
@@ -43,7 +45,9 @@ def closed_operators() -> Iterator[None]:
     assert not operator_buffer.is_open
 
 
-def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(StepValues, "is_ready", lambda self: False)
     collector = _collector()
     arrived = []
@@ -59,7 +63,9 @@ def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(monkeypatch:
 def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
     parameter = nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
-    collector = _collector(named := [NamedParameter("weight", parameter)], True, histogram_regular="weight")
+    collector = _collector(
+        named := [NamedParameter("weight", parameter)], True, histogram_regular="weight"
+    )
     collector.begin_batch(lambda: named)
     collector.take_gradients(torch.optim.SGD([parameter], lr=0.1), lambda: None)
     collector.end_batch(lambda: None, True, None)
@@ -73,14 +79,20 @@ def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
 def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end() -> None:
     parameter = nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
-    collector = _collector(named := [NamedParameter("weight", parameter)], True, freq=2, histogram_regular="weight")
+    collector = _collector(
+        named := [NamedParameter("weight", parameter)], True, freq=2, histogram_regular="weight"
+    )
     for _ in range(3):
         _step(collector)
     collector.begin_batch(lambda: named)
     collector.take_gradients(torch.optim.SGD([parameter], lr=0.1), lambda: None)
     collector.end_run(_none)
 
-    assert [step for step, pairs in collector.drain(wait=True) if any(tag == "gradient_norm" for tag, _ in pairs)] == []
+    assert [
+        step
+        for step, pairs in collector.drain(wait=True)
+        if any(tag == "gradient_norm" for tag, _ in pairs)
+    ] == []
 
 
 @pytest.mark.parametrize("end", ["end_run", "close_operators"])
@@ -119,7 +131,9 @@ def test_a_parameter_of_no_dimension_is_a_histogram_of_one_element_and_so_is_its
 
 
 @pytest.mark.filterwarnings("ignore:Lazy modules")
-def test_parameters_of_a_lazy_module_are_recorded_from_when_it_runs(caplog: pytest.LogCaptureFixture) -> None:
+def test_parameters_of_a_lazy_module_are_recorded_from_when_it_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     layer, never = nn.LazyLinear(2), nn.LazyLinear(2)
     other = nn.Parameter(torch.ones(2))
     named = [NamedParameter("never", never.weight), NamedParameter("weight", layer.weight)]
@@ -134,7 +148,9 @@ def test_parameters_of_a_lazy_module_are_recorded_from_when_it_runs(caplog: pyte
         collector.begin_batch(lambda: named)
         collector.take_gradients(optimizer, lambda: None)
         collector.end_batch(lambda: torch.tensor(1.0), True, None)
-        rows.append([tag for _, pairs in collector.drain() for tag, _ in pairs if "statistics" not in tag])
+        rows.append(
+            [tag for _, pairs in collector.drain() for tag, _ in pairs if "statistics" not in tag]
+        )
         layer(torch.ones(1, 3))
 
     assert rows == [["loss/auto"], ["weight/auto", "loss/auto"]]
@@ -147,7 +163,9 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCapt
     flat._fsdp_flattened = True  # type: ignore[attr-defined]  # as FSDP1 marks it
     flat.grad = torch.ones(5)
     collector = _collector(
-        named := [NamedParameter("flat", flat), NamedParameter("whole", whole)], True, histogram_regular=".*"
+        named := [NamedParameter("flat", flat), NamedParameter("whole", whole)],
+        True,
+        histogram_regular=".*",
     )
     collector.begin_batch(lambda: named)
     collector.take_gradients(torch.optim.SGD([flat, whole], lr=0.1), lambda: None)
@@ -194,7 +212,18 @@ class _Object:
         _Batch(_LABELS, {"views": (_IMAGES, torch.ones(2, 3, 4, 4))}),
         [_Object()],
     ],
-    ids=["tensor", "list", "tuple", "nested", "dict", "mixed", "second", "named tuple", "dataclass", "object"],
+    ids=[
+        "tensor",
+        "list",
+        "tuple",
+        "nested",
+        "dict",
+        "mixed",
+        "second",
+        "named tuple",
+        "dataclass",
+        "object",
+    ],
 )
 def test_the_images_of_a_batch_are_found(batch: Any) -> None:
     assert image_batch(batch) is _IMAGES
@@ -213,7 +242,17 @@ def test_the_images_of_a_batch_are_found(batch: Any) -> None:
         "images",
         {"label": _LABELS},
     ],
-    ids=["a class", "four channels", "no batch", "no pixels", "empty", "empty dict", "none", "text", "labels"],
+    ids=[
+        "a class",
+        "four channels",
+        "no batch",
+        "no pixels",
+        "empty",
+        "empty dict",
+        "none",
+        "text",
+        "labels",
+    ],
 )
 def test_a_batch_without_images_has_none(batch: Any) -> None:
     assert image_batch(batch) is None

@@ -1,6 +1,7 @@
 """``StepValues`` and the reduction behind it: the same values from the accelerators' path as from the CPU's.
 
-Without an accelerator the path is forced on CPU tensors; ranks are processes that talk through gloo.
+Without an accelerator the path is forced on CPU tensors; ranks are processes that talk through
+gloo.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def assert_same(actual: Any, expected: Histogram) -> None:
         np.testing.assert_array_equal(getattr(actual, part), getattr(expected, part))
     for part in ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max"):
         assert getattr(actual, part) == getattr(expected, part)
-    assert actual.sum == (None if expected.sum is None else pytest.approx(expected.sum, rel=1e-9, abs=1e-6))
+    assert actual.sum == (
+        None if expected.sum is None else pytest.approx(expected.sum, rel=1e-9, abs=1e-6)
+    )
 
 
 CONTENTS: dict[str, Any] = {
@@ -61,13 +64,17 @@ CONTENTS: dict[str, Any] = {
 @pytest.mark.parametrize("dtype", REDUCED)
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("size", [0, 9, 1025, 50_000])
-def test_the_reduction_gives_the_histogram_that_the_cpu_gives(dtype: torch.dtype, content: str, size: int) -> None:
+def test_the_reduction_gives_the_histogram_that_the_cpu_gives(
+    dtype: torch.dtype, content: str, size: int
+) -> None:
     tensor = CONTENTS[content](noise(size)).to(dtype)
 
     assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
 
 
-@pytest.mark.parametrize(("size", "buckets"), [(1, 2), (5, 2), (6, 3), (10, 3), (11, 2), (880, 89), (881, 90)])
+@pytest.mark.parametrize(
+    ("size", "buckets"), [(1, 2), (5, 2), (6, 3), (10, 3), (11, 2), (880, 89), (881, 90)]
+)
 def test_the_number_of_buckets_is_mindspores_where_a_tensor_is_reduced_and_where_it_is_not(
     size: int, buckets: int
 ) -> None:
@@ -81,8 +88,11 @@ def test_edges_in_half_precision_are_rounded_once_as_numpy_does() -> None:
     halves = torch.arange(-32768, 32767).to(torch.int16).view(torch.float16).double()
     halves = halves[halves.isfinite()].sort().values
     middles = (halves[1:] + halves[:-1]) / 2
-    # A float32 between a middle and what is beside it by less than its last digit is the middle itself.
-    numbers = torch.cat([halves, middles, middles * (1 + 2**-40), middles * (1 - 2**-40), noise(5000).double()])
+    # A float32 between a middle and what is beside it by less than its last digit is the middle
+    # itself.
+    numbers = torch.cat(
+        [halves, middles, middles * (1 + 2**-40), middles * (1 - 2**-40), noise(5000).double()]
+    )
 
     rounded = device_histograms._rounded_to_half(numbers)
 
@@ -162,11 +172,21 @@ def test_every_kind_comes_back_in_order_and_right() -> None:
 
 @pytest.mark.usefixtures("both_ways")
 def test_what_changes_after_adding_does_not_change_the_value() -> None:
-    source = {"scalar": torch.tensor(1.0), "histogram": noise(5000), "tensor": noise(7), "image": noise(1, 1, 4, 4)}
+    source = {
+        "scalar": torch.tensor(1.0),
+        "histogram": noise(5000),
+        "tensor": noise(7),
+        "image": noise(1, 1, 4, 4),
+    }
     values = StepValues()
     for kind, tensor in source.items():
         getattr(values, f"add_{kind}")(kind, tensor)
-    expected = [1.0, to_histogram(source["histogram"]), to_tensor(source["tensor"]), batch_to_image(source["image"])]
+    expected = [
+        1.0,
+        to_histogram(source["histogram"]),
+        to_tensor(source["tensor"]),
+        batch_to_image(source["image"]),
+    ]
     for tensor in source.values():
         tensor.fill_(9)
     scalar, histogram, tensor_value, image = (value for _, value in values.drain())
@@ -188,7 +208,14 @@ def test_what_cannot_be_converted_is_left_out_and_noted() -> None:
     values.add_tensor("meta", torch.ones(2, device="meta"))
 
     assert values.drain() == (("good", 1.0),)
-    assert sorted(tag for tag, _ in values.problems) == ["complex", "meta", "no image", "number", "several", "text"]
+    assert sorted(tag for tag, _ in values.problems) == [
+        "complex",
+        "meta",
+        "no image",
+        "number",
+        "several",
+        "text",
+    ]
     assert {type(error) for _, error in values.problems} <= {TypeError, ValueError}
 
 
@@ -233,7 +260,9 @@ def the_whole() -> torch.Tensor:
 
 def as_rank(folder: Path) -> None:
     rank = int(os.environ["LOCAL_RANK"])
-    dist.init_process_group("gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=2)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=2
+    )
     mesh = init_device_mesh("cpu", (2,))
     whole = the_whole()
     replicated: Any = DTensor.from_local(whole, mesh, [Replicate()])
@@ -266,7 +295,9 @@ def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(of_two_ranks: list[Any]) -> None:
+def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(
+    of_two_ranks: list[Any],
+) -> None:
     for harvested, _, in_parts, few_on_one_rank in of_two_ranks:
         assert_same(dict(harvested)["sharded"], to_histogram(the_whole()))
         assert_same(dict(harvested)["sharded, transposed"], to_histogram(the_whole()))

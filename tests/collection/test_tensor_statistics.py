@@ -22,7 +22,9 @@ def _columns(tensor: torch.Tensor) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_an_element_that_is_not_finite_counts_neither_in_the_mean_nor_in_the_root_mean_square(bad: float) -> None:
+def test_an_element_that_is_not_finite_counts_neither_in_the_mean_nor_in_the_root_mean_square(
+    bad: float,
+) -> None:
     found = _columns(torch.tensor([3.0, -4.0, bad, 0.0, 5.0]))
 
     assert found[_RMS] == pytest.approx(math.sqrt(50 / 4))

@@ -1,6 +1,7 @@
 """Ordinary pairs of trainings with what is true of each, written down before any answer was looked at.
 
-``python -m tests.comparison.everyday_pairs [--full] [NAME ...]`` trains them and prints what was said of each pair.
+``python -m tests.comparison.everyday_pairs [--full] [NAME ...]`` trains them and prints what was
+said of each pair.
 """
 
 from __future__ import annotations
@@ -31,14 +32,20 @@ class Attention(nn.Module):
         self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.out(F.scaled_dot_product_attention(self.q(x), self.k(x), self.v(x), is_causal=True))
+        return self.out(
+            F.scaled_dot_product_attention(self.q(x), self.k(x), self.v(x), is_causal=True)
+        )
 
 
 class Block(nn.Module):
     def __init__(self, width: int, rate: float) -> None:
         super().__init__()
         self.ln_1, self.attn, self.ln_2 = nn.LayerNorm(width), Attention(width), nn.LayerNorm(width)
-        self.fc, self.proj, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(rate)
+        self.fc, self.proj, self.drop = (
+            nn.Linear(width, 4 * width),
+            nn.Linear(4 * width, width),
+            nn.Dropout(rate),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attn(self.ln_1(x))
@@ -73,7 +80,13 @@ class Gru(nn.Module):
 
 def _mlp(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(12, 48), act(), nn.Dropout(rate), nn.Linear(48, 32), nn.LayerNorm(32), act(), nn.Linear(32, 4)
+        nn.Linear(12, 48),
+        act(),
+        nn.Dropout(rate),
+        nn.Linear(48, 32),
+        nn.LayerNorm(32),
+        act(),
+        nn.Linear(32, 4),
     )
 
 
@@ -88,8 +101,14 @@ def _cnn(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
 class Residual(nn.Module):
     def __init__(self, width: int, act: Any) -> None:
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.conv1, self.bn1 = (
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+        self.conv2, self.bn2 = (
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
         self.act = act()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -139,7 +158,8 @@ class Run:
     swapped_batch: int = 0  # the step that gets another batch
     optimizer: str = "Adam"
     options: dict[str, Any] = field(default_factory=lambda: {"lr": 1e-3})
-    groups: str = ""  # "norms": without decay for vectors; "head": ten times the rate for the last layer
+    # "norms": without decay for vectors; "head": ten times the rate for the last layer
+    groups: str = ""
     batch: int = BATCH
     steps: int = 48
     freq: int = 1
@@ -193,7 +213,9 @@ class Module(L.LightningModule):
         net = self.compiled or (self.backbone["inner"] if run.prefix else self.net)
         net.train(step < run.eval_from)
         with torch.backends.mkldnn.flags(enabled=run.mkldnn):
-            loss = F.cross_entropy(net(x), y.flatten(), reduction=run.reduction, label_smoothing=run.smoothing)
+            loss = F.cross_entropy(
+                net(x), y.flatten(), reduction=run.reduction, label_smoothing=run.smoothing
+            )
         if step == run.bad_step:
             loss = loss * float("nan")
         if run.tag:
@@ -211,7 +233,10 @@ class Module(L.LightningModule):
             groups = [{"params": [w for _, w in named if w.ndim > 1]},
                       {"params": [w for _, w in named if w.ndim <= 1], "weight_decay": 0.0}]  # fmt: skip
         if run.groups == "head":
-            groups = [{"params": groups[:-2]}, {"params": groups[-2:], "lr": 10 * run.options["lr"]}]
+            groups = [
+                {"params": groups[:-2]},
+                {"params": groups[-2:], "lr": 10 * run.options["lr"]},
+            ]
         return getattr(torch.optim, run.optimizer)(groups, **run.options)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -236,24 +261,35 @@ class Data(L.LightningDataModule):
             y = x.flatten(1)[:, :4].argmax(1)
         seed = run.order + (99 if self.trainer.current_epoch >= run.other_order_from else 0)
         order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(seed)).tolist()
-        dtype = {"64-true": torch.float64, "bf16-true": torch.bfloat16}.get(run.trainer.get("precision", ""), x.dtype)
+        dtype = {"64-true": torch.float64, "bf16-true": torch.bfloat16}.get(
+            run.trainer.get("precision", ""), x.dtype
+        )
         x = x.to(dtype) if x.is_floating_point() else x
         return DataLoader(TensorDataset(x, y), run.batch, sampler=order, num_workers=run.workers)
 
 
 def train(run: Run, directory: Path) -> Path:
     """Train and record a run."""
-    parts = [(run, run.steps)] if run.resume is None else [(run, 32), (replace(run, **run.resume), run.steps)]
+    parts = (
+        [(run, run.steps)]
+        if run.resume is None
+        else [(run, 32), (replace(run, **run.resume), run.steps)]
+    )
     checkpoint = None
     for part, steps in parts:
         metric = {} if run.tag else {"collect_metric": True}
-        specified = {**metric, "histogram_regular": part.regular or "-", "collect_train_lineage": True}
+        specified = {
+            **metric,
+            "histogram_regular": part.regular or "-",
+            "collect_train_lineage": True,
+        }
         collector = SummaryCollector(
             collect_freq=part.freq, collect_specified_data=specified, keep_default_action=False
         )
         options = {"accelerator": "cpu", "devices": 1, "enable_progress_bar": False, "enable_model_summary": False,
                    "enable_checkpointing": False, "log_every_n_steps": 1, **part.trainer}  # fmt: skip
-        options |= {"max_steps": -1 if run.resume is not None else steps}  # a part ends with an epoch
+        # a part ends with an epoch
+        options |= {"max_steps": -1 if run.resume is not None else steps}
         logger = MindInsightLogger(directory, name="", version="")
         fitting = L.Trainer(
             max_epochs=-1 if run.resume is None else -(-steps * run.batch // SAMPLES),
@@ -318,9 +354,18 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         for seed in seeds:
             yield (
                 f"{name}, weights {seed}",
-                Pair(run, {"weights": seed}, "other first weights", **_WEIGHTS, full=seed > 1 and name != "gpt"),
+                Pair(
+                    run,
+                    {"weights": seed},
+                    "other first weights",
+                    **_WEIGHTS,
+                    full=seed > 1 and name != "gpt",
+                ),
             )
-        yield f"{name}, order", Pair(run, {"order": 1}, "other batches from the start", **_FORWARD, full=name == "gru")
+        yield (
+            f"{name}, order",
+            Pair(run, {"order": 1}, "other batches from the start", **_FORWARD, full=name == "gru"),
+        )
         yield (
             f"{name}, dropout",
             Pair(
@@ -344,10 +389,18 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         )  # fmt: skip
     yield (
         "gpt, weights, big rate",
-        Pair(replace(_GPT, options={"lr": 0.02}), {"weights": 3}, "other first weights", **_WEIGHTS),
+        Pair(
+            replace(_GPT, options={"lr": 0.02}), {"weights": 3}, "other first weights", **_WEIGHTS
+        ),
     )
-    yield "gpt, weights, SGD", Pair(replace(_GPT, **_SGD), {"weights": 2}, "other first weights", **_WEIGHTS)
-    yield "weights and rate", Pair(_MLP, {"weights": 3, "options": {"lr": 2e-3}}, "other weights, rate", **_WEIGHTS)
+    yield (
+        "gpt, weights, SGD",
+        Pair(replace(_GPT, **_SGD), {"weights": 2}, "other first weights", **_WEIGHTS),
+    )
+    yield (
+        "weights and rate",
+        Pair(_MLP, {"weights": 3, "options": {"lr": 2e-3}}, "other weights, rate", **_WEIGHTS),
+    )
     yield "rate 1.01", Pair(_MLP_SGD, {"options": {"lr": 0.0505}}, "the rate", **_UPDATE, **_RATIO)
     yield "rate 2", Pair(_GPT, {"options": {"lr": 2e-3}}, "the rate", **_UPDATE, **_RATIO)
     yield "rate 10", Pair(_CNN, {"options": {"lr": 1e-2}}, "the rate", **_UPDATE, **_RATIO)
@@ -389,7 +442,9 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "batch 32", Pair(_MLP, {"batch": 32}, "other batches", **_FORWARD)
     yield (
         "accumulated twice as much",
-        Pair(_MLP, {"trainer": {"accumulate_grad_batches": 2}}, "other batches in a step", **_FORWARD),
+        Pair(
+            _MLP, {"trainer": {"accumulate_grad_batches": 2}}, "other batches in a step", **_FORWARD
+        ),
     )
     yield (
         "bf16-true",
@@ -398,12 +453,21 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
             _ROUNDING | OTHER, steps=(1,), kinds=("forward", "update", "weights"), may=("unchanged",),
         ),
     )  # fmt: skip
-    yield "bf16-true, twice", Pair(replace(_MLP, trainer={"precision": "bf16-true"}), {}, "the same program", SAME)
+    yield (
+        "bf16-true, twice",
+        Pair(replace(_MLP, trainer={"precision": "bf16-true"}), {}, "the same program", SAME),
+    )
     yield "64-true", Pair(_MLP, {"trainer": {"precision": "64-true"}}, "rounding alone", _ROUNDING)
-    yield "64-true, gpt", Pair(_GPT, {"trainer": {"precision": "64-true"}}, "rounding alone", _ROUNDING)
+    yield (
+        "64-true, gpt",
+        Pair(_GPT, {"trainer": {"precision": "64-true"}}, "rounding alone", _ROUNDING),
+    )
     yield "twice as long", Pair(_GPT, {"steps": 96}, "the common part is the same", SAME)
     yield "died at 3", Pair(_CNN, {"steps": 3}, "the common part is the same", SAME)
-    yield "losses only", Pair(_MLP, {"regular": ""}, "the same program; tensors are not compared", SAME)
+    yield (
+        "losses only",
+        Pair(_MLP, {"regular": ""}, "the same program; tensors are not compared", SAME),
+    )
     yield (
         "other tags of the loss",
         Pair(
@@ -414,7 +478,13 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "resumed", Pair(_MLP, {"resume": {}}, "the same training", SAME)
     yield (
         "resumed, other order",
-        Pair(_MLP, {"resume": {"order": 1}}, "other batches from step 33 on", steps=(33,), kinds=("forward",)),
+        Pair(
+            _MLP,
+            {"resume": {"order": 1}},
+            "other batches from step 33 on",
+            steps=(33,),
+            kinds=("forward",),
+        ),
     )
     yield "resumed without its state", Pair(
         _GPT, {"resume": {"drop_state": True}}, "the optimizer begins anew at 33", steps=(33,), kinds=("update",),
@@ -433,23 +503,54 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     )
     yield (
         "from epoch 2 another order",
-        Pair(_GPT, {"other_order_from": 1}, "other batches from step 17", steps=(17,), kinds=("forward",)),
+        Pair(
+            _GPT,
+            {"other_order_from": 1},
+            "other batches from step 17",
+            steps=(17,),
+            kinds=("forward",),
+        ),
     )
     yield (
         "batch 25, fewer histograms",
-        Pair(_GPT, {"swapped_batch": 25, "regular": "net.h"}, "another batch at 25", steps=(25,), kinds=("forward",)),
+        Pair(
+            _GPT,
+            {"swapped_batch": 25, "regular": "net.h"},
+            "another batch at 25",
+            steps=(25,),
+            kinds=("forward",),
+        ),
     )
     yield (
         "batch 25, fewer histograms of a cnn",
         Pair(
-            _CNN, {"swapped_batch": 25, "regular": "net.[04]"}, "another batch at 25", steps=(25,), kinds=("forward",)
+            _CNN,
+            {"swapped_batch": 25, "regular": "net.[04]"},
+            "another batch at 25",
+            steps=(25,),
+            kinds=("forward",),
         ),
     )
     yield (
         "batch 2, fewer histograms",
-        Pair(_MLP, {"swapped_batch": 2, "regular": "net.[03]"}, "another batch at 2", steps=(2,), kinds=("forward",)),
+        Pair(
+            _MLP,
+            {"swapped_batch": 2, "regular": "net.[03]"},
+            "another batch at 2",
+            steps=(2,),
+            kinds=("forward",),
+        ),
     )
-    yield "clipped", Pair(_MLP_SGD, {"trainer": {"gradient_clip_val": 0.1}}, "clipped gradients", **_UPDATE, **_RATIO)
+    yield (
+        "clipped",
+        Pair(
+            _MLP_SGD,
+            {"trainer": {"gradient_clip_val": 0.1}},
+            "clipped gradients",
+            **_UPDATE,
+            **_RATIO,
+        ),
+    )
     yield (
         "clipped where nothing is to be clipped",
         Pair(_GRU, {"trainer": {"gradient_clip_val": 1e3}}, "the same training", SAME),
@@ -460,9 +561,19 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     )
     yield (
         "half the rate from 20, every tenth step",
-        Pair(replace(_MLP, freq=10), {"rate_from": 22}, "the rate from 22", steps=(30,), kinds=("update",)),
+        Pair(
+            replace(_MLP, freq=10),
+            {"rate_from": 22},
+            "the rate from 22",
+            steps=(30,),
+            kinds=("update",),
+        ),
     )
-    for name, run, weight in (("gpt", _GPT, "h.1.fc.weight"), ("cnn", _CNN, "4.weight"), ("gru", _GRU, "emb.weight")):
+    for name, run, weight in (
+        ("gpt", _GPT, "h.1.fc.weight"),
+        ("cnn", _CNN, "4.weight"),
+        ("gru", _GRU, "emb.weight"),
+    ):
         yield (
             f"{name}, a weight not carried",
             Pair(
@@ -487,10 +598,25 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         replace(_MLP, optimizer="SGD", options={"lr": 0.05, "weight_decay": 0.01}, groups="norms"), {"groups": ""},
         "the decay of vectors", **_UPDATE,
     )  # fmt: skip
-    yield "frozen", Pair(_CNN_SGD, {"frozen": "0."}, "one layer is not trained", steps=(1,), kinds=("update",))
-    yield "frozen, gpt", Pair(_GPT, {"frozen": "h.0"}, "one block is not trained", steps=(1,), kinds=("update",))
+    yield (
+        "frozen",
+        Pair(_CNN_SGD, {"frozen": "0."}, "one layer is not trained", steps=(1,), kinds=("update",)),
+    )
+    yield (
+        "frozen, gpt",
+        Pair(_GPT, {"frozen": "h.0"}, "one block is not trained", steps=(1,), kinds=("update",)),
+    )
     yield "head rate", Pair(_MLP, {"groups": "head"}, "the rate of the last layer", **_UPDATE)
-    yield "betas", Pair(_GPT, {"options": {"lr": 1e-3, "betas": (0.8, 0.999)}}, "betas", steps=(2,), kinds=("update",))
+    yield (
+        "betas",
+        Pair(
+            _GPT,
+            {"options": {"lr": 1e-3, "betas": (0.8, 0.999)}},
+            "betas",
+            steps=(2,),
+            kinds=("update",),
+        ),
+    )
     yield "momentum", Pair(
         _MLP_SGD, {"options": {"lr": 0.05, "momentum": 0.5}}, "momentum", steps=(2,), kinds=("update",),
         may=("update_ratio",),
@@ -514,10 +640,21 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
     """Pairs of nets that no rule was looked at with."""
     resnet = replace(_RESNET, **_SGD)
     yield "resnet, without mkldnn", Pair(resnet, {"mkldnn": False}, "rounding alone", _ROUNDING)
-    yield "resnet, without mkldnn, adam", Pair(_RESNET, {"mkldnn": False}, "rounding alone", _ROUNDING)
-    for name, run in (("resnet", resnet), ("lstm", _LSTM), ("deep", replace(_DEEP, **_SGD)), ("linear", _LINEAR)):
+    yield (
+        "resnet, without mkldnn, adam",
+        Pair(_RESNET, {"mkldnn": False}, "rounding alone", _ROUNDING),
+    )
+    for name, run in (
+        ("resnet", resnet),
+        ("lstm", _LSTM),
+        ("deep", replace(_DEEP, **_SGD)),
+        ("linear", _LINEAR),
+    ):
         yield f"{name}, other weights", Pair(run, {"weights": 4}, "other first weights", **_WEIGHTS)
-        yield f"{name}, other batches", Pair(run, {"order": 2}, "other batches from the start", **_FORWARD)
+        yield (
+            f"{name}, other batches",
+            Pair(run, {"order": 2}, "other batches from the start", **_FORWARD),
+        )
     yield "lstm, rate 1.001", Pair(
         replace(_LSTM, **_SGD), {"options": {"lr": 0.05005}}, "the rate", SAME | OTHER, steps=tuple(range(1, 49)),
         kinds=("update",), may=("update_ratio",),
@@ -525,15 +662,33 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
     yield "deep, dropout in one", Pair(_DEEP, {"dropout": 0.1}, "dropout in b", **_FORWARD)
     yield (
         "gru, batch 10, every fifth step",
-        Pair(replace(_GRU, freq=5), {"swapped_batch": 10}, "another batch at 10", steps=(10,), kinds=("forward",)),
+        Pair(
+            replace(_GRU, freq=5),
+            {"swapped_batch": 10},
+            "another batch at 10",
+            steps=(10,),
+            kinds=("forward",),
+        ),
     )
     yield (
         "resnet, evaluation from 20",
-        Pair(resnet, {"eval_from": 20}, "another forward pass from step 20 on", steps=(20,), kinds=("forward",)),
+        Pair(
+            resnet,
+            {"eval_from": 20},
+            "another forward pass from step 20 on",
+            steps=(20,),
+            kinds=("forward",),
+        ),
     )
     yield (
         "lstm, frozen table, longer",
-        Pair(_LSTM, {"frozen": "table", "steps": 60}, "the table is not trained", steps=(1,), kinds=("update",)),
+        Pair(
+            _LSTM,
+            {"frozen": "table", "steps": 60},
+            "the table is not trained",
+            steps=(1,),
+            kinds=("update",),
+        ),
     )
     yield "linear, amsgrad", Pair(
         _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER, steps=tuple(range(2, 49)),
@@ -580,14 +735,18 @@ def untrue(pair: Pair, comparison: Comparison) -> list[str]:
             wrong.append(f"tensors {named}")
     if "with other weights" in comparison.sentence and pair.began == "alike":
         wrong.append("began with other weights")
-    wrong += [f"hint {hint.rule}" for hint in comparison.hints if hint.rule not in (*pair.may, "walks")]
+    wrong += [
+        f"hint {hint.rule}" for hint in comparison.hints if hint.rule not in (*pair.may, "walks")
+    ]
     return wrong
 
 
 def is_silent(pair: Pair, comparison: Comparison) -> bool:
     """Whether it says less than is true: no step or class where the runs part, or that it cannot tell."""
     first = comparison.first_difference
-    return comparison.verdict == "undecided" or bool(pair.steps and (first is None or first.kind is None))
+    return comparison.verdict == "undecided" or bool(
+        pair.steps and (first is None or first.kind is None)
+    )
 
 
 def compared(pair: Pair, directory: Path, trained: dict[str, Path] | None = None) -> Comparison:
@@ -610,21 +769,35 @@ def main(arguments: list[str], scratch: str) -> int:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     failures = silent = count = 0
-    directory = Path(next((a.removeprefix("--in=") for a in arguments if a.startswith("--in=")), scratch))
+    directory = Path(
+        next((a.removeprefix("--in=") for a in arguments if a.startswith("--in=")), scratch)
+    )
     kept = directory / "trained.txt"
-    trained = dict(line.split("\t") for line in kept.read_text(encoding="utf-8").splitlines()) if kept.exists() else {}
+    trained = (
+        dict(line.split("\t") for line in kept.read_text(encoding="utf-8").splitlines())
+        if kept.exists()
+        else {}
+    )
     trained = {key: Path(path) for key, path in trained.items()}
     for name, pair in PAIRS.items():
-        if (names and not any(part in name for part in names)) or (pair.full and "--full" not in arguments):
+        if (names and not any(part in name for part in names)) or (
+            pair.full and "--full" not in arguments
+        ):
             continue
         comparison = compared(pair, directory, trained)
         kept.write_text("".join(f"{key}\t{path}\n" for key, path in trained.items()))
         wrong = untrue(pair, comparison)
-        count, failures, silent = count + 1, failures + bool(wrong), silent + is_silent(pair, comparison)
+        count, failures, silent = (
+            count + 1,
+            failures + bool(wrong),
+            silent + is_silent(pair, comparison),
+        )
         first = comparison.first_difference
         where = f"{first.step} {first.kind}" if first else comparison.mode
         rules = [hint.rule for hint in comparison.hints]
-        print(f"{'WRONG ' + '; '.join(wrong) if wrong else 'ok'} | {name} | {comparison.verdict}, {where}, {rules}")
+        print(
+            f"{'WRONG ' + '; '.join(wrong) if wrong else 'ok'} | {name} | {comparison.verdict}, {where}, {rules}"
+        )
         if wrong or "--words" in arguments:
             print(f"      true: {pair.truth}\n      said: {comparison.sentence}")
             for hint in comparison.hints:

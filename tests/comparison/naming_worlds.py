@@ -38,7 +38,9 @@ class World:
         """Names that belong together."""
         return {one: other for one, other, _, _ in self.rows}
 
-    def sides(self, change: str = "", values: bool = True) -> tuple[list[TensorName], list[TensorName]]:
+    def sides(
+        self, change: str = "", values: bool = True
+    ) -> tuple[list[TensorName], list[TensorName]]:
         """The tensors of both runs after the first step; ``change`` is ``rate``, ``optimizer`` or ``weights``."""
         random, other = np.random.default_rng(1), np.random.default_rng(2)
         there: dict[str, TensorName] = {}
@@ -47,7 +49,11 @@ class World:
             first = _begin(random, shape, begins)
             again = _begin(other, shape, begins) if change == "weights" else first
             gradient = random.normal(0, 0.05 * random.lognormal(), shape)
-            theirs = gradient + 1e-6 * other.normal(size=shape) if change != "weights" else other.normal(0, 0.05, shape)
+            theirs = (
+                gradient + 1e-6 * other.normal(size=shape)
+                if change != "weights"
+                else other.normal(0, 0.05, shape)
+            )
             step = (
                 0.02 * theirs
                 if change == "rate"
@@ -68,7 +74,9 @@ def _begin(random: np.random.Generator, shape: tuple[int, ...], begins: str) -> 
         return np.full(shape, float(begins == "ones"))
     if begins == "uniform":
         return random.uniform(-1, 1, shape) * np.prod(shape[1:], initial=1.0) ** -0.5
-    return random.normal(0, 0.02 if begins == "small" else np.prod(shape[1:], initial=1.0) ** -0.5, shape)
+    return random.normal(
+        0, 0.02 if begins == "small" else np.prod(shape[1:], initial=1.0) ** -0.5, shape
+    )
 
 
 def _recorded(name: str, values: np.ndarray, has_values: bool) -> TensorName:
@@ -76,7 +84,9 @@ def _recorded(name: str, values: np.ndarray, has_values: bool) -> TensorName:
     return TensorName(name, int(values.size), numbers)
 
 
-def _world(rows: Any, order: Callable[[list[str]], list[str]] = lambda names: names, **alone: Any) -> World:
+def _world(
+    rows: Any, order: Callable[[list[str]], list[str]] = lambda names: names, **alone: Any
+) -> World:
     rows = tuple(rows)
     names = [other for _, other, _, _ in rows]
     return World(rows, tuple(names.index(name) for name in order(names)), **alone)
@@ -95,7 +105,9 @@ def _dense(
         yield f"{one}.bias", f"{other}.bias", (outputs,), "zeros"
 
 
-def _conv(one: str, other: str, inputs: int, outputs: int, kernel: int = 3, bias: bool = False) -> Iterator[Row]:
+def _conv(
+    one: str, other: str, inputs: int, outputs: int, kernel: int = 3, bias: bool = False
+) -> Iterator[Row]:
     yield f"{one}.weight", f"{other}.weight", (outputs, inputs, kernel, kernel), "normal"
     if bias:
         yield f"{one}.bias", f"{other}.bias", (outputs,), "zeros"
@@ -110,7 +122,9 @@ def _table(one: str, other: str, rows: int, width: int) -> Iterator[Row]:
 
 def _resnet(blocks: tuple[int, ...], deep: bool, other_names: bool) -> Iterator[Row]:
     """torchvision's, and mindcv's or that of MindSpore's model zoo (``end_point``, ``down_sample_layer``)."""
-    down, head = ("down_sample_layer", "end_point") if other_names else ("down_sample", "classifier")
+    down, head = (
+        ("down_sample_layer", "end_point") if other_names else ("down_sample", "classifier")
+    )
     yield from _conv("conv1", "conv1", 3, 16, 7)
     yield from _norm("bn1", "bn1", 16)
     width = 16
@@ -125,7 +139,9 @@ def _resnet(blocks: tuple[int, ...], deep: bool, other_names: bool) -> Iterator[
                 else ((width, inner, 3), (inner, inner, 3))
             )
             for number, (inputs, outputs, kernel) in enumerate(shapes, 1):
-                yield from _conv(f"{name}.conv{number}", f"{name}.conv{number}", inputs, outputs, kernel)
+                yield from _conv(
+                    f"{name}.conv{number}", f"{name}.conv{number}", inputs, outputs, kernel
+                )
                 yield from _norm(f"{name}.bn{number}", f"{name}.bn{number}", outputs)
             if block == 0 and width != outer:
                 yield from _conv(f"{name}.downsample.0", f"{name}.{down}.0", width, outer, 1)
@@ -155,7 +171,9 @@ def _mobilenet() -> Iterator[Row]:
                 yield from unit(f"{name}.{place}.0", width, width * expand, 1, f"{name}.{place}.1")
                 place += 1
             yield from unit(f"{name}.{place}.0", 1, width * expand, 3, f"{name}.{place}.1")
-            yield from unit(f"{name}.{place + 1}", width * expand, outputs, 1, f"{name}.{place + 2}")
+            yield from unit(
+                f"{name}.{place + 1}", width * expand, outputs, 1, f"{name}.{place + 2}"
+            )
             width, index = outputs, index + 1
     yield from unit(f"features.{index}.0", width, 128, 1, f"features.{index}.1")
     yield from _dense("classifier.1", "classifier.1", 128, 100)
@@ -207,7 +225,9 @@ def _convnext() -> Iterator[Row]:
     for stage, count in enumerate((2, 2, 4, 2)):
         if stage:
             yield from _norm(f"stages.{stage}.downsample.0", f"feature.{2 * stage}.0", width)
-            yield from _conv(f"stages.{stage}.downsample.1", f"feature.{2 * stage}.1", width, 2 * width, 2, True)
+            yield from _conv(
+                f"stages.{stage}.downsample.1", f"feature.{2 * stage}.1", width, 2 * width, 2, True
+            )
             width *= 2
         for block in range(count):
             one, other = f"stages.{stage}.blocks.{block}", f"feature.{2 * stage + 1}.{block}"
@@ -228,7 +248,9 @@ def _vit(width: int = 48, depth: int = 6) -> Iterator[Row]:
     for block in range(depth):
         one, other = f"blocks.{block}", f"transformer.layers.{block}"
         yield from _norm(f"{one}.norm1", f"{other}.0.norm", width)
-        yield from _dense(f"{one}.attn.qkv", f"{other}.0.attention.to_qkv", width, 3 * width, "small")
+        yield from _dense(
+            f"{one}.attn.qkv", f"{other}.0.attention.to_qkv", width, 3 * width, "small"
+        )
         yield from _dense(f"{one}.attn.proj", f"{other}.0.attention.out", width, width, "small")
         yield from _norm(f"{one}.norm2", f"{other}.1.norm", width)
         yield from _dense(f"{one}.mlp.fc1", f"{other}.1.ffn.dense1", width, 4 * width, "small")
@@ -244,17 +266,29 @@ def _bert(depth: int, apart: bool) -> Iterator[Row]:
     top = "bert.bert" if apart else "bert"
     yield from _table("bert.embeddings.word_embeddings", f"{top}.bert_embedding_lookup", 500, 48)
     post = f"{top}.bert_embedding_postprocessor"
-    yield from _table("bert.embeddings.position_embeddings", f"{post}.full_position_embedding", 64, 48)
-    yield from _table("bert.embeddings.token_type_embeddings", f"{post}.token_type_embedding", 2, 48)
+    yield from _table(
+        "bert.embeddings.position_embeddings", f"{post}.full_position_embedding", 64, 48
+    )
+    yield from _table(
+        "bert.embeddings.token_type_embeddings", f"{post}.token_type_embedding", 2, 48
+    )
     yield from _norm("bert.embeddings.LayerNorm", f"{post}.layernorm", 48)
     for layer in range(depth):
         one, other = f"bert.encoder.layer.{layer}", f"{top}.bert_encoder.layers.{layer}"
         for part in ("query", "key", "value"):
             yield from _dense(
-                f"{one}.attention.self.{part}", f"{other}.attention.attention.{part}_layer", 48, 48, "small"
+                f"{one}.attention.self.{part}",
+                f"{other}.attention.attention.{part}_layer",
+                48,
+                48,
+                "small",
             )
-        yield from _dense(f"{one}.attention.output.dense", f"{other}.attention.output.dense", 48, 48, "small")
-        yield from _norm(f"{one}.attention.output.LayerNorm", f"{other}.attention.output.layernorm", 48)
+        yield from _dense(
+            f"{one}.attention.output.dense", f"{other}.attention.output.dense", 48, 48, "small"
+        )
+        yield from _norm(
+            f"{one}.attention.output.LayerNorm", f"{other}.attention.output.layernorm", 48
+        )
         yield from _dense(f"{one}.intermediate.dense", f"{other}.intermediate", 48, 192, "small")
         yield from _dense(f"{one}.output.dense", f"{other}.output.dense", 192, 48, "small")
         yield from _norm(f"{one}.output.LayerNorm", f"{other}.output.layernorm", 48)
@@ -291,13 +325,17 @@ def _llama(depth: int = 6) -> Iterator[Row]:
     for layer in range(depth):
         one, other = f"model.layers.{layer}", f"model.layers.{layer}"
         for here, there in (("q_proj", "wq"), ("k_proj", "wk"), ("v_proj", "wv"), ("o_proj", "wo")):
-            yield from _dense(f"{one}.self_attn.{here}", f"{other}.attention.{there}", 48, 48, "small", False)
+            yield from _dense(
+                f"{one}.self_attn.{here}", f"{other}.attention.{there}", 48, 48, "small", False
+            )
         for here, there, shape in (
             ("gate_proj", "w1", (48, 128)),
             ("up_proj", "w3", (48, 128)),
             ("down_proj", "w2", (128, 48)),
         ):
-            yield from _dense(f"{one}.mlp.{here}", f"{other}.feed_forward.{there}", *shape, "small", False)
+            yield from _dense(
+                f"{one}.mlp.{here}", f"{other}.feed_forward.{there}", *shape, "small", False
+            )
         yield f"{one}.input_layernorm.weight", f"{other}.attention_norm.weight", (48,), "ones"
         yield f"{one}.post_attention_layernorm.weight", f"{other}.ffn_norm.weight", (48,), "ones"
     yield "model.norm.weight", "model.norm_out.weight", (48,), "ones"
@@ -306,10 +344,23 @@ def _llama(depth: int = 6) -> Iterator[Row]:
 
 def _lora() -> Iterator[Row]:
     for layer in range(12):
-        one, other = f"base_model.model.model.layers.{layer}.self_attn", f"model.layers.{layer}.attention"
+        one, other = (
+            f"base_model.model.model.layers.{layer}.self_attn",
+            f"model.layers.{layer}.attention",
+        )
         for here, there in (("q_proj", "wq"), ("v_proj", "wv")):
-            yield f"{one}.{here}.lora_A.default.weight", f"{other}.{there}.mindpet_delta_lora_a", (8, 48), "uniform"
-            yield f"{one}.{here}.lora_B.default.weight", f"{other}.{there}.mindpet_delta_lora_b", (48, 8), "zeros"
+            yield (
+                f"{one}.{here}.lora_A.default.weight",
+                f"{other}.{there}.mindpet_delta_lora_a",
+                (8, 48),
+                "uniform",
+            )
+            yield (
+                f"{one}.{here}.lora_B.default.weight",
+                f"{other}.{there}.mindpet_delta_lora_b",
+                (48, 8),
+                "zeros",
+            )
 
 
 def _t5() -> Iterator[Row]:
@@ -317,19 +368,45 @@ def _t5() -> Iterator[Row]:
     for side, there in (("encoder", "tfm_encoder"), ("decoder", "tfm_decoder")):
         for block in range(3):
             one, other = f"{side}.block.{block}.layer", f"t5_model.{there}.layers.{block}"
-            for number, part in enumerate(("attention", "cross_attention") if side == "decoder" else ("attention",)):
+            for number, part in enumerate(
+                ("attention", "cross_attention") if side == "decoder" else ("attention",)
+            ):
                 inner = "EncDecAttention" if number else "SelfAttention"
-                for here, word in (("q", "dense1"), ("k", "dense2"), ("v", "dense3"), ("o", "projection")):
+                for here, word in (
+                    ("q", "dense1"),
+                    ("k", "dense2"),
+                    ("v", "dense3"),
+                    ("o", "projection"),
+                ):
                     yield from _dense(
-                        f"{one}.{number}.{inner}.{here}", f"{other}.{part}.{word}", 48, 48, "small", False
+                        f"{one}.{number}.{inner}.{here}",
+                        f"{other}.{part}.{word}",
+                        48,
+                        48,
+                        "small",
+                        False,
                     )
-                yield f"{one}.{number}.layer_norm.weight", f"{other}.layernorm_{part}.gamma", (48,), "ones"
+                yield (
+                    f"{one}.{number}.layer_norm.weight",
+                    f"{other}.layernorm_{part}.gamma",
+                    (48,),
+                    "ones",
+                )
             last = 2 if side == "decoder" else 1
             for here, word, shape in (("wi", "mapping", (48, 96)), ("wo", "projection", (96, 48))):
                 yield from _dense(
-                    f"{one}.{last}.DenseReluDense.{here}", f"{other}.output.{word}", *shape, "small", False
+                    f"{one}.{last}.DenseReluDense.{here}",
+                    f"{other}.output.{word}",
+                    *shape,
+                    "small",
+                    False,
                 )
-            yield f"{one}.{last}.layer_norm.weight", f"{other}.layernorm_output.gamma", (48,), "ones"
+            yield (
+                f"{one}.{last}.layer_norm.weight",
+                f"{other}.layernorm_output.gamma",
+                (48,),
+                "ones",
+            )
         yield f"{side}.final_layer_norm.weight", f"t5_model.{there}.layernorm.gamma", (48,), "ones"
 
 
@@ -351,14 +428,28 @@ def _unet() -> Iterator[Row]:
     for level, outputs in enumerate((16, 32, 64, 96)):
         one, other = (f"downs.{level}", f"down{level}") if level else ("inc", "c0")
         for number, at in ((0, 0), (1, 3)):
-            yield from _conv(f"{one}.double_conv.{at}", f"{other}.multi_conv.{number}.conv", width, outputs, 3, True)
-            yield from _norm(f"{one}.double_conv.{at + 1}", f"{other}.multi_conv.{number}.bn", outputs)
+            yield from _conv(
+                f"{one}.double_conv.{at}",
+                f"{other}.multi_conv.{number}.conv",
+                width,
+                outputs,
+                3,
+                True,
+            )
+            yield from _norm(
+                f"{one}.double_conv.{at + 1}", f"{other}.multi_conv.{number}.bn", outputs
+            )
             width = outputs
     for level, outputs in enumerate((64, 32, 16)):
         yield from _conv(f"ups.{level}.up", f"up{level}.deconv", width, outputs, 2, True)
         for number, inputs in enumerate((2 * outputs, outputs)):
             yield from _conv(
-                f"ups.{level}.conv.{number}", f"up{level}.multi_conv.{number}.conv", inputs, outputs, 3, True
+                f"ups.{level}.conv.{number}",
+                f"up{level}.multi_conv.{number}.conv",
+                inputs,
+                outputs,
+                3,
+                True,
             )
         width = outputs
     yield from _conv("outc", "final", width, 2, 1, True)
@@ -386,16 +477,18 @@ def _layers_last(names: list[str]) -> list[str]:
 def _swapped(names: list[str]) -> list[str]:
     """Projections of one size in another order: query, value, key."""
     order = {"query_layer": 0, "value_layer": 1, "key_layer": 2}
-    keyed = [(name, next((rank for word, rank in order.items() if word in name), None)) for name in names]
+    keyed = [
+        (name, next((rank for word, rank in order.items() if word in name), None)) for name in names
+    ]
     result: list[str] = []
     for name, rank in keyed:
         if rank is None:
             result.append(name)
         elif rank == 0:
             stem = name.rpartition("query_layer")[0]
-            result += [f"{stem}{word}.{kind}" for word in order for kind in ("weight", "bias")] * name.endswith(
-                "weight"
-            )
+            result += [
+                f"{stem}{word}.{kind}" for word in order for kind in ("weight", "bias")
+            ] * name.endswith("weight")
     return result
 
 
@@ -407,8 +500,12 @@ WORLDS: dict[str, World] = {
     "resnet50 mindcv": _world(_resnet(_DEEP, True, False)),
     "resnet50 zoo": _world(_resnet(_DEEP, True, True)),
     "resnet101 zoo": _world(_resnet((3, 4, 23, 3), True, True)),
-    "resnet18 in net.backbone": _renamed(_resnet(_SMALL, False, False), lambda name: f"net.backbone.{name}"),
-    "resnet50 in a training cell": _renamed(_resnet(_DEEP, True, True), b=lambda name: f"network._backbone.{name}"),
+    "resnet18 in net.backbone": _renamed(
+        _resnet(_SMALL, False, False), lambda name: f"net.backbone.{name}"
+    ),
+    "resnet50 in a training cell": _renamed(
+        _resnet(_DEEP, True, True), b=lambda name: f"network._backbone.{name}"
+    ),
     "resnet18 compiled": _renamed(_resnet(_SMALL, False, False), lambda name: f"_orig_mod.{name}"),
     "resnet50 from one": _renamed(_resnet(_DEEP, True, False), b=_from_one),
     "mobilenet": _world(_mobilenet()),
@@ -422,7 +519,9 @@ WORLDS: dict[str, World] = {
     "convnext from one": _renamed(_convnext(), b=_from_one),
     "vit": _world(_vit()),
     "vit, large": _world(_vit(64, 12)),
-    "vit in a model": _renamed(_vit(), lambda name: f"model.{name}", lambda name: f"backbone.{name}"),
+    "vit in a model": _renamed(
+        _vit(), lambda name: f"model.{name}", lambda name: f"backbone.{name}"
+    ),
     "bert": _world(_bert(6, False)),
     "bert, twelve layers": _world(_bert(12, True)),
     "bert, other top": _renamed(_bert(4, False), lambda name: name.replace("bert.", "roberta.", 1)),
@@ -431,12 +530,16 @@ WORLDS: dict[str, World] = {
     "llama": _world(_llama()),
     "llama, twelve layers": _world(_llama(12)),
     "llama, layers last": _world(_llama(), _layers_last),
-    "llama, compiled": _renamed(_llama(), lambda name: name.replace("layers.", "layers._orig_mod.")),
+    "llama, compiled": _renamed(
+        _llama(), lambda name: name.replace("layers.", "layers._orig_mod.")
+    ),
     "lora": _world(_lora()),
     "t5": _world(_t5()),
     "lstm": _world(_lstm()),
     "unet": _world(_unet()),
-    "unet in fsdp": _renamed(_unet(), lambda name: f"_fsdp_wrapped_module.{name}", lambda name: f"net.{name}"),
+    "unet in fsdp": _renamed(
+        _unet(), lambda name: f"_fsdp_wrapped_module.{name}", lambda name: f"net.{name}"
+    ),
 }
 
 
@@ -446,7 +549,10 @@ def counts(change: str = "", values: bool = True) -> dict[str, tuple[int, int, i
 
     result = {}
     for name, world in WORLDS.items():
-        found = [world.pairs.get(pair.a) == pair.b for pair in match_names(*world.sides(change, values)).pairs]
+        found = [
+            world.pairs.get(pair.a) == pair.b
+            for pair in match_names(*world.sides(change, values)).pairs
+        ]
         result[name] = len(world.pairs), sum(found), len(found) - sum(found)
     return result
 
@@ -454,7 +560,10 @@ def counts(change: str = "", values: bool = True) -> dict[str, tuple[int, int, i
 if __name__ == "__main__":
     for change in ("", "rate", "optimizer", "weights"):
         found = counts(change)
-        print(change or "the same start", [sum(column) for column in zip(*found.values(), strict=True)])
+        print(
+            change or "the same start",
+            [sum(column) for column in zip(*found.values(), strict=True)],
+        )
         print("   ", {name: row for name, row in found.items() if row[0] != row[1] or row[2]})
     found = counts(values=False)
     print("without numbers", [sum(column) for column in zip(*found.values(), strict=True)])

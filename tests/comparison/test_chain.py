@@ -1,7 +1,8 @@
 """The chains of two runs' steps: the first link that parts is named, and right ports are the same.
 
-The steps here are computed by NumPy: two linear layers with an activation between them, a loss, and plain descent.
-Names, classes and the shape of modules differ between the two runs, as between frameworks.
+The steps here are computed by NumPy: two linear layers with an activation between them, a loss, and
+plain descent. Names, classes and the shape of modules differ between the two runs, as between
+frameworks.
 """
 
 from __future__ import annotations
@@ -29,13 +30,22 @@ class ChainWriter:
     directory: Path
     rows: dict[ChainRow, Array] = field(default_factory=dict)
 
-    def add(self, tensor: Array | float, link: Any, name: str, dtype: str = "float32", **described: Any) -> None:
+    def add(
+        self, tensor: Array | float, link: Any, name: str, dtype: str = "float32", **described: Any
+    ) -> None:
         flat = np.asarray(tensor, np.float64).ravel()
         finite = flat[np.isfinite(flat)] if np.isfinite(flat).any() else np.full(1, np.nan)
         zeros, bad = (finite == 0).mean(), (~np.isfinite(flat)).sum()
         averages = np.sqrt((finite**2).mean()), finite.mean(), finite.min(), finite.max()
         row = ChainRow(link, name, dtype=dtype, shape=np.shape(tensor), **described)
-        numbers = [len(self.rows), flat.size, *averages, zeros, bad, *flat[sample_places(flat.size)]]
+        numbers = [
+            len(self.rows),
+            flat.size,
+            *averages,
+            zeros,
+            bad,
+            *flat[sample_places(flat.size)],
+        ]
         self.rows[row] = np.array(numbers, np.float32)
 
     def write(self, step: int, record: SummaryRecord, loss: float, is_told: bool) -> None:
@@ -85,7 +95,9 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             if "labels" in changes:
                 writer.add(changed("labels", np.arange(6.0)), "data", "1")
             for name, weight in zip(style.layers, weights, strict=True):
-                writer.add(changed("stored", weight), "weights", f"{name}.{style.word}", kind="parameter")
+                writer.add(
+                    changed("stored", weight), "weights", f"{name}.{style.word}", kind="parameter"
+                )
             means = [changed("mean", np.zeros(8)), np.zeros(8)] if "mean" in changes else []
             for name, mean in zip(style.layers, means, strict=False):
                 writer.add(np.zeros(8), "weights", f"{name}.running_mean", kind="buffer")
@@ -98,24 +110,34 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             loss = float(changed("loss", np.array((out**2).mean())))
             if "criterion" in changes:  # a module that is the loss function
                 writer.add(out, "forward", "criterion", kind="Loss", port="input", line="Loss.py:7")
-                writer.add(loss, "forward", "criterion", kind="Loss", port="output", line="Loss.py:7")
+                writer.add(
+                    loss, "forward", "criterion", kind="Loss", port="output", line="Loss.py:7"
+                )
             if "no loss" not in changes:
                 writer.add(loss, "loss", "loss")
             if "two losses" in changes:
                 writer.add(loss + 1, "loss", "loss", call=1)
             slope = 2 * out / out.size
             gradients = [((slope @ weights[1]) * (hidden > 0)).T @ batch, slope.T @ active]
-            gradients = [changed(f"gradient{at}", gradient) for at, gradient in enumerate(gradients)]
+            gradients = [
+                changed(f"gradient{at}", gradient) for at, gradient in enumerate(gradients)
+            ]
             for at, (name, gradient) in enumerate(zip(style.layers, gradients, strict=True)):
                 if f"frozen{at}" in changes:
                     gradients[at] = gradient * 0
                 if f"frozen{at}" in changes or "no gradients" in changes:
                     continue
                 clipped = changed("clip", gradient)
-                links = {"gradients": gradient, "clipped": clipped} if "both" in changes else {"gradients": clipped}
+                links = (
+                    {"gradients": gradient, "clipped": clipped}
+                    if "both" in changes
+                    else {"gradients": clipped}
+                )
                 for link, recorded in links.items():
                     stored = changed("stored", recorded)
-                    writer.add(stored, link, f"{name}.{style.word}", kind="parameter", port="gradient")
+                    writer.add(
+                        stored, link, f"{name}.{style.word}", kind="parameter", port="gradient"
+                    )
                 gradients[at] = clipped
             rate = float(changed("rate", np.array(0.1)))
             for group, of_group in enumerate([rate, *changed("more rates", np.array([]))]):
@@ -125,14 +147,18 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
                 for at, (weight, gradient) in enumerate(zip(weights, gradients, strict=True))
             ]
             for name, weight in zip(style.layers, weights, strict=True):
-                writer.add(changed("stored", weight), "update", f"{name}.{style.word}", kind="parameter")
+                writer.add(
+                    changed("stored", weight), "update", f"{name}.{style.word}", kind="parameter"
+                )
             if "drawn" in changes:  # as a collector draws its first weights
                 name = f"{style.layers[0]}.{style.word}"
                 record.add_value("histogram", f"{name}/auto", weights[0].astype(np.float32))
             if "logged" in changes:  # by the script, which counts from zero
                 record.add_value("scalar", "train_loss", loss)
                 record.record(step - 1)
-            writer.write(step, record, float(changed("told", np.array(loss))), "logged" not in changes)
+            writer.write(
+                step, record, float(changed("told", np.array(loss))), "logged" not in changes
+            )
             weights = [changed(f"between{at}", weight) for at, weight in enumerate(weights)]
     return directory
 
@@ -146,7 +172,12 @@ def _calls(
     out: Array,
     changed: Callable[[str, Array], Array],
 ) -> None:
-    last = (style.layers[1], style.kinds[0], changed("last input", active), changed("last output", out))
+    last = (
+        style.layers[1],
+        style.kinds[0],
+        changed("last input", active),
+        changed("last output", out),
+    )
     calls = [(style.layers[0], style.kinds[0], batch, hidden), last]
     if style.activation:
         name, kind = style.activation, "Identity" if style.activation.endswith("same") else "ReLU"
@@ -155,7 +186,16 @@ def _calls(
         writer.add(given, "forward", name, kind=kind, port="input", line=f"{kind}.py:7")
         if name == style.layers[1]:
             mask = changed("mask", np.arange(6) % 2)
-            writer.add(mask, "forward", name, "bool", kind=kind, port="input", path="mask", line=f"{kind}.py:7")
+            writer.add(
+                mask,
+                "forward",
+                name,
+                "bool",
+                kind=kind,
+                port="input",
+                path="mask",
+                line=f"{kind}.py:7",
+            )
         writer.add(result, "forward", name, kind=kind, port="output", line=f"{kind}.py:7")
 
 
@@ -163,16 +203,28 @@ MISTAKES: dict[str, tuple[Change, str, str]] = {
     "a batch turned over": ({"batch": lambda x: x[:, ::-1]}, "data", "0"),
     "a batch that is scaled": ({"batch": lambda x: x * 1.001}, "data", "0"),
     "a batch of fewer samples": ({"batch": lambda x: x[:4]}, "data", "0"),
-    "a module behind a mask": ({"out": lambda x: x * 1.1, "mask": lambda x: 1 - x}, "forward", "net.dense2 = body.2"),
+    "a module behind a mask": (
+        {"out": lambda x: x * 1.1, "mask": lambda x: 1 - x},
+        "forward",
+        "net.dense2 = body.2",
+    ),
     "a weight of another start": ({"weights1": lambda x: x + 0.01}, "weights", "net.dense2.weight"),
     "a weight turned over": ({"weights0": lambda x: x[:, ::-1]}, "weights", "net.dense1.weight"),
-    "two exchanged layers, of which no name tells": ({"exchanged": lambda x: x}, "forward", "net = body"),
+    "two exchanged layers, of which no name tells": (
+        {"exchanged": lambda x: x},
+        "forward",
+        "net = body",
+    ),
     "a batch, beside weights that are rounded": (
         {"batch": lambda x: x * 1.1, "weights1": lambda x: x * (1 + 2e-7)},
         "data",
         "0",
     ),
-    "a batch, and a weight": ({"batch": lambda x: x * 1.1, "weights0": lambda x: x + 0.01}, "data", "0"),
+    "a batch, and a weight": (
+        {"batch": lambda x: x * 1.1, "weights0": lambda x: x + 0.01},
+        "data",
+        "0",
+    ),
     "a layer": ({"hidden": lambda x: x * (1 + 1e-5)}, "forward", "net.dense1 = body.0"),
     "an activation": ({"active": lambda x: x + 0.01}, "forward", "net.relu = body"),
     "the last layer": ({"out": lambda x: x[::-1].copy()}, "forward", "net.dense2 = body.2"),
@@ -197,14 +249,19 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert name in named
     assert comparison.to_dict()["first_difference"]["class"] == kind
     assert comparison.sentence.startswith("The runs differ from step 1 on, first ")
-    followed = [line.split() for line in str(comparison).splitlines() if line.endswith("follows from it")]
+    followed = [
+        line.split() for line in str(comparison).splitlines() if line.endswith("follows from it")
+    ]
     assert all(float(words[-4]) > 1e-6 and words[0] != "weights" for words in followed)
     assert ("differs, too" in str(comparison)) == (mistake == "a batch, and a weight")
     is_frozen = "frozen1" in changes
     assert (
-        "those of net.dense2.weight = body.2.weight get to the optimizer in a alone." in comparison.sentence
+        "those of net.dense2.weight = body.2.weight get to the optimizer in a alone."
+        in comparison.sentence
     ) == is_frozen
-    assert ("optimizer in b alone." in compare_runs(tmp_path / "b", tmp_path / "a").sentence) == is_frozen
+    assert (
+        "optimizer in b alone." in compare_runs(tmp_path / "b", tmp_path / "a").sentence
+    ) == is_frozen
     assert ("  in a alone: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
 
 
@@ -225,14 +282,19 @@ OTHERWISE: dict[str, tuple[Change, Change]] = {  # changes of both runs
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_what_a_right_port_may_do_otherwise_is_no_difference(what: str, tmp_path: Path) -> None:
     ones, others = OTHERWISE[what]
-    comparison = compare_runs(train(tmp_path / "a", ORIGINAL, ones), train(tmp_path / "b", PORT, others))
+    comparison = compare_runs(
+        train(tmp_path / "a", ORIGINAL, ones), train(tmp_path / "b", PORT, others)
+    )
 
     assert (comparison.verdict, comparison.first_difference) == ("same", None), comparison.sentence
 
 
 def test_a_module_that_is_the_loss_function_is_not_of_the_forward_pass(tmp_path: Path) -> None:
     modules: Change = {"criterion": lambda x: x}
-    a, b = train(tmp_path / "a", ORIGINAL, modules), train(tmp_path / "b", PORT, {**modules, "loss": lambda x: x * 1.1})
+    a, b = (
+        train(tmp_path / "a", ORIGINAL, modules),
+        train(tmp_path / "b", PORT, {**modules, "loss": lambda x: x * 1.1}),
+    )
     first = compare_runs(a, b).first_difference
 
     assert first is not None
@@ -244,7 +306,9 @@ def test_a_run_without_losses_or_gradients_is_compared_by_the_rest(tmp_path: Pat
     original = train(tmp_path / "a", ORIGINAL, none)
     turned = train(tmp_path / "turned", PORT, {**none, "weights0": lambda x: x[:, ::-1]})
     faster = train(tmp_path / "faster", PORT, {"rate": lambda x: x * 1.1})
-    moved = train(tmp_path / "moved", PORT, {"weights0": lambda x: x + 0.01, "weights1": lambda x: x + 0.1})
+    moved = train(
+        tmp_path / "moved", PORT, {"weights0": lambda x: x + 0.01, "weights1": lambda x: x + 0.1}
+    )
     first = [compare_runs(original, other).first_difference for other in (turned, faster, moved)]
 
     assert [one and one.kind for one in first] == ["weights", "update", "weights"]
@@ -252,16 +316,26 @@ def test_a_run_without_losses_or_gradients_is_compared_by_the_rest(tmp_path: Pat
 
 
 @pytest.mark.parametrize("word", ["weight", "table"])
-def test_a_right_port_is_the_same_whatever_its_modules_and_weights_are_called(word: str, tmp_path: Path) -> None:
-    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", replace(PORT, word=word)))
+def test_a_right_port_is_the_same_whatever_its_modules_and_weights_are_called(
+    word: str, tmp_path: Path
+) -> None:
+    comparison = compare_runs(
+        train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", replace(PORT, word=word))
+    )
 
-    assert (comparison.verdict, comparison.first_difference, comparison.whole_tensors) == ("same", None, {})
+    assert (comparison.verdict, comparison.first_difference, comparison.whole_tensors) == (
+        "same",
+        None,
+        {},
+    )
     assert comparison.chain is not None
     assert comparison.chain.steps == [1, 2, 3]
     assert [link.compared for link in comparison.chain.links] == [1, 2, 3, 1, 2, 2]
 
 
-def test_running_means_that_begin_alike_are_those_of_layers_with_the_same_weights(tmp_path: Path) -> None:
+def test_running_means_that_begin_alike_are_those_of_layers_with_the_same_weights(
+    tmp_path: Path,
+) -> None:
     a = train(tmp_path / "a", ORIGINAL, {"mean": lambda x: x + 1})
     b = train(tmp_path / "b", PORT, {"mean": lambda x: x + 2})
 
@@ -271,13 +345,17 @@ def test_running_means_that_begin_alike_are_those_of_layers_with_the_same_weight
 
 
 def _clipped(both: bool = False, to: float = 1e-3) -> Change:
-    return {"clip": lambda x: x * (to / np.sqrt((x**2).sum())), **({"both": lambda x: x} if both else {})}
+    return {
+        "clip": lambda x: x * (to / np.sqrt((x**2).sum())),
+        **({"both": lambda x: x} if both else {}),
+    }
 
 
 @pytest.mark.parametrize(
     ("original", "port", "kind"),
     [
-        (_clipped(), _clipped(both=True), None),  # a loop records what it clipped, Lightning what it was before, too
+        # a loop records what it clipped, Lightning what it was before, too
+        (_clipped(), _clipped(both=True), None),
         ({}, _clipped(both=True), "update"),
         (_clipped(), _clipped(both=True, to=2e-3), "backward"),
         (
@@ -290,29 +368,41 @@ def _clipped(both: bool = False, to: float = 1e-3) -> Change:
 def test_gradients_are_compared_before_or_after_clipping(
     original: Change, port: Change, kind: str | None, tmp_path: Path
 ) -> None:
-    comparison = compare_runs(train(tmp_path / "a", ORIGINAL, original), train(tmp_path / "b", PORT, port))
+    comparison = compare_runs(
+        train(tmp_path / "a", ORIGINAL, original), train(tmp_path / "b", PORT, port)
+    )
 
     first = comparison.first_difference
     assert (first and first.kind) == kind, comparison.sentence
-    assert ("; norm of the gradients that are applied is" in comparison.sentence) is (kind == "update")
+    assert ("; norm of the gradients that are applied is" in comparison.sentence) is (
+        kind == "update"
+    )
 
 
 RIGHT: dict[str, tuple[Style, Change]] = {
     "modules in one run alone": (PORT, {"no calls": lambda x: x}),
     "a mask of what to leave out": (PORT, {"mask": lambda x: 1 - x}),
-    "a histogram in one run alone, of a weight that the chains of both have": (PORT, {"drawn": lambda x: x}),
+    "a histogram in one run alone, of a weight that the chains of both have": (
+        PORT,
+        {"drawn": lambda x: x},
+    ),
     "one layer of two, whose input is half": (
         PORT,
         {"last input": lambda x: x[:, ::2], "last output": lambda x: x * 0.5},
     ),
-    "an identity where the other has an activation, which is a function": (replace(PORT, activation="body.same"), {}),
+    "an identity where the other has an activation, which is a function": (
+        replace(PORT, activation="body.same"),
+        {},
+    ),
 }
 
 
 @pytest.mark.parametrize("how", RIGHT)
 def test_a_right_port_is_the_same_however_it_is_written(how: str, tmp_path: Path) -> None:
     style, changes = RIGHT[how]
-    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", style, changes))
+    comparison = compare_runs(
+        train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", style, changes)
+    )
 
     assert comparison.verdict == "same", comparison.sentence
     assert comparison.unmatched == {"a": (), "b": ()}
@@ -323,7 +413,9 @@ def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> N
     a = train(tmp_path / "a", ORIGINAL, none)
 
     assert compare_runs(a, train(tmp_path / "right", PORT, none)).verdict == "same"
-    first = compare_runs(a, train(tmp_path / "wrong", PORT, {**none, "out": lambda x: x * 1.1})).first_difference
+    first = compare_runs(
+        a, train(tmp_path / "wrong", PORT, {**none, "out": lambda x: x * 1.1})
+    ).first_difference
     assert first is not None
     assert (first.kind, first.module) == ("forward", None)
     alone = compare_runs(train(tmp_path / "called", ORIGINAL), tmp_path / "wrong")
@@ -342,7 +434,11 @@ def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> No
 
 
 def _record_step(
-    run_dir: Path, net: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, scale: float = 1
+    run_dir: Path,
+    net: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    x: torch.Tensor,
+    scale: float = 1,
 ) -> None:
     """Record a step of a plain loop, whose network gets the batch times ``scale``."""
     with StepRecorder(run_dir).step(net, optimizer, x) as loss_is:
@@ -355,8 +451,15 @@ def test_groups_that_only_are_more_in_one_run_are_no_setting_that_differs(tmp_pa
     for run, halves in (("a", 1), ("b", 2)):
         torch.manual_seed(0)
         net = torch.nn.Linear(8, 8)
-        groups = [{"params": [*net.parameters()]}] if halves == 1 else [{"params": [x]} for x in net.parameters()]
-        optimizer, x = torch.optim.SGD(groups, 0.1, momentum=halves / 4, nesterov=True), torch.ones(4, 8)
+        groups = (
+            [{"params": [*net.parameters()]}]
+            if halves == 1
+            else [{"params": [x]} for x in net.parameters()]
+        )
+        optimizer, x = (
+            torch.optim.SGD(groups, 0.1, momentum=halves / 4, nesterov=True),
+            torch.ones(4, 8),
+        )
         _record_step(tmp_path / run, net, optimizer, x)
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
@@ -372,7 +475,10 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
         _record_step(tmp_path / run, net, optimizer, x, scale)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
-    assert "in the training step outside of the modules that are compared: what comes before 0 is" in str(comparison)
+    assert (
+        "in the training step outside of the modules that are compared: what comes before 0 is"
+        in str(comparison)
+    )
 
 
 class _Same(torch.nn.Module):
@@ -412,8 +518,13 @@ def test_what_finishes_behind_a_difference_has_not_made_it(tmp_path: Path) -> No
 def test_what_differs_between_two_modules_of_a_step_is_said_of_neither(tmp_path: Path) -> None:
     for run, scale in (("a", 1.0), ("b", 1.1)):
         torch.manual_seed(0)
-        parts, x = torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Linear(8, 4)]), torch.randn(4, 8)
-        with StepRecorder(tmp_path / run).step(parts, torch.optim.SGD(parts.parameters()), x) as loss_is:
+        parts, x = (
+            torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Linear(8, 4)]),
+            torch.randn(4, 8),
+        )
+        with StepRecorder(tmp_path / run).step(
+            parts, torch.optim.SGD(parts.parameters()), x
+        ) as loss_is:
             loss_is(parts[1](parts[0](x) * scale).square().mean())
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
@@ -440,7 +551,10 @@ LOGGED: Change = {"logged": lambda x: x}
 
 def test_a_loss_that_is_counted_from_zero_hides_no_difference_of_the_chain(tmp_path: Path) -> None:
     a = train(tmp_path / "a", ORIGINAL, LOGGED)
-    changes = {"weights": {"weights1": lambda x: x + 0.01}, "forward": {"active": lambda x: x + 0.01}}
+    changes = {
+        "weights": {"weights1": lambda x: x + 0.01},
+        "forward": {"active": lambda x: x + 0.01},
+    }
     for kind, change in changes.items():
         first = compare_runs(a, train(tmp_path / kind, PORT, {**LOGGED, **change})).first_difference
         assert first is not None
@@ -449,7 +563,10 @@ def test_a_loss_that_is_counted_from_zero_hides_no_difference_of_the_chain(tmp_p
 
 def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> None:
     told: Change = {"told": lambda x: x * 1.01}
-    a, seen = train(tmp_path / "a", ORIGINAL), compare_runs(tmp_path / "a", train(tmp_path / "seen", PORT, told))
+    a, seen = (
+        train(tmp_path / "a", ORIGINAL),
+        compare_runs(tmp_path / "a", train(tmp_path / "seen", PORT, told)),
+    )
 
     assert seen.verdict == "same"
     assert seen.sentence.startswith("No difference: losses at most 9.9e-03 apart")
@@ -459,24 +576,35 @@ def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> No
     assert compare_runs(a, unseen).verdict == "different"
 
 
-def test_without_outputs_a_loss_that_follows_from_weights_is_no_forward_pass(tmp_path: Path) -> None:
+def test_without_outputs_a_loss_that_follows_from_weights_is_no_forward_pass(
+    tmp_path: Path,
+) -> None:
     none: Change = {"no calls": lambda x: x}
     moved: Change = {**none, "after1": lambda x: x * (1 + 1e-5)}
-    first = compare_runs(train(tmp_path / "a", ORIGINAL, none), train(tmp_path / "b", PORT, moved)).first_difference
+    first = compare_runs(
+        train(tmp_path / "a", ORIGINAL, none), train(tmp_path / "b", PORT, moved)
+    ).first_difference
 
     assert first is not None
     assert (first.step, first.kind) == (2, None)
 
 
-def test_weights_that_have_drifted_beside_another_batch_are_not_said_to_differ(tmp_path: Path) -> None:
+def test_weights_that_have_drifted_beside_another_batch_are_not_said_to_differ(
+    tmp_path: Path,
+) -> None:
     steps = iter(range(3))
-    changes: Change = {"batch": lambda x: x * (1.1 if next(steps) else 1), "after1": lambda x: x * (1 + 1e-5)}
+    changes: Change = {
+        "batch": lambda x: x * (1.1 if next(steps) else 1),
+        "after1": lambda x: x * (1 + 1e-5),
+    }
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
     first = comparison.first_difference
     assert first is not None
     assert (first.step, first.kind) == (2, "data")
-    assert [line.split()[0] for line in str(comparison).splitlines() if "differs" in line] == ["data"]
+    assert [line.split()[0] for line in str(comparison).splitlines() if "differs" in line] == [
+        "data"
+    ]
 
 
 def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path: Path) -> None:
@@ -504,7 +632,9 @@ def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -
     assert comparison.sentence.endswith("; number of losses is 1 in a and 2 in b.")
 
 
-def test_how_many_losses_a_step_has_is_said_with_a_loss_that_is_of_a_part_of_the_batch(tmp_path: Path) -> None:
+def test_how_many_losses_a_step_has_is_said_with_a_loss_that_is_of_a_part_of_the_batch(
+    tmp_path: Path,
+) -> None:
     changes: Change = {"two losses": lambda x: x, "loss": lambda x: x / 2}
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
@@ -520,8 +650,16 @@ def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
 
     first = compare_runs(a, b, names=_CROSSED).first_difference
     assert first is not None
-    assert (first.kind, {(tensor.a, tensor.b) for tensor in first.tensors}) == ("weights", {*_CROSSED.items()})
-    assert compare_runs(a, b, names=dict(zip(_CROSSED, reversed(_CROSSED.values()), strict=True))).verdict == "same"
+    assert (first.kind, {(tensor.a, tensor.b) for tensor in first.tensors}) == (
+        "weights",
+        {*_CROSSED.items()},
+    )
+    assert (
+        compare_runs(
+            a, b, names=dict(zip(_CROSSED, reversed(_CROSSED.values()), strict=True))
+        ).verdict
+        == "same"
+    )
 
 
 @pytest.mark.parametrize(
@@ -533,7 +671,9 @@ def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
         ({"net.dense1.weight": "body.0.running_mean"}, "64 elements and 'body.0.running_mean' 8"),
     ],
 )
-def test_a_map_that_does_not_fit_is_refused(given: dict[str, str], reason: str, tmp_path: Path) -> None:
+def test_a_map_that_does_not_fit_is_refused(
+    given: dict[str, str], reason: str, tmp_path: Path
+) -> None:
     a, b = train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, {"mean": lambda x: x})
 
     with pytest.raises(ValueError, match=reason):
@@ -573,7 +713,11 @@ def _halved(layer: torch.nn.Module) -> object:
         (lambda net: net[2].bias.register_hook(lambda x: 2 * x), 0.01, ["2.bias"]),
         (lambda net: _halved(net[2]), 0.01, ["1.weight", "1.bias", "0.weight", "0.bias"]),
         (lambda net: _halved(net[2]), 1e9, ["1.weight", "1.bias", "0.weight", "0.bias"]),
-        (lambda net: _halved(net[3]), 1e9, [f"{at}.{kind}" for at in (2, 1, 0) for kind in ("weight", "bias")]),
+        (
+            lambda net: _halved(net[3]),
+            1e9,
+            [f"{at}.{kind}" for at in (2, 1, 0) for kind in ("weight", "bias")],
+        ),
     ],
 )
 def test_what_a_clipped_norm_does_not_explain_is_named(
@@ -593,15 +737,25 @@ def test_what_a_clipped_norm_does_not_explain_is_named(
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
-    assert (first.kind, [tensor.a for tensor in first.tensors], first.settings) == ("backward", names, ())
+    assert (first.kind, [tensor.a for tensor in first.tensors], first.settings) == (
+        "backward",
+        names,
+        (),
+    )
 
 
 def test_weights_that_something_else_than_the_update_moves_are_named(tmp_path: Path) -> None:
     averaged: Change = {"between1": lambda x: x * 0.999}
-    first = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, averaged)).first_difference
+    first = compare_runs(
+        train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, averaged)
+    ).first_difference
 
     assert first is not None
-    assert (first.step, first.kind, [tensor.a for tensor in first.tensors]) == (2, "weights", ["net.dense2.weight"])
+    assert (first.step, first.kind, [tensor.a for tensor in first.tensors]) == (
+        2,
+        "weights",
+        ["net.dense2.weight"],
+    )
 
 
 def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:
@@ -615,7 +769,9 @@ def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> 
         comparison = compare_runs(a, b)
         assert comparison.verdict == "same"
         assert comparison.chain is not None
-        assert all((link.distance or 0) < 1e-6 for link in comparison.chain.links if link.name != "loss")
+        assert all(
+            (link.distance or 0) < 1e-6 for link in comparison.chain.links if link.name != "loss"
+        )
 
 
 def test_another_order_that_changes_nothing_hides_no_update(tmp_path: Path) -> None:
@@ -645,22 +801,36 @@ def _noisy(size: float, seed: int, changes: Change | None = None) -> Change:
         change = (changes or {}).get(name, lambda x: x)
         return lambda x: change(x) * (1 + size * random.normal(size=np.shape(x)))
 
-    return {**(changes or {}), **{name: noisy(name) for name in ("hidden", "active", "out", "gradient0", "gradient1")}}
+    return {
+        **(changes or {}),
+        **{name: noisy(name) for name in ("hidden", "active", "out", "gradient0", "gradient1")},
+    }
 
 
 @pytest.mark.parametrize("step", [1, 3])
-def test_an_update_after_which_nothing_is_finite_is_where_runs_part(step: int, tmp_path: Path) -> None:
+def test_an_update_after_which_nothing_is_finite_is_where_runs_part(
+    step: int, tmp_path: Path
+) -> None:
     rates = iter([np.nan if at == step else 0.1 for at in (1, 2, 3)])
-    a, b = train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, {"rate": lambda _: np.array(next(rates))})
+    a, b = (
+        train(tmp_path / "a", ORIGINAL),
+        train(tmp_path / "b", PORT, {"rate": lambda _: np.array(next(rates))}),
+    )
 
     for runs in ((a, b), (b, a)):
         first = compare_runs(*runs).first_difference
         assert first is not None
-        assert (first.step, first.kind, [tensor.distance for tensor in first.tensors]) == (step, "update", [np.inf] * 2)
+        assert (first.step, first.kind, [tensor.distance for tensor in first.tensors]) == (
+            step,
+            "update",
+            [np.inf] * 2,
+        )
 
 
 @pytest.mark.parametrize("seed", range(1, 9, 2))
-def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(seed: int, tmp_path: Path) -> None:
+def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(
+    seed: int, tmp_path: Path
+) -> None:
     a, again = (train(tmp_path / f"{at}", ORIGINAL, _noisy(1e-4, at)) for at in (seed, 100 + seed))
     right = train(tmp_path / "right", PORT, _noisy(1e-4, 200 + seed))
     wrong = train(tmp_path / "wrong", PORT, _noisy(1e-4, 200 + seed, {"out": lambda x: x * 1.01}))
@@ -673,7 +843,8 @@ def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(seed
     assert (first.step, first.module.a) == (1, "net.dense2")
 
 
-APART: dict[str, tuple[Change, Change, str | None]] = {  # a second run, another one, and where it parts
+# a second run, another one, and where it parts
+APART: dict[str, tuple[Change, Change, str | None]] = {
     "earlier outputs": (
         {"hidden": lambda x: x * 1.001, "active": lambda x: x / 1.001},
         {"out": lambda x: x * 1.001},
@@ -686,21 +857,32 @@ APART: dict[str, tuple[Change, Change, str | None]] = {  # a second run, another
 
 
 @pytest.mark.parametrize("how", APART)
-def test_what_a_second_run_is_apart_by_holds_for_later_outputs_and_for_all_of_a_link(how: str, tmp_path: Path) -> None:
+def test_what_a_second_run_is_apart_by_holds_for_later_outputs_and_for_all_of_a_link(
+    how: str, tmp_path: Path
+) -> None:
     second, other, kind = APART[how]
-    runs = [train(tmp_path / name, ORIGINAL, changes, 1) for name, changes in (("a", {}), ("b", other), ("c", second))]
+    runs = [
+        train(tmp_path / name, ORIGINAL, changes, 1)
+        for name, changes in (("a", {}), ("b", other), ("c", second))
+    ]
 
-    first, alone = (compare_runs(runs[0], runs[1], same=same).first_difference for same in (runs[2], None))
+    first, alone = (
+        compare_runs(runs[0], runs[1], same=same).first_difference for same in (runs[2], None)
+    )
 
     assert alone is not None
     assert (first and first.kind) == kind
 
 
 @pytest.mark.parametrize(("what", "kind"), [("gradient0", "backward"), ("mean", "update")])
-def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(what: str, kind: str, tmp_path: Path) -> None:
+def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(
+    what: str, kind: str, tmp_path: Path
+) -> None:
     def walking(seed: int, size: float) -> Change:
         random = np.random.default_rng(seed)
-        changes: dict[str, Callable[[Array], Array]] = {what: lambda x: np.asarray(size * random.normal(size=x.shape))}
+        changes: dict[str, Callable[[Array], Array]] = {
+            what: lambda x: np.asarray(size * random.normal(size=x.shape))
+        }
         if what == "gradient0":  # Adam makes whole steps of it
             changes["after0"] = lambda x: x + 0.01 * np.sign(random.normal(size=x.shape))
         return changes
@@ -717,16 +899,20 @@ def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(what: str, kind:
     assert first.kind == kind
 
 
-def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(tmp_path: Path) -> None:
+def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(
+    tmp_path: Path,
+) -> None:
     changes: Change = {"active": lambda x: np.where(x > 1, np.inf, x)}
     with np.errstate(invalid="ignore"):
         train(tmp_path / "b", ORIGINAL, changes)
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), tmp_path / "b")
 
-    said = [hint for hint in comparison.hints if hint.rule == "not_finite" and "link" in hint.numbers]
-    assert [(hint.numbers["run"], hint.numbers["step"], hint.numbers["tensor"]) for hint in said] == [
-        ("b", 1, "net.relu")
+    said = [
+        hint for hint in comparison.hints if hint.rule == "not_finite" and "link" in hint.numbers
     ]
+    assert [
+        (hint.numbers["run"], hint.numbers["step"], hint.numbers["tensor"]) for hint in said
+    ] == [("b", 1, "net.relu")]
     assert said[0].text in str(comparison)
 
 
@@ -736,7 +922,10 @@ class _Attention(torch.nn.Module):
     def __init__(self, how: str | None) -> None:
         super().__init__()
         self.how = how
-        self.drop, self.gru = torch.nn.Dropout(0.0), torch.nn.GRU(8, 8, batch_first=True, bidirectional=True)
+        self.drop, self.gru = (
+            torch.nn.Dropout(0.0),
+            torch.nn.GRU(8, 8, batch_first=True, bidirectional=True),
+        )
         if how == "fused":
             self.qk = torch.nn.Linear(16, 32)
         else:
@@ -768,9 +957,15 @@ GRU = [f"{kind}_{of}_l0" for kind in ("weight", "bias") for of in ("ih", "hh")]
 WRITTEN_ANEW: dict[str, tuple[list[tuple[str, str]], tuple[str, str] | None]] = {
     "right": ([], None),
     "fused": ([], None),
-    "exchanged": ([("query.weight", "key.weight"), ("query.bias", "key.bias")], ("weights", "query.weight")),
+    "exchanged": (
+        [("query.weight", "key.weight"), ("query.bias", "key.bias")],
+        ("weights", "query.weight"),
+    ),
     "exchanged weights": ([("query.weight", "key.weight")], ("weights", "query.weight")),
-    "exchanged directions": ([(f"gru.{x}", f"gru.{x}_reverse") for x in GRU], ("weights", "gru.weight_ih_l0")),
+    "exchanged directions": (
+        [(f"gru.{x}", f"gru.{x}_reverse") for x in GRU],
+        ("weights", "gru.weight_ih_l0"),
+    ),
     "exchanged code": ([], ("forward", "")),
     "greatest": ([], ("forward", "mean")),
 }
@@ -783,12 +978,18 @@ def test_a_port_with_other_words_is_right_or_wrong_where_it_is(how: str, tmp_pat
     first = torch.nn.ModuleDict({"attention": _Attention(None), "head": torch.nn.Linear(16, 3)})
     port = torch.nn.ModuleDict({"block": _Attention(how), "classes": torch.nn.Linear(16, 3)})
     state = {
-        name.replace("attention.", "block.").replace("head.", "classes."): x for name, x in first.state_dict().items()
+        name.replace("attention.", "block.").replace("head.", "classes."): x
+        for name, x in first.state_dict().items()
     }
     for kind in ("weight", "bias") if how == "fused" else ():
-        state[f"block.qk.{kind}"] = torch.cat([state.pop(f"block.{of}.{kind}") for of in ("query", "key")])
+        state[f"block.qk.{kind}"] = torch.cat(
+            [state.pop(f"block.{of}.{kind}") for of in ("query", "key")]
+        )
     for one, other in exchanged:
-        state[f"block.{one}"], state[f"block.{other}"] = state[f"block.{other}"], state[f"block.{one}"]
+        state[f"block.{one}"], state[f"block.{other}"] = (
+            state[f"block.{other}"],
+            state[f"block.{one}"],
+        )
     port.load_state_dict(state)
     inputs = torch.randn(4, 5, 8)
     for run, net in (("a", first), ("b", port)):
@@ -807,6 +1008,7 @@ def test_a_port_with_other_words_is_right_or_wrong_where_it_is(how: str, tmp_pat
     assert first_difference is not None
     place = first_difference.module
     names = [place.b] if place else [tensor.b for tensor in first_difference.tensors]
-    assert (first_difference.kind, True) == (expected[0], f"block.{expected[1]}".rstrip(".") in names), (
-        comparison.sentence
-    )
+    assert (first_difference.kind, True) == (
+        expected[0],
+        f"block.{expected[1]}".rstrip(".") in names,
+    ), comparison.sentence

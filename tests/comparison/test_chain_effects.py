@@ -55,7 +55,11 @@ def test_what_a_loss_function_does_may_be_the_end_of_the_network(what: str, tmp_
     first = comparison.first_difference
     assert first is None if is_right else first is not None and first.kind == "forward"
     assert comparison.chain is not None
-    assert all(is_right is (link.distance < 1e-6) for link in comparison.chain.links if link.name == "forward")
+    assert all(
+        is_right is (link.distance < 1e-6)
+        for link in comparison.chain.links
+        if link.name == "forward"
+    )
 
 
 def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_path: Path) -> None:
@@ -79,7 +83,9 @@ def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_p
 
 
 @pytest.mark.parametrize("are_exchanged", [False, True])
-def test_a_tensor_of_the_batch_that_stands_for_another_is_named(are_exchanged: bool, tmp_path: Path) -> None:
+def test_a_tensor_of_the_batch_that_stands_for_another_is_named(
+    are_exchanged: bool, tmp_path: Path
+) -> None:
     given = {"x": torch.randn(6, 8), "y": torch.arange(6) % 4, "z": torch.arange(6) % 3}
     other = {**given, "y": given["z"]} | ({"z": given["y"]} if are_exchanged else {})
     runs = ((nn.Linear(8, 4), [batch], F.cross_entropy) for batch in (given, other))
@@ -87,7 +93,10 @@ def test_a_tensor_of_the_batch_that_stands_for_another_is_named(are_exchanged: b
 
     assert first is not None
     assert first.kind == "data"
-    assert sorted((tensor.a, tensor.b) for tensor in first.tensors) == [("y", "y"), ("z", "z")][: 1 + are_exchanged]
+    assert (
+        sorted((tensor.a, tensor.b) for tensor in first.tensors)
+        == [("y", "y"), ("z", "z")][: 1 + are_exchanged]
+    )
 
 
 class _Sum(nn.Module):
@@ -105,7 +114,11 @@ class _Sum(nn.Module):
 @pytest.mark.parametrize("is_right", [True, False])
 def test_nodes_of_a_graph_may_have_other_numbers(is_right: bool, tmp_path: Path) -> None:
     torch.manual_seed(1)
-    nodes, edges, order = torch.randn(6, 8), torch.tensor([[0, 1, 2, 4, 0], [1, 2, 3, 5, 4]]), torch.randperm(6)
+    nodes, edges, order = (
+        torch.randn(6, 8),
+        torch.tensor([[0, 1, 2, 4, 0], [1, 2, 3, 5, 4]]),
+        torch.randperm(6),
+    )
     moved = {"nodes": nodes[order], "edges": order.argsort()[edges] if is_right else edges}
     batches = [{"x": x, "y": torch.tensor(1)} for x in ({"nodes": nodes, "edges": edges}, moved)]
     comparison = _compared(tmp_path, *((_Sum(), [batch], F.cross_entropy) for batch in batches))
@@ -140,11 +153,15 @@ class _Net(nn.Module):
 
 
 @pytest.mark.parametrize("how", ["tensor", "number", "loss"])
-def test_a_module_that_gives_numbers_beside_a_tensor_is_no_loss_function(how: str, tmp_path: Path) -> None:
+def test_a_module_that_gives_numbers_beside_a_tensor_is_no_loss_function(
+    how: str, tmp_path: Path
+) -> None:
     def loss(given: tuple[torch.Tensor, torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
         return given[1]
 
-    first = _compared(tmp_path, *((_Net(x), _batches(), loss) for x in ("right", how))).first_difference
+    first = _compared(
+        tmp_path, *((_Net(x), _batches(), loss) for x in ("right", how))
+    ).first_difference
 
     assert first is not None
     module = first.module and first.module.b
@@ -164,7 +181,9 @@ class _Twice(nn.Module):
         return self.last((self.second if self.is_right else self.first)(hidden))
 
 
-def test_a_module_that_is_called_for_another_one_is_a_mistake_of_the_code_around(tmp_path: Path) -> None:
+def test_a_module_that_is_called_for_another_one_is_a_mistake_of_the_code_around(
+    tmp_path: Path,
+) -> None:
     nets = ((_Twice(is_right), _batches(), F.cross_entropy) for is_right in (True, False))
     first = _compared(tmp_path, *nets).first_difference
 
@@ -218,11 +237,14 @@ SIZES: dict[str, tuple[nn.Module, nn.Module, bool]] = {
 
 
 @pytest.mark.parametrize("what", SIZES)
-def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(what: str, tmp_path: Path) -> None:
+def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(
+    what: str, tmp_path: Path
+) -> None:
     *modules, is_right = SIZES[what]
     last = _Four() if is_right else nn.AdaptiveAvgPool1d(4)
     runs = (
-        (nn.Sequential(nn.Linear(8, 9), module, last, nn.Tanh()), _batches(), F.cross_entropy) for module in modules
+        (nn.Sequential(nn.Linear(8, 9), module, last, nn.Tanh()), _batches(), F.cross_entropy)
+        for module in modules
     )
     comparison = _compared(tmp_path, *runs)
     first = comparison.first_difference
@@ -231,4 +253,7 @@ def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(what: str
     if first is not None:
         assert first.module is not None
         assert (first.module.a, first.module.b) == ("1", "1")
-        assert "the inputs that both have agree, its output is of another size, or not finite" in comparison.sentence
+        assert (
+            "the inputs that both have agree, its output is of another size, or not finite"
+            in comparison.sentence
+        )

@@ -40,12 +40,15 @@ def _network(kind: str) -> nn.Module:
         return nn.Sequential(nn.Embedding(64, 32), encoder, nn.Flatten(), nn.Linear(32 * 192, 10))
     widths = [3, 16, 16, 32, 32]
     blocks = [
-        nn.Sequential(nn.Conv2d(a, b, 3, 1, 1), nn.BatchNorm2d(b), nn.ReLU()) for a, b in itertools.pairwise(widths)
+        nn.Sequential(nn.Conv2d(a, b, 3, 1, 1), nn.BatchNorm2d(b), nn.ReLU())
+        for a, b in itertools.pairwise(widths)
     ]
     return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
 
 
-def _train(run: Path, kind: str, end_step: Rule = _zero, *, has_other_kernels: bool = False) -> Path:
+def _train(
+    run: Path, kind: str, end_step: Rule = _zero, *, has_other_kernels: bool = False
+) -> Path:
     torch.manual_seed(3)
     network = _network(kind)
     optimizer, recorder = torch.optim.Adam(network.parameters(), 1e-2), StepRecorder(run, 5)
@@ -68,7 +71,10 @@ def _train(run: Path, kind: str, end_step: Rule = _zero, *, has_other_kernels: b
 def test_what_rounds_differently_does_not_part(kind: str, tmp_path: Path) -> None:
     first = _train(tmp_path / "a", kind)
 
-    assert compare_runs(first, _train(tmp_path / "b", kind, has_other_kernels=True)).first_difference is None
+    assert (
+        compare_runs(first, _train(tmp_path / "b", kind, has_other_kernels=True)).first_difference
+        is None
+    )
 
 
 @pytest.mark.slow
@@ -77,7 +83,10 @@ def test_what_rounds_differently_does_not_part(kind: str, tmp_path: Path) -> Non
 def test_what_a_later_step_does_otherwise_is_named(
     kind: str, rule: Rule, part: tuple[str, int], tmp_path: Path
 ) -> None:
-    first, other = _train(tmp_path / "a", kind), _train(tmp_path / "b", kind, rule, has_other_kernels=True)
+    first, other = (
+        _train(tmp_path / "a", kind),
+        _train(tmp_path / "b", kind, rule, has_other_kernels=True),
+    )
     found = compare_runs(first, other).first_difference
 
     assert found is not None
@@ -86,13 +95,20 @@ def test_what_a_later_step_does_otherwise_is_named(
 
 @pytest.mark.parametrize("decay", [0.01, 0.0])
 @pytest.mark.parametrize("rate", [1e-2, 2e-2])
-def test_what_decay_leaves_of_a_gradient_may_be_rounding(decay: float, rate: float, tmp_path: Path) -> None:
+def test_what_decay_leaves_of_a_gradient_may_be_rounding(
+    decay: float, rate: float, tmp_path: Path
+) -> None:
     torch.manual_seed(2)
-    inputs, slopes = torch.randn(8, 32), torch.tensor([-0.01, -0.5]).repeat(16)  # decay takes off the first, or nothing
+    # decay takes off the first, or nothing
+    inputs, slopes = torch.randn(8, 32), torch.tensor([-0.01, -0.5]).repeat(16)
     for run, noise in (("a", 0.0), ("b", 0.01)):  # as of bfloat16
         scale = nn.LayerNorm(32, bias=False)
-        scale.weight.register_hook(lambda slope, noise=noise: slopes * (1 + noise * torch.linspace(-1, 1, 32)))
-        optimizer = torch.optim.Adam(scale.parameters(), 1e-2 if run == "a" else rate, weight_decay=decay)
+        scale.weight.register_hook(
+            lambda slope, noise=noise: slopes * (1 + noise * torch.linspace(-1, 1, 32))
+        )
+        optimizer = torch.optim.Adam(
+            scale.parameters(), 1e-2 if run == "a" else rate, weight_decay=decay
+        )
         with StepRecorder(tmp_path / run, 1).step(scale, optimizer, inputs) as loss_is:
             loss_is(loss := scale(inputs).square().mean())
             loss.backward()
@@ -109,9 +125,14 @@ def test_what_a_module_without_weights_does_otherwise_behind_a_bias_without_effe
     """The bias before a normalization walks freely, and so far that an output behind it could hide there."""
     for run, sign in (("a", 1), ("b", -1)):
         torch.manual_seed(0)
-        network = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.1), nn.Linear(16, 4))
+        network = nn.Sequential(
+            nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.1), nn.Linear(16, 4)
+        )
         network[0].bias.register_hook(lambda slope, sign=sign: sign * slope)  # type: ignore[operator,union-attr]
-        optimizer, recorder = torch.optim.Adam(network.parameters(), 0.1), StepRecorder(tmp_path / run, 4)
+        optimizer, recorder = (
+            torch.optim.Adam(network.parameters(), 0.1),
+            StepRecorder(tmp_path / run, 4),
+        )
         for step in range(1, 5):
             torch.manual_seed(step)
             network[2].train(run == "a" or step != 4 or has_dropout)
@@ -140,7 +161,9 @@ class _Spread(nn.Module):
         return inputs + change
 
 
-def _loop(run: Path, network: nn.Module, steps: int, rate: float, scaled: float = 1.0, slopes: Slopes = id) -> Path:
+def _loop(
+    run: Path, network: nn.Module, steps: int, rate: float, scaled: float = 1.0, slopes: Slopes = id
+) -> Path:
     """Train on batches that are ``scaled`` in the last step alone, inside the step."""
     optimizer, recorder = torch.optim.SGD(network.parameters(), rate), StepRecorder(run, steps)
     for step in range(1, steps + 1):
@@ -182,7 +205,9 @@ def test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are(tmp_
 def test_inputs_that_are_scaled_late_are_no_drift_of_weights(tmp_path: Path) -> None:
     """Where gradients are apart by rounding, weights may have drifted, but not by more than outputs show."""
     first = _loop(tmp_path / "a", _layers(), 40, 1.0)
-    found = compare_runs(first, _loop(tmp_path / "b", _layers(3e-7), 40, 1.0, 1.006)).first_difference
+    found = compare_runs(
+        first, _loop(tmp_path / "b", _layers(3e-7), 40, 1.0, 1.006)
+    ).first_difference
 
     assert found is not None
     assert (found.step, found.kind) == (40, "forward")
@@ -198,15 +223,24 @@ def test_a_gradient_that_is_doubled_is_named_though_gradients_were_apart(tmp_pat
             weight.grad *= 2.0 if (step, name) == (4, "0.weight") else 1.0
 
     first = _loop(tmp_path / "a", _layers(), 4, 0.0)
-    found = compare_runs(first, _loop(tmp_path / "b", _layers(), 4, 0.0, slopes=rounded)).first_difference
+    found = compare_runs(
+        first, _loop(tmp_path / "b", _layers(), 4, 0.0, slopes=rounded)
+    ).first_difference
 
     assert found is not None
-    assert (found.step, found.kind, [tensor.b for tensor in found.tensors]) == (4, "backward", ["0.weight"])
+    assert (found.step, found.kind, [tensor.b for tensor in found.tensors]) == (
+        4,
+        "backward",
+        ["0.weight"],
+    )
 
 
 def test_a_loss_may_be_apart_by_what_single_elements_before_it_are(tmp_path: Path) -> None:
     def train(name: str, far: float) -> Path:
-        network, recorder = nn.Sequential(nn.Linear(4, 4, bias=False), _Spread(far)), StepRecorder(tmp_path / name, 1)
+        network, recorder = (
+            nn.Sequential(nn.Linear(4, 4, bias=False), _Spread(far)),
+            StepRecorder(tmp_path / name, 1),
+        )
         nn.init.eye_(network[0].weight)
         optimizer = torch.optim.SGD(network.parameters(), 0.0)
         inputs = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0, 2.0]).unsqueeze(1).expand(6, 4).contiguous()
@@ -221,13 +255,17 @@ def test_a_loss_may_be_apart_by_what_single_elements_before_it_are(tmp_path: Pat
     assert compare_runs(train("a", 0.0), train("b", 4e-6)).verdict == "same"
 
 
-@pytest.mark.parametrize(("dtype", "name"), [(torch.bfloat16, "bfloat16"), (torch.float16, "float16")])
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(torch.bfloat16, "bfloat16"), (torch.float16, "float16")]
+)
 def test_a_loop_whose_modules_compute_in_half_precision_is_compared_by_it(
     dtype: torch.dtype, name: str, tmp_path: Path
 ) -> None:
     """A recorder of loops states no precision."""
     with torch.autocast("cpu", dtype):
-        runs = [_loop(tmp_path / run, _layers(far), 2, 0.1) for run, far in (("a", 0.0), ("b", 1e-4))]
+        runs = [
+            _loop(tmp_path / run, _layers(far), 2, 0.1) for run, far in (("a", 0.0), ("b", 1e-4))
+        ]
     comparison = compare_runs(*runs)
 
     assert (comparison.verdict, comparison.tolerance.name) == ("same", name)

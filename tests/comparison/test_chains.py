@@ -17,13 +17,21 @@ from tests.comparison.chains.nets_torch import train
 RUNS = os.environ.get("MINDSPORE_CHAINS", "")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not RUNS, reason="MINDSPORE_CHAINS names no runs of MindSpore; `nox -s parity` makes them"),
+    pytest.mark.skipif(
+        not RUNS, reason="MINDSPORE_CHAINS names no runs of MindSpore; `nox -s parity` makes them"
+    ),
 ]
 NETS = [
-    pytest.param(kind, marks=() if kind in ("transformer", "resnet") else (pytest.mark.long, pytest.mark.timeout(900)))
+    pytest.param(
+        kind,
+        marks=()
+        if kind in ("transformer", "resnet")
+        else (pytest.mark.long, pytest.mark.timeout(900)),
+    )
     for kind in MISTAKES
 ]
-# By net, what is not named as planned: a fused weight in another order is named by the module that uses it.
+# By net, what is not named as planned: a fused weight in another order is named by the module that
+# uses it.
 MISSED = {"vit": {"qkv_order"}}
 
 
@@ -65,6 +73,8 @@ def test_a_mistake_of_a_port_is_named_where_it_was_planted(kind: str, tmp_path: 
         comparison = compare_runs(Path(RUNS) / kind, tmp_path / wrong)
         if not _is_named(comparison, expected):
             missed[wrong] = (expected, _said(comparison), comparison.sentence)
-    print(f"{kind}: {len(MISTAKES[kind]) - len(missed)} of {len(MISTAKES[kind])} named; the others: {missed}")
+    print(
+        f"{kind}: {len(MISTAKES[kind]) - len(missed)} of {len(MISTAKES[kind])} named; the others: {missed}"
+    )
 
     assert {*missed} <= MISSED.get(kind, set()), missed

@@ -23,14 +23,18 @@ def comparison_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], C
 
     def compare(name: str) -> Comparison:
         if name not in results:
-            results[name] = compared(PAIRS[name], tmp_path_factory.getbasetemp() / "everyday", trained)
+            results[name] = compared(
+                PAIRS[name], tmp_path_factory.getbasetemp() / "everyday", trained
+            )
         return results[name]
 
     return compare
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_every_word_about_a_pair_is_true(name: str, comparison_of: Callable[[str], Comparison]) -> None:
+def test_every_word_about_a_pair_is_true(
+    name: str, comparison_of: Callable[[str], Comparison]
+) -> None:
     comparison = comparison_of(name)
 
     assert untrue(PAIRS[name], comparison) == [], (PAIRS[name].truth, comparison.sentence)

@@ -22,7 +22,9 @@ def _loop(
     net: Net,
     steps: Sequence[int] = (1, 2, 3),
     *,
-    batches: Sequence[Any] = tuple(torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(1))),
+    batches: Sequence[Any] = tuple(
+        torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(1))
+    ),
     adam: bool = False,
     given: Callable[[torch.Tensor], torch.Tensor] = lambda batch: batch,
     after: After = lambda *_: None,
@@ -61,7 +63,9 @@ def _compared(tmp_path: Path, a: dict[str, Any], b: dict[str, Any]) -> Compariso
 
 
 @pytest.mark.parametrize("steps", [(1, 2, 5), (5,)])
-def test_weights_that_are_others_behind_a_gap_are_not_the_same(steps: tuple[int, ...], tmp_path: Path) -> None:
+def test_weights_that_are_others_behind_a_gap_are_not_the_same(
+    steps: tuple[int, ...], tmp_path: Path
+) -> None:
     """A loss that hardly feels the weights does not show it, nor does one that was not recorded."""
     of_both = {"net": _linear, "steps": steps, "offset": 1e6}
     comparison = _compared(tmp_path, of_both, of_both | {"after": _faster_from(3)})
@@ -69,19 +73,24 @@ def test_weights_that_are_others_behind_a_gap_are_not_the_same(steps: tuple[int,
     assert comparison.verdict == "undecided"
     assert comparison.sentence.startswith("In the chains step 5 begins with other weights; ")
     with SummaryRecord(tmp_path / "b") as record:
-        record.add_value("histogram", "weight/auto", torch.ones(8, 8))  # which the chains of both have
+        # which the chains of both have
+        record.add_value("histogram", "weight/auto", torch.ones(8, 8))
         record.record(5)
     assert compare_runs(tmp_path / "a", tmp_path / "b").unmatched == {"a": (), "b": ()}
 
 
-def test_where_runs_part_behind_a_gap_the_last_step_of_which_the_chains_agree_is_said(tmp_path: Path) -> None:
+def test_where_runs_part_behind_a_gap_the_last_step_of_which_the_chains_agree_is_said(
+    tmp_path: Path,
+) -> None:
     of_both = {"net": _linear, "steps": (1, 2, 5)}
     comparison = _compared(tmp_path, of_both, of_both | {"after": _faster_from(3)})
 
     first = comparison.first_difference
     assert first is not None
     assert (first.step, first.after, comparison.compared["steps"]) == (5, 2, 3)
-    assert comparison.sentence.startswith("The runs differ from step 5 on (up to step 2 they agree): ")
+    assert comparison.sentence.startswith(
+        "The runs differ from step 5 on (up to step 2 they agree): "
+    )
 
 
 def test_what_rounding_may_have_grown_to_behind_a_gap_is_left_undecided(tmp_path: Path) -> None:
@@ -95,7 +104,9 @@ def test_what_rounding_may_have_grown_to_behind_a_gap_is_left_undecided(tmp_path
 def test_a_last_batch_that_is_smaller_is_other_data(tmp_path: Path) -> None:
     batches = [*torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(1))]
     comparison = _compared(
-        tmp_path, {"net": _linear, "batches": batches}, {"net": _linear, "batches": [batches[0], batches[1][:3]]}
+        tmp_path,
+        {"net": _linear, "batches": batches},
+        {"net": _linear, "batches": [batches[0], batches[1][:3]]},
     )
 
     first = comparison.first_difference
@@ -118,7 +129,9 @@ class _Teacher(nn.Module):
 def _averaged(share: float) -> After:
     def after(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         with torch.no_grad():
-            for mean, weight in zip(model.teacher.parameters(), model.student.parameters(), strict=True):  # type: ignore[union-attr,operator]
+            for mean, weight in zip(
+                model.teacher.parameters(), model.student.parameters(), strict=True
+            ):  # type: ignore[union-attr,operator]
                 mean.lerp_(weight, share)
 
     return after
@@ -126,7 +139,9 @@ def _averaged(share: float) -> After:
 
 def test_weights_that_both_runs_change_otherwise_between_steps_are_named(tmp_path: Path) -> None:
     comparison = _compared(
-        tmp_path, {"net": _Teacher, "after": _averaged(0.01)}, {"net": _Teacher, "after": _averaged(0.1)}
+        tmp_path,
+        {"net": _Teacher, "after": _averaged(0.01)},
+        {"net": _Teacher, "after": _averaged(0.1)},
     )
 
     first = comparison.first_difference
@@ -145,7 +160,9 @@ class _Averaging(_Teacher):
         return super().forward(x)
 
 
-def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_make(tmp_path: Path) -> None:
+def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_make(
+    tmp_path: Path,
+) -> None:
     nets = [type("Averaging", (_Averaging,), {"share": share}) for share in (0.01, 0.1)]
     comparison = _compared(tmp_path, *({"net": net} for net in nets))
 
@@ -153,8 +170,13 @@ def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_ma
     assert first is not None
     assert (first.step, first.kind) == (2, "forward")
     assert [tensor.a for tensor in first.tensors] == ["teacher", "teacher.bias", "teacher.weight"]
-    assert "in teacher (Linear): the inputs that both have agree, its output is " in comparison.sentence
-    assert "apart, as are its weights after the step, which no gradient moves (" in comparison.sentence
+    assert (
+        "in teacher (Linear): the inputs that both have agree, its output is "
+        in comparison.sentence
+    )
+    assert (
+        "apart, as are its weights after the step, which no gradient moves (" in comparison.sentence
+    )
 
 
 class _Joined(nn.Module):
@@ -170,7 +192,9 @@ class _Joined(nn.Module):
         return out
 
 
-def test_weights_in_a_module_that_is_not_compared_explain_what_the_one_around_makes(tmp_path: Path) -> None:
+def test_weights_in_a_module_that_is_not_compared_explain_what_the_one_around_makes(
+    tmp_path: Path,
+) -> None:
     of_both = {"batches": [torch.ones(4, 8)]}
     nets = [lambda: _Joined(1, 0.125), lambda: _Joined(2, 0.125 * (1 + 9e-7))]
     comparison = _compared(tmp_path, *({"net": net, **of_both} for net in nets))
@@ -191,13 +215,19 @@ class _Attention(nn.Module):
 
 def test_a_fused_bias_of_which_a_third_moves_by_rounding_is_no_other_update(tmp_path: Path) -> None:
     batches = [*torch.randn(3, 4, 6, 8, generator=torch.Generator().manual_seed(1))]
-    exact = {"net": lambda: _Attention().double(), "adam": True, "batches": [batch.double() for batch in batches]}
+    exact = {
+        "net": lambda: _Attention().double(),
+        "adam": True,
+        "batches": [batch.double() for batch in batches],
+    }
     comparison = _compared(tmp_path, exact, {"net": _Attention, "adam": True, "batches": batches})
 
     assert comparison.first_difference is None, comparison.sentence
 
 
-def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_order(tmp_path: Path) -> None:
+def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_order(
+    tmp_path: Path,
+) -> None:
     def rounded() -> nn.Module:
         net, count = nn.Sequential(nn.Linear(8, 8)), iter(range(9))
         net[0].weight.register_hook(lambda gradient: gradient * (1 + 1e-4 * min(next(count), 1)))
@@ -209,7 +239,9 @@ def test_rounding_of_later_gradients_makes_no_difference_of_a_batch_in_another_o
 
 
 @pytest.mark.parametrize("seed", [2, 3, 5, 8])
-def test_a_running_mean_that_follows_a_bias_without_effect_is_no_other_update(seed: int, tmp_path: Path) -> None:
+def test_a_running_mean_that_follows_a_bias_without_effect_is_no_other_update(
+    seed: int, tmp_path: Path
+) -> None:
     def normalized() -> nn.Module:
         return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 4))
 
@@ -247,8 +279,15 @@ def _forgetful(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) ->
         optimizer.state.clear()
 
 
-def test_behind_a_gap_of_runs_that_round_an_update_may_come_of_what_was_not_recorded(tmp_path: Path) -> None:
-    of_all: dict[str, Any] = {"net": lambda: _Rooted(8, 8), "steps": (1, 2, 5), "adam": True, "offset": 1e6}
+def test_behind_a_gap_of_runs_that_round_an_update_may_come_of_what_was_not_recorded(
+    tmp_path: Path,
+) -> None:
+    of_all: dict[str, Any] = {
+        "net": lambda: _Rooted(8, 8),
+        "steps": (1, 2, 5),
+        "adam": True,
+        "offset": 1e6,
+    }
     a, b = _loop(tmp_path / "a", **of_all), _loop(tmp_path / "b", **of_all, after=_forgetful)
     again = _loop(tmp_path / "again", **of_all, after=_shifted(0.5))
 
@@ -266,7 +305,9 @@ class _Centred(nn.Module):
         return (x - x.mean(0)) * self.scale
 
 
-def test_losses_decide_where_a_second_run_of_the_first_has_shown_that_outputs_may_be_apart(tmp_path: Path) -> None:
+def test_losses_decide_where_a_second_run_of_the_first_has_shown_that_outputs_may_be_apart(
+    tmp_path: Path,
+) -> None:
     def net(scale: float = 1.0, bias: float = 0.0) -> nn.Module:
         layer = nn.Linear(8, 8)
         nn.init.constant_(layer.bias, bias)
@@ -294,7 +335,10 @@ class _Steps(nn.Module):
 
 
 def test_a_network_whose_input_has_another_size_is_not_where_the_runs_part(tmp_path: Path) -> None:
-    of_both = {"net": _Steps, "batches": [torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(1))]}
+    of_both = {
+        "net": _Steps,
+        "batches": [torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(1))],
+    }
     comparison = _compared(tmp_path, of_both, of_both | {"given": lambda x: x[:, :5]})
 
     first = comparison.first_difference
@@ -328,7 +372,9 @@ def test_what_is_turned_wrongly_is_said_of_the_module_that_does_it(tmp_path: Pat
     assert (first.kind, first.module.a) == ("forward", "0")
 
 
-def test_settings_of_an_optimizer_that_steps_several_times_are_those_of_its_groups(tmp_path: Path) -> None:
+def test_settings_of_an_optimizer_that_steps_several_times_are_those_of_its_groups(
+    tmp_path: Path,
+) -> None:
     for run, rate, times in (("a", 0.1, 2), ("b", 0.2, 3)):
         torch.manual_seed(0)
         net, x = _linear(), torch.ones(4, 8)
@@ -344,7 +390,9 @@ def test_settings_of_an_optimizer_that_steps_several_times_are_those_of_its_grou
     assert first.settings == (("lr", [pytest.approx(0.1)], [pytest.approx(0.2)]),)
 
 
-def test_an_update_of_a_step_that_one_run_leaves_out_is_not_said_to_have_equal_gradients(tmp_path: Path) -> None:
+def test_an_update_of_a_step_that_one_run_leaves_out_is_not_said_to_have_equal_gradients(
+    tmp_path: Path,
+) -> None:
     for run in "ab":
         torch.manual_seed(0)
         net, x, recorder = _linear(), torch.ones(4, 8), StepRecorder(tmp_path / run, (1, 2))
@@ -361,7 +409,10 @@ def test_an_update_of_a_step_that_one_run_leaves_out_is_not_said_to_have_equal_g
     first = comparison.first_difference
     assert first is not None
     assert (first.step, first.kind) == (2, "update")
-    assert "first in the gradients or the update: no gradient is compared, the updates of " in comparison.sentence
+    assert (
+        "first in the gradients or the update: no gradient is compared, the updates of "
+        in comparison.sentence
+    )
     assert "number of losses is 1 in a and 0 in b" in comparison.sentence
 
 
@@ -381,7 +432,9 @@ def test_outputs_that_one_run_has_more_of_are_judged_alike_from_either_side(tmp_
     for count in (1, 2):
         torch.manual_seed(0)
         net = _Samples(count)
-        with StepRecorder(tmp_path / f"{count}").step(net, torch.optim.SGD(net.parameters(), 0.1), x) as loss_is:
+        with StepRecorder(tmp_path / f"{count}").step(
+            net, torch.optim.SGD(net.parameters(), 0.1), x
+        ) as loss_is:
             loss_is(sum(out.square().mean() for out in net(x)))
     runs = tmp_path / "1", tmp_path / "2"
 

@@ -14,7 +14,9 @@ from tests.comparison.test_ports import MISSED, PLANTED, is_found, is_named
 RUNS = os.environ.get("MINDSPORE_RUNS", "")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not RUNS, reason="MINDSPORE_RUNS names no runs of MindSpore; `nox -s parity` makes them"),
+    pytest.mark.skipif(
+        not RUNS, reason="MINDSPORE_RUNS names no runs of MindSpore; `nox -s parity` makes them"
+    ),
 ]
 
 
@@ -34,12 +36,16 @@ def test_what_mindspore_trained_twice_is_the_same() -> None:
     assert (comparison.verdict, comparison.largest) == ("same", {"loss": 0.0, "tensor": 0.0})
 
 
-def test_a_parameter_that_walks_while_no_loss_shows_it_is_a_remark_and_no_difference(tmp_path: Path) -> None:
+def test_a_parameter_that_walks_while_no_loss_shows_it_is_a_remark_and_no_difference(
+    tmp_path: Path,
+) -> None:
     train("attention", tmp_path / "right")
 
     comparison = compare_runs(Path(RUNS) / "attention", tmp_path / "right")
 
-    assert [(hint.rule, hint.numbers["tensor"]) for hint in comparison.hints] == [("walks", "key.bias")]
+    assert [(hint.rule, hint.numbers["tensor"]) for hint in comparison.hints] == [
+        ("walks", "key.bias")
+    ]
 
 
 def test_mistakes_of_a_port_are_found_and_named(tmp_path: Path) -> None:

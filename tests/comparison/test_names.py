@@ -32,10 +32,19 @@ def _blocks_that_begin_with_norms() -> tuple[list[TensorName], list[TensorName]]
     """Two norms and a dense layer in each of six blocks; the second library makes the norms of a block first."""
     random, a, b = np.random.default_rng(3), list[TensorName](), list[TensorName]()
     for block in range(6):
-        first = [tuple(random.normal(begin, 1e-3 if begin else 1.0, 3)) for begin in (1.0, 0.0, 1.0)]
+        first = [
+            tuple(random.normal(begin, 1e-3 if begin else 1.0, 3)) for begin in (1.0, 0.0, 1.0)
+        ]
         for tensors, names in (
             (a, (f"h.{block}.ln_1.weight", f"h.{block}.fc.weight", f"h.{block}.ln_2.weight")),
-            (b, (f"blocks.{block}.norm1.gamma", f"blocks.{block}.dense.weight", f"blocks.{block}.norm2.gamma")),
+            (
+                b,
+                (
+                    f"blocks.{block}.norm1.gamma",
+                    f"blocks.{block}.dense.weight",
+                    f"blocks.{block}.norm2.gamma",
+                ),
+            ),
         ):
             rows = [TensorName(*row) for row in zip(names, (32, 4096, 32), first, strict=True)]
             tensors += rows if tensors is a else [rows[2], rows[0], rows[1]]
@@ -60,9 +69,13 @@ def test_norms_that_are_made_first_are_not_paired_across_the_blocks_of_a_compile
     world = WORLDS["llama, compiled"]
     a, b = world.sides("rate")
     members = [re.findall(r"^\D*\d*", tensor.name) for tensor in b]
-    order = sorted(range(len(b)), key=lambda at: (members.index(members[at]), "norm" not in b[at].name))
+    order = sorted(
+        range(len(b)), key=lambda at: (members.index(members[at]), "norm" not in b[at].name)
+    )
 
-    assert all(world.pairs[pair.a] == pair.b for pair in match_names(a, [b[at] for at in order]).pairs)
+    assert all(
+        world.pairs[pair.a] == pair.b for pair in match_names(a, [b[at] for at in order]).pairs
+    )
 
 
 def test_norms_are_told_by_their_first_updates_where_neither_names_nor_order_say_it() -> None:
@@ -85,13 +98,17 @@ def test_a_layer_between_two_that_are_equally_near_is_left_alone() -> None:
 def test_layers_are_told_by_the_first_step_that_both_runs_recorded(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     tensors = {
-        f"{layer}.{kind}": random.normal(size=n) for layer in "uv" for kind, n in (("weight", 256), ("bias", 16))
+        f"{layer}.{kind}": random.normal(size=n)
+        for layer in "uv"
+        for kind, n in (("weight", 256), ("bias", 16))
     }
     for run, begin, names in (("a", 1, {"u": "one", "v": "two"}), ("b", 5, {"v": "x", "u": "y"})):
         with SummaryRecord(tmp_path / run) as record:
             for step in range(begin, 9):
                 record.add_value("scalar", "loss/auto", 1.0 / step)
-                for layer, kind in ((layer, kind) for layer in names for kind in ("weight", "bias")):
+                for layer, kind in (
+                    (layer, kind) for layer in names for kind in ("weight", "bias")
+                ):
                     tensor = (tensors[f"{layer}.{kind}"] * 0.9**step).astype(np.float32)
                     record.add_value("histogram", f"{names[layer]}.{kind}/auto", tensor)
                 if step == 1:
@@ -101,19 +118,33 @@ def test_layers_are_told_by_the_first_step_that_both_runs_recorded(tmp_path: Pat
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
 
     assert comparison.by_value == (("one.weight", "y.weight"), ("two.weight", "x.weight"))
-    assert (comparison.verdict, comparison.compared["tensors"], comparison.guessed) == ("same", 4, ())
+    assert (comparison.verdict, comparison.compared["tensors"], comparison.guessed) == (
+        "same",
+        4,
+        (),
+    )
 
 
 def test_layers_of_other_members_of_equal_lists_are_no_pair() -> None:
     parts = ("in.weight", "out.weight")
-    a = [TensorName(f"h.{block}.{part}", 64) for block in range(3) for part in (*parts, f"x{block}.bias")]
-    b = [TensorName(f"layers.{block}.{part}", 64) for block in range(3) for part in ("u.weight", "v.weight", "y.bias")]
+    a = [
+        TensorName(f"h.{block}.{part}", 64)
+        for block in range(3)
+        for part in (*parts, f"x{block}.bias")
+    ]
+    b = [
+        TensorName(f"layers.{block}.{part}", 64)
+        for block in range(3)
+        for part in ("u.weight", "v.weight", "y.bias")
+    ]
 
     for pair in match_names(a, b[1:] + b[:1]).pairs:
         assert pair.a.split(".")[1] == pair.b.split(".")[1]
 
 
-@pytest.mark.parametrize("name", ["resnet18 mindcv", "bert", "lstm", "vgg", "unet in fsdp", "resnet50 from one"])
+@pytest.mark.parametrize(
+    "name", ["resnet18 mindcv", "bert", "lstm", "vgg", "unet in fsdp", "resnet50 from one"]
+)
 def test_names_are_matched_by_their_order_where_no_number_was_recorded(name: str) -> None:
     world = WORLDS[name]
 
@@ -132,10 +163,14 @@ def test_a_fused_weight_is_left_alone() -> None:
     assert {*match.unmatched_b} == {name for name, _ in world.alone_b}
 
 
-def test_projections_in_another_order_are_told_apart_by_their_numbers_and_left_alone_without() -> None:
+def test_projections_in_another_order_are_told_apart_by_their_numbers_and_left_alone_without() -> (
+    None
+):
     world = WORLDS["bert, other order"]
 
-    with_numbers, without = (match_names(*world.sides(values=has_values)) for has_values in (True, False))
+    with_numbers, without = (
+        match_names(*world.sides(values=has_values)) for has_values in (True, False)
+    )
 
     assert {pair.a: pair.b for pair in with_numbers.pairs} == world.pairs
     assert {name for name in world.pairs if ".self." in name} <= {*without.unmatched_a}
@@ -146,7 +181,10 @@ def test_projections_in_another_order_are_told_apart_by_their_numbers_and_left_a
     [
         (["_orig_mod.conv.weight", "_orig_mod.fc.weight"], ["conv.weight", "fc.weight"]),
         (["module.bn.gamma", "module.bn.beta"], ["bn.weight", "bn.bias"]),
-        (["network._backbone.bn.moving_mean", "network._backbone.fc.bias"], ["bn.running_mean", "fc.bias"]),
+        (
+            ["network._backbone.bn.moving_mean", "network._backbone.fc.bias"],
+            ["bn.running_mean", "fc.bias"],
+        ),
         (
             ["layers.0._fsdp_wrapped_module.fc.beta.gradient", "fc.beta", "fc.gamma.gradient"],
             ["layers.0.fc.bias.gradient", "fc.bias", "fc.weight.gradient"],
@@ -154,25 +192,32 @@ def test_projections_in_another_order_are_told_apart_by_their_numbers_and_left_a
         (["net.backbone.emb.embedding_table", "net.backbone.act.w"], ["emb.weight", "act.weight"]),
     ],
 )
-def test_names_are_the_same_without_what_all_begin_with_and_in_the_words_of_both(a: list[str], b: list[str]) -> None:
+def test_names_are_the_same_without_what_all_begin_with_and_in_the_words_of_both(
+    a: list[str], b: list[str]
+) -> None:
     assert equal_names(a, b) == [*zip(a, b, strict=True)]
 
 
 @pytest.mark.parametrize(
     "names",
-    [["x.beta", "x.bias"], ["out", "model.out"], ["model.0.weight", "backbone.0.weight"], ["0.w", "1.w", "1.0.w"]],
+    [
+        ["x.beta", "x.bias"],
+        ["out", "model.out"],
+        ["model.0.weight", "backbone.0.weight"],
+        ["0.w", "1.w", "1.0.w"],
+    ],
 )
 def test_a_run_is_matched_with_itself_whatever_its_names_are(names: list[str]) -> None:
     assert equal_names(names, names) == [(name, name) for name in names]
-    assert [pair[:2] for pair in match_names(*[[TensorName(name, 4) for name in names]] * 2).pairs] == [
-        (name, name) for name in names
-    ]
+    assert [
+        pair[:2] for pair in match_names(*[[TensorName(name, 4) for name in names]] * 2).pairs
+    ] == [(name, name) for name in names]
 
 
 def test_one_word_of_two_wrappers_is_not_dropped_from_names_that_do_not_share_it() -> None:
-    assert equal_names(["encoder.fc.weight", "head.weight"], ["decoder.fc.weight", "head.weight"]) == [
-        ("head.weight", "head.weight")
-    ]
+    assert equal_names(
+        ["encoder.fc.weight", "head.weight"], ["decoder.fc.weight", "head.weight"]
+    ) == [("head.weight", "head.weight")]
 
 
 def test_what_the_user_says_decides_and_no_name_is_used_twice() -> None:
@@ -182,7 +227,11 @@ def test_what_the_user_says_decides_and_no_name_is_used_twice() -> None:
 
     assert [pair[:3] for pair in match.pairs] == [("x", "y", "map")]
     assert (match.unmatched_a, match.unmatched_b) == (("y",), ("x",))
-    a = [TensorName(f"{layer}.{kind}", 4) for kind in ("weight", "bias", "running_mean") for layer in ("one", "two")]
+    a = [
+        TensorName(f"{layer}.{kind}", 4)
+        for kind in ("weight", "bias", "running_mean")
+        for layer in ("one", "two")
+    ]
     b = [TensorName(f"both.{kind}", 4) for kind in ("weight", "bias", "running_mean")]
     match = match_names(a, b, {"two.bias": "both.bias", "one.weight": "both.weight"})
     assert [pair[:2] for pair in match.pairs] == [
@@ -197,9 +246,14 @@ def test_equal_names_of_other_sizes_are_no_pair() -> None:
 
 
 def test_a_map_is_read_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "map").write_text("# names\nfc.weight end_point.weight  # the last layer\n\nfc.bias end_point.bias\n")
+    (tmp_path / "map").write_text(
+        "# names\nfc.weight end_point.weight  # the last layer\n\nfc.bias end_point.bias\n"
+    )
 
-    assert read_names(tmp_path / "map") == {"fc.weight": "end_point.weight", "fc.bias": "end_point.bias"}
+    assert read_names(tmp_path / "map") == {
+        "fc.weight": "end_point.weight",
+        "fc.bias": "end_point.bias",
+    }
 
 
 def test_a_map_may_begin_with_a_mark_of_an_editor(tmp_path: Path) -> None:
@@ -211,13 +265,23 @@ def test_a_map_may_begin_with_a_mark_of_an_editor(tmp_path: Path) -> None:
 def test_a_line_of_a_map_that_is_no_pair_is_named(tmp_path: Path) -> None:
     (tmp_path / "map").write_text("a b\nc\n")
 
-    with pytest.raises(ValueError, match=r"line 2 of .*map must be a name of the first run.* not 'c'"):
+    with pytest.raises(
+        ValueError, match=r"line 2 of .*map must be a name of the first run.* not 'c'"
+    ):
         read_names(tmp_path / "map")
 
 
 def test_weights_are_carried_in_both_directions() -> None:
-    mindspore = {"conv.weight": np.ones((2, 1, 3, 3)), "bn.gamma": np.full(2, 2.0), "bn.moving_mean": np.full(2, 3.0)}
-    torch = {"bn.weight": np.zeros(2), "bn.running_mean": np.zeros(2), "conv.weight": np.zeros((2, 1, 3, 3))}
+    mindspore = {
+        "conv.weight": np.ones((2, 1, 3, 3)),
+        "bn.gamma": np.full(2, 2.0),
+        "bn.moving_mean": np.full(2, 3.0),
+    }
+    torch = {
+        "bn.weight": np.zeros(2),
+        "bn.running_mean": np.zeros(2),
+        "conv.weight": np.zeros((2, 1, 3, 3)),
+    }
 
     there = carried_weights(mindspore, {**torch, "bn.num_batches_tracked": np.zeros(())})
 
@@ -230,18 +294,22 @@ def test_weights_are_carried_in_both_directions() -> None:
 
 def test_dimensions_of_one_element_are_carried_as_they_are_wanted() -> None:
     kernel = np.arange(24.0).reshape(4, 2, 3)  # of MindSpore's Conv1d with one more, of height
-    assert carried_weights({"conv.weight": kernel[:, :, None]}, {"conv.weight": kernel})["conv.weight"].tolist() == (
-        kernel.tolist()
-    )
+    assert carried_weights({"conv.weight": kernel[:, :, None]}, {"conv.weight": kernel})[
+        "conv.weight"
+    ].tolist() == (kernel.tolist())
 
 
 def test_a_transposed_weight_is_not_carried_silently() -> None:
-    with pytest.raises(ValueError, match=r"'fc.weight' has shape \(2, 3\), not \(3, 2\); transpose it yourself"):
+    with pytest.raises(
+        ValueError, match=r"'fc.weight' has shape \(2, 3\), not \(3, 2\); transpose it yourself"
+    ):
         carried_weights({"fc.weight": np.ones((2, 3))}, {"fc.weight": np.ones((3, 2))})
 
 
 def test_a_refusal_to_carry_weights_is_short() -> None:
-    weights = {f"a_long_name_of_a_layer.{layer}.q.weight": np.ones((layer + 1, 3)) for layer in range(300)}
+    weights = {
+        f"a_long_name_of_a_layer.{layer}.q.weight": np.ones((layer + 1, 3)) for layer in range(300)
+    }
     like = {f"another.{layer}.k.weight": np.ones((layer + 1, 7)) for layer in range(300)}
 
     with pytest.raises(
@@ -267,7 +335,9 @@ def test_weights_of_whole_networks_are_carried_by_names_and_order(name: str) -> 
 def test_running_statistics_are_carried_wherever_they_stand_in_a_layer() -> None:
     kinds = ("moving_mean", "moving_variance", "gamma", "beta")
     weights = {
-        f"blocks.{layer}.norm.{kind}": np.full(5, 4 * layer + at) for layer in range(3) for at, kind in enumerate(kinds)
+        f"blocks.{layer}.norm.{kind}": np.full(5, 4 * layer + at)
+        for layer in range(3)
+        for at, kind in enumerate(kinds)
     }
     like = {
         f"layers.{layer}.bn.{kind}": np.zeros(5)
@@ -282,15 +352,24 @@ def test_running_statistics_are_carried_wherever_they_stand_in_a_layer() -> None
 
 def test_a_network_in_another_may_have_a_parameter_of_its_own() -> None:
     names = ["bias", "gru.bias_hh_l0", "cell.bias_hh"]
-    match = match_names([TensorName(x, 12) for x in names], [TensorName(f"model.{x}", 12) for x in names])
+    match = match_names(
+        [TensorName(x, 12) for x in names], [TensorName(f"model.{x}", 12) for x in names]
+    )
 
-    assert [(pair.a, pair.b, pair.rule) for pair in match.pairs] == [(x, f"model.{x}", "equal") for x in names]
+    assert [(pair.a, pair.b, pair.rule) for pair in match.pairs] == [
+        (x, f"model.{x}", "equal") for x in names
+    ]
 
 
 def test_memory_grows_with_the_number_of_experts_and_not_with_its_square() -> None:
-    numbers = np.sort(np.random.default_rng(0).normal(size=(1500, 3)), axis=1)[:, [0, 2, 1]].tolist()
+    numbers = np.sort(np.random.default_rng(0).normal(size=(1500, 3)), axis=1)[
+        :, [0, 2, 1]
+    ].tolist()
     a, b = (
-        [TensorName(name.format(*divmod(at, 50)), 1024, tuple(first)) for at, first in enumerate(numbers)]
+        [
+            TensorName(name.format(*divmod(at, 50)), 1024, tuple(first))
+            for at, first in enumerate(numbers)
+        ]
         for name in ("layers.{}.mlp.experts.{}.w1.weight", "blocks.{}.moe.e{}.gate.weight")
     )
     with memory_below(20e6):  # was 107e6

@@ -1,6 +1,7 @@
 """Ports with planted mistakes, and right ones: no false alarm, and a mistake is found at its step and in its class.
 
-Judged against PyTorch itself here; `test_mindspore_ports` judges the same nets against a real MindSpore.
+Judged against PyTorch itself here; `test_mindspore_ports` judges the same nets against a real
+MindSpore.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ def comparisons(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str
 def test_nearly_every_mistake_is_found_at_its_step_and_in_its_class(
     comparisons: dict[tuple[str, str], Comparison],
 ) -> None:
-    found = {key for key, comparison in comparisons.items() if is_found(comparison, MISTAKES[key[0]][key[1]])}
+    found = {
+        key
+        for key, comparison in comparisons.items()
+        if is_found(comparison, MISTAKES[key[0]][key[1]])
+    }
 
     assert {*PLANTED} - found <= MISSED
     assert len(found) >= 0.95 * len(PLANTED)
@@ -52,7 +57,11 @@ def test_nearly_every_mistake_is_found_at_its_step_and_in_its_class(
 def test_a_quarter_of_the_mistakes_is_named_by_numbers_and_none_wrongly(
     comparisons: dict[tuple[str, str], Comparison],
 ) -> None:
-    named = [key for key, comparison in comparisons.items() if is_named(comparison, MISTAKES[key[0]][key[1]])]
+    named = [
+        key
+        for key, comparison in comparisons.items()
+        if is_named(comparison, MISTAKES[key[0]][key[1]])
+    ]
     wrongly = {
         key: [hint.rule for hint in comparison.hints]
         for key, comparison in comparisons.items()
@@ -64,13 +73,20 @@ def test_a_quarter_of_the_mistakes_is_named_by_numbers_and_none_wrongly(
 
 
 @pytest.mark.parametrize("kind", MISTAKES)
-def test_the_same_training_twice_is_the_same_and_another_beginning_is_only_a_trend(kind: str, tmp_path: Path) -> None:
+def test_the_same_training_twice_is_the_same_and_another_beginning_is_only_a_trend(
+    kind: str, tmp_path: Path
+) -> None:
     for name, seed in (("a", None), ("b", None), ("c", 3)):
         train(kind, tmp_path / name, seed=seed)
 
     assert compare_runs(tmp_path / "a", tmp_path / "b").verdict == "same"
     other = compare_runs(tmp_path / "a", tmp_path / "c")
-    assert (other.verdict, other.mode, other.first_difference, other.hints) == ("different", "trend", None, ())
+    assert (other.verdict, other.mode, other.first_difference, other.hints) == (
+        "different",
+        "trend",
+        None,
+        (),
+    )
 
 
 def test_with_a_gap_between_steps_the_sentence_says_what_is_not_known(tmp_path: Path) -> None:

@@ -41,7 +41,10 @@ class TwoNets(L.LightningModule):
     def __init__(self, critic: float, beta: float) -> None:
         super().__init__()
         torch.manual_seed(7)
-        self.critic, self.generator = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1)), nn.Linear(6, 6)
+        self.critic, self.generator = (
+            nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1)),
+            nn.Linear(6, 6),
+        )
         self.rates, self.automatic_optimization = (critic, beta), False
 
     def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
@@ -63,11 +66,18 @@ class TwoNets(L.LightningModule):
 
 
 def _trainer(
-    directory: Path, epochs: int, chains: bool = False, states_optimizers: bool = True, **arguments: Any
+    directory: Path,
+    epochs: int,
+    chains: bool = False,
+    states_optimizers: bool = True,
+    **arguments: Any,
 ) -> L.Trainer:
     specified = _EVERYTHING | {"collect_train_lineage": states_optimizers}
     collector = SummaryCollector(
-        collect_freq=1, collect_specified_data=specified, keep_default_action=False, collect_output_statistics=chains
+        collect_freq=1,
+        collect_specified_data=specified,
+        keep_default_action=False,
+        collect_output_statistics=chains,
     )
     logger = MindInsightLogger(directory, name="", version="")
     return trainer(max_epochs=epochs, logger=logger, callbacks=[collector], **arguments)
@@ -76,7 +86,9 @@ def _trainer(
 def _fit(directory: Path, epochs: int, batch_norm: bool = True, **arguments: Any) -> L.Trainer:
     inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
     fitting = _trainer(directory, epochs)
-    fitting.fit(Regression(batch_norm), DataLoader(TensorDataset(inputs, inputs.sum(1)), 16), **arguments)
+    fitting.fit(
+        Regression(batch_norm), DataLoader(TensorDataset(inputs, inputs.sum(1)), 16), **arguments
+    )
     return fitting
 
 
@@ -105,17 +117,25 @@ class HalfBatches(L.LightningDataModule):
 
 
 def _is_same(comparison: Comparison) -> bool:
-    return (comparison.verdict, comparison.mode, comparison.compared["steps"]) == ("same", "exact", 40)
+    return (comparison.verdict, comparison.mode, comparison.compared["steps"]) == (
+        "same",
+        "exact",
+        40,
+    )
 
 
-def test_a_resumed_training_is_the_same_as_one_that_was_not_interrupted(whole: Path, tmp_path: Path) -> None:
+def test_a_resumed_training_is_the_same_as_one_that_was_not_interrupted(
+    whole: Path, tmp_path: Path
+) -> None:
     _fit(tmp_path / "resumed", 2).save_checkpoint(tmp_path / "half.ckpt")
     _fit(tmp_path / "resumed", 4, ckpt_path=tmp_path / "half.ckpt")
 
     assert _is_same(compare_runs(whole, tmp_path / "resumed"))
 
 
-def test_a_training_with_more_threads_is_the_same(whole: Path, tmp_path: Path, two_threads: None) -> None:
+def test_a_training_with_more_threads_is_the_same(
+    whole: Path, tmp_path: Path, two_threads: None
+) -> None:
     _fit(tmp_path / "threads", 4)
 
     assert _is_same(compare_runs(whole, tmp_path / "threads"))
@@ -141,7 +161,9 @@ def test_a_rate_less_than_a_thousandth_off_is_said_of_the_first_step(tmp_path: P
     inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
     for run, rate in (("a", 1e-2), ("b", 1.0008e-2)):
         batches = DataLoader(TensorDataset(inputs, inputs.sum(1)), 16)
-        _trainer(tmp_path / run, 2, chains=True).fit(Regression(batch_norm=False, rate=rate), batches)
+        _trainer(tmp_path / run, 2, chains=True).fit(
+            Regression(batch_norm=False, rate=rate), batches
+        )
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
     first = comparison.first_difference
@@ -149,11 +171,15 @@ def test_a_rate_less_than_a_thousandth_off_is_said_of_the_first_step(tmp_path: P
     assert (first.step, first.kind, [name for name, *_ in first.settings]) == (1, "update", ["lr"])
 
 
-def test_a_parameter_with_a_histogram_in_one_run_alone_is_compared_by_the_statistics_of_both(tmp_path: Path) -> None:
+def test_a_parameter_with_a_histogram_in_one_run_alone_is_compared_by_the_statistics_of_both(
+    tmp_path: Path,
+) -> None:
     inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
     for run, names in (("a", "layers.0"), ("b", "layers.3")):
         collector = SummaryCollector(
-            tmp_path / run, collect_specified_data={"histogram_regular": names}, collect_parameter_statistics=True
+            tmp_path / run,
+            collect_specified_data={"histogram_regular": names},
+            collect_parameter_statistics=True,
         )
         batches = DataLoader(TensorDataset(inputs, inputs.sum(1)), 16)
         trainer(max_epochs=1, logger=False, callbacks=[collector]).fit(Regression(), batches)
@@ -203,7 +229,10 @@ def test_a_parameter_that_the_statistics_of_one_run_alone_have_is_counted(tmp_pa
     extended.extra = torch.nn.Parameter(torch.ones(3))
     comparison = _by_statistics(tmp_path, Regression(), extended)
 
-    assert (comparison.verdict, comparison.unmatched) == ("same", {"a": (), "b": ("extra (statistics)",)})
+    assert (comparison.verdict, comparison.unmatched) == (
+        "same",
+        {"a": (), "b": ("extra (statistics)",)},
+    )
     assert [comparison.alone[run].tensors for run in "ab"] == [0, 1]
 
 
@@ -224,7 +253,9 @@ def test_steps_of_chains_beside_those_of_histograms_are_counted(tmp_path: Path) 
     assert (comparison.verdict, comparison.compared["steps"]) == ("same", 4)  # 1, 2, 3 and 10
 
 
-@pytest.mark.parametrize(("chains", "states_optimizers"), [(True, True), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    ("chains", "states_optimizers"), [(True, True), (False, True), (False, False)]
+)
 @pytest.mark.parametrize(("critic", "beta", "step"), [(2e-3, 0.9, 1), (1e-3, 0.5, 2)])
 def test_of_two_optimizers_the_update_of_one_is_no_forward_pass_of_the_other(
     critic: float, beta: float, step: int, chains: bool, states_optimizers: bool, tmp_path: Path
@@ -242,20 +273,25 @@ def test_of_two_optimizers_the_update_of_one_is_no_forward_pass_of_the_other(
 @pytest.mark.long
 def test_two_processes_that_share_the_batches_are_the_same_as_one(tmp_path: Path) -> None:
     _fit(tmp_path / "one", 2, batch_norm=False)
-    _trainer(tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False).fit(
-        Regression(batch_norm=False), HalfBatches()
-    )
+    _trainer(
+        tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False
+    ).fit(Regression(batch_norm=False), HalfBatches())
 
     comparison = compare_runs(tmp_path / "one", tmp_path / "two")
 
-    assert (comparison.verdict, comparison.compared) == ("same", {"steps": 20, "tensors": 4, "losses": 0})
+    assert (comparison.verdict, comparison.compared) == (
+        "same",
+        {"steps": 20, "tensors": 4, "losses": 0},
+    )
     assert [hint.rule for hint in comparison.hints] == ["shares"]
 
 
 @pytest.mark.long
 def test_what_differs_in_two_processes_is_found_at_its_step(tmp_path: Path) -> None:
     _fit(tmp_path / "one", 2, batch_norm=True)
-    _trainer(tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False).fit(
+    _trainer(
+        tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False
+    ).fit(
         Regression(batch_norm=True),
         HalfBatches(),  # each normalizes by its own half
     )

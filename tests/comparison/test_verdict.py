@@ -38,7 +38,9 @@ def write_run(
             record.add_value("scalar", tag, loss(step))
             for name, first in _FIRST.items():
                 tensor = change(step, name, first * 0.99**step)
-                record.add_value("histogram", f"{(names or {}).get(name, name)}/auto", tensor.astype(np.float32))
+                record.add_value(
+                    "histogram", f"{(names or {}).get(name, name)}/auto", tensor.astype(np.float32)
+                )
             record.record(step)
     return directory
 
@@ -50,7 +52,11 @@ def run(tmp_path: Path) -> Path:
 
 def test_the_first_nan_comes_first(run: Path, tmp_path: Path) -> None:
     def change(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(tensor.size) == 3, np.nan, tensor) if step >= 7 and name == "fc.bias" else tensor
+        return (
+            np.where(np.arange(tensor.size) == 3, np.nan, tensor)
+            if step >= 7 and name == "fc.bias"
+            else tensor
+        )
 
     comparison = compare_runs(run, write_run(tmp_path / "b", change))
 
@@ -60,7 +66,9 @@ def test_the_first_nan_comes_first(run: Path, tmp_path: Path) -> None:
     assert comparison.hints[0].numbers == {"tensor": "fc.bias", "step": 7, "a": 0, "b": 1}
 
 
-def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp_path: Path) -> None:
+def test_no_step_in_common_is_not_comparable_and_says_what_to_set(
+    run: Path, tmp_path: Path
+) -> None:
     comparison = compare_runs(run, write_run(tmp_path / "b", steps=range(100, 110)))
 
     assert (comparison.verdict, comparison.mode) == ("not_comparable", None)
@@ -76,7 +84,9 @@ def test_tensors_recorded_at_other_steps_are_not_compared_and_losses_are(
             for step in range(1, _STEPS + 1):
                 record.add_value("scalar", "loss/auto", (loss if odd and step > 6 else 1.0) / step)
                 if step % 2 == odd:
-                    record.add_value("histogram", "fc.weight/auto", np.float32(_FIRST["fc.weight"]) / step)
+                    record.add_value(
+                        "histogram", "fc.weight/auto", np.float32(_FIRST["fc.weight"]) / step
+                    )
                 record.record(step)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
@@ -93,21 +103,34 @@ def _log(directory: Path, losses: dict[int, float]) -> Path:
     return directory
 
 
-def test_what_may_be_a_mean_over_an_epoch_is_not_compared_with_the_losses_of_steps(tmp_path: Path) -> None:
+def test_what_may_be_a_mean_over_an_epoch_is_not_compared_with_the_losses_of_steps(
+    tmp_path: Path,
+) -> None:
     losses = {step: 1 / step for step in range(1, _STEPS + 1)}
     a = _log(tmp_path / "a", losses)
     of_epochs = compare_runs(a, _log(tmp_path / "b", {4: 0.5, 8: 0.2, 12: 0.1}))
     of_one_epoch = compare_runs(a, _log(tmp_path / "c", {12: 0.3}))
-    every_fourth = compare_runs(a, _log(tmp_path / "d", {step: losses[step] for step in (4, 8, 12)}))
+    every_fourth = compare_runs(
+        a, _log(tmp_path / "d", {step: losses[step] for step in (4, 8, 12)})
+    )
 
-    assert [x.verdict for x in (of_epochs, of_one_epoch, every_fourth)] == ["not_comparable", "not_comparable", "same"]
-    assert "recorded a tensor, or a loss that is known to be of that training step" in of_epochs.sentence
+    assert [x.verdict for x in (of_epochs, of_one_epoch, every_fourth)] == [
+        "not_comparable",
+        "not_comparable",
+        "same",
+    ]
+    assert (
+        "recorded a tensor, or a loss that is known to be of that training step"
+        in of_epochs.sentence
+    )
     assert every_fourth.compared["losses"] == 3
 
 
 def test_losses_of_validation_are_no_losses_of_training(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", tag="val_loss")
-    b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1 + 0.1 * (step > 4)), tag="val_loss")
+    b = write_run(
+        tmp_path / "b", lambda step, name, tensor: tensor * (1 + 0.1 * (step > 4)), tag="val_loss"
+    )
     comparison = compare_runs(a, b)
 
     assert "compared: 12 steps, no loss of a training step, 3 tensors" in str(comparison)
@@ -116,7 +139,9 @@ def test_losses_of_validation_are_no_losses_of_training(tmp_path: Path) -> None:
 
 def test_a_first_update_that_is_far_too_large_is_no_rounding(run: Path, tmp_path: Path) -> None:
     """The next ones are larger by far, beside which it is little."""
-    b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * 1e3**step, lambda step: step**2.0)
+    b = write_run(
+        tmp_path / "b", lambda step, name, tensor: tensor * 1e3**step, lambda step: step**2.0
+    )
     first = compare_runs(run, b).first_difference
 
     assert first is not None
@@ -124,10 +149,14 @@ def test_a_first_update_that_is_far_too_large_is_no_rounding(run: Path, tmp_path
 
 
 @pytest.mark.parametrize(("begin", "kind"), [(1, "forward"), (5, None)])
-def test_batch_sizes_that_no_run_recorded_are_not_named(tmp_path: Path, begin: int, kind: str | None) -> None:
+def test_batch_sizes_that_no_run_recorded_are_not_named(
+    tmp_path: Path, begin: int, kind: str | None
+) -> None:
     steps = range(begin, _STEPS + 1)
     a = write_run(tmp_path / "a", steps=steps)
-    comparison = compare_runs(a, write_run(tmp_path / "b", loss=lambda step: 2.0 / step, steps=steps))
+    comparison = compare_runs(
+        a, write_run(tmp_path / "b", loss=lambda step: 2.0 / step, steps=steps)
+    )
 
     assert comparison.hints[0].text == "the first losses differ by the factor 2"
     assert comparison.first_difference is not None
@@ -151,21 +180,27 @@ def test_a_map_matches_what_no_rule_does(run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tolerance", ["float64", 0, 1.5, True])
 def test_a_tolerance_that_is_none_is_refused(run: Path, tolerance: object) -> None:
-    with pytest.raises(ValueError, match="tolerance must be float32, bfloat16, float16 or a number between 0 and 1"):
+    with pytest.raises(
+        ValueError, match="tolerance must be float32, bfloat16, float16 or a number between 0 and 1"
+    ):
         compare_runs(run, run, tolerance=tolerance)  # type: ignore[arg-type]
 
 
 def test_the_tolerance_decides_what_is_a_difference(run: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "b", lambda step, name, tensor: tensor * 1.001)
 
-    assert [compare_runs(run, other, tolerance=limit).verdict for limit in (None, "bfloat16", 1e-4)] == [
+    assert [
+        compare_runs(run, other, tolerance=limit).verdict for limit in (None, "bfloat16", 1e-4)
+    ] == [
         "different",
         "same",
         "different",
     ]
 
 
-@pytest.mark.parametrize(("stated", "name"), [("bf16-mixed", "bfloat16"), ("16-true", "float16"), (32, "float32")])
+@pytest.mark.parametrize(
+    ("stated", "name"), [("bf16-mixed", "bfloat16"), ("16-true", "float16"), (32, "float32")]
+)
 def test_the_weaker_precision_of_both_runs_sets_the_tolerance(
     stated: Any, name: str, run: Path, tmp_path: Path
 ) -> None:
@@ -177,18 +212,30 @@ def test_the_weaker_precision_of_both_runs_sets_the_tolerance(
     assert compare_runs(run, other).tolerance.name == name
 
 
-def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(run: Path, tmp_path: Path) -> None:
+def test_settings_that_both_runs_state_differently_and_other_scalars_are_listed(
+    run: Path, tmp_path: Path
+) -> None:
     other = write_run(tmp_path / "b")
     for directory, size, data, rate, depth, beta, decay in (
         (run, 8, "digits", 0.1, 3, 0.5, 0.5),
         (other, 16, "letters", float(np.float32(0.1)), "deep", "0.5", "no"),
     ):
         with SummaryRecord(directory) as record:
-            own = {"model_path": data, "model_size": size, "train_dataset_path": data}  # of the machine, or results
+            # of the machine, or results
+            own = {"model_path": data, "model_size": size, "train_dataset_path": data}
             own |= {"network": data} if size == 8 else {}
-            train = TrainInfo(batch_size=size, epoch=3, learning_rate=size / 80, loss=float(size), **own)
+            train = TrainInfo(
+                batch_size=size, epoch=3, learning_rate=size / 80, loss=float(size), **own
+            )
             record.add_value("train_lineage", "train_lineage", train)
-            info = {"dataset": {"name": data}, "rate": rate, "depth": depth, "beta": beta, "decay": decay, "width": 4}
+            info = {
+                "dataset": {"name": data},
+                "rate": rate,
+                "depth": depth,
+                "beta": beta,
+                "decay": decay,
+                "width": 4,
+            }
             info |= {"status": data, data: 1, "batch_size": 4, "final_learning_rate": size / 9}
             record.add_value("custom_lineage_data", "info", info)
             record.add_value("scalar", "accuracy", size / 4)
@@ -214,7 +261,10 @@ def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) ->
 
     assert (result["verdict"], result["mode"]) == ("different", "exact")
     assert result["largest"] == {"loss": pytest.approx(1 / 3), "tensor": 0.0}
-    assert (result["first_difference"]["step"], result["first_difference"]["kind"]) == (5, "forward")
+    assert (result["first_difference"]["step"], result["first_difference"]["kind"]) == (
+        5,
+        "forward",
+    )
     assert result["first_difference"]["class"] == "forward"
     assert result["hints"] == []
     assert (result["alone"], result["by_value"], result["floor"]) == (
@@ -230,7 +280,11 @@ def test_what_a_user_logged_as_loss_may_be_of_other_weights(tmp_path: Path) -> N
         with SummaryRecord(tmp_path / name) as record:
             record.add_value("scalar", "loss/val", 1.0 + more)
             record.record(0)
-        write_run(tmp_path / name, loss=lambda step, more=more: 1 / step + more * (step == 5), tag="train/loss")
+        write_run(
+            tmp_path / name,
+            loss=lambda step, more=more: 1 / step + more * (step == 5),
+            tag="train/loss",
+        )
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
 
@@ -238,7 +292,9 @@ def test_what_a_user_logged_as_loss_may_be_of_other_weights(tmp_path: Path) -> N
     assert (first.step, first.kind) == (5, None)
 
 
-def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_decide_is_said(tmp_path: Path) -> None:
+def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_decide_is_said(
+    tmp_path: Path,
+) -> None:
     def drift(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
         return tensor + 1e-8 * 1.2**step
 
@@ -249,7 +305,8 @@ def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_
 
     comparison = compare_runs(a, b)
 
-    assert compare_runs(a, until_little).verdict == "same"  # four times the tolerance, in tensors alone
+    # four times the tolerance, in tensors alone
+    assert compare_runs(a, until_little).verdict == "same"
     assert compare_runs(a, b, tolerance=3e-6).verdict == "different"  # who gives a number, decides
 
     assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
@@ -269,7 +326,9 @@ def test_decay_of_some_tensors_is_a_difference_and_no_other_learning_rate(tmp_pa
     def decayed(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
         return tensor * 0.9995**step if name != "fc.weight" else tensor
 
-    comparison = compare_runs(write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", decayed, names=names))
+    comparison = compare_runs(
+        write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", decayed, names=names)
+    )
 
     first = comparison.first_difference
     assert first is not None
@@ -289,10 +348,17 @@ def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
         "the gradient of last.weight is not finite at step 30, the first in the statistics of a",
         "the gradient of row 2 is not finite at step 30, the first in the statistics of b",
     ]
-    assert comparison.hints[0].numbers == {"run": "a", "tensor": "last.weight", "step": 30, "kind": "gradient"}
+    assert comparison.hints[0].numbers == {
+        "run": "a",
+        "tensor": "last.weight",
+        "step": 30,
+        "kind": "gradient",
+    }
 
 
-def test_the_losses_of_other_numbers_of_processes_are_not_compared(run: Path, tmp_path: Path) -> None:
+def test_the_losses_of_other_numbers_of_processes_are_not_compared(
+    run: Path, tmp_path: Path
+) -> None:
     same = write_run(tmp_path / "same", loss=lambda step: 0.7 / step)
     other = write_run(
         tmp_path / "other",
@@ -306,7 +372,11 @@ def test_the_losses_of_other_numbers_of_processes_are_not_compared(run: Path, tm
 
     equal, parting = compare_runs(run, same), compare_runs(run, other)
 
-    assert (equal.verdict, equal.compared["losses"], [hint.rule for hint in equal.hints]) == ("same", 0, ["shares"])
+    assert (equal.verdict, equal.compared["losses"], [hint.rule for hint in equal.hints]) == (
+        "same",
+        0,
+        ["shares"],
+    )
     assert parting.first_difference is not None
     assert (parting.first_difference.step, parting.first_difference.kind) == (4, None)
     assert "the loss is the same" not in parting.sentence
@@ -317,7 +387,9 @@ def _bad_from(first: int, name: str = "out.weight") -> Callable[[int, str, np.nd
 
 
 def test_what_is_not_finite_is_neither_frozen_nor_another_batch(run: Path, tmp_path: Path) -> None:
-    other = write_run(tmp_path / "b", change=_bad_from(2), loss=lambda step: np.nan if step == 2 else 1.0 / step)
+    other = write_run(
+        tmp_path / "b", change=_bad_from(2), loss=lambda step: np.nan if step == 2 else 1.0 / step
+    )
 
     assert [hint.text for hint in compare_runs(run, other).hints] == [
         "the loss of b is not finite at step 2, the first of those compared",
@@ -325,8 +397,12 @@ def test_what_is_not_finite_is_neither_frozen_nor_another_batch(run: Path, tmp_p
     ]
 
 
-def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(run: Path, tmp_path: Path) -> None:
-    bad = write_run(tmp_path / "b", change=lambda step, name, tensor: tensor * np.nan, loss=lambda step: np.nan)
+def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(
+    run: Path, tmp_path: Path
+) -> None:
+    bad = write_run(
+        tmp_path / "b", change=lambda step, name, tensor: tensor * np.nan, loss=lambda step: np.nan
+    )
 
     comparison = compare_runs(run, bad)
 
@@ -337,7 +413,9 @@ def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(
 
 def test_of_losses_that_are_not_finite_in_both_runs_it_is_said_from_where(tmp_path: Path) -> None:
     """Between two recorded steps each may have failed at another."""
-    runs = [write_run(tmp_path / name, loss=lambda step: 0.5 if step < 9 else np.nan) for name in "ab"]
+    runs = [
+        write_run(tmp_path / name, loss=lambda step: 0.5 if step < 9 else np.nan) for name in "ab"
+    ]
 
     comparison = compare_runs(*runs)
 
@@ -364,7 +442,8 @@ def test_steps_of_a_script_that_counts_from_zero_are_in_none_alone(tmp_path: Pat
     ("stated", "optimizer", "kind"),
     [
         ({}, "SGD", "forward"),
-        ({"optimizer_groups/0/lr": 0.1, "optimizer_groups/1/lr": 0.2}, None, "forward"),  # groups are of one optimizer
+        # groups are of one optimizer
+        ({"optimizer_groups/0/lr": 0.1, "optimizer_groups/1/lr": 0.2}, None, "forward"),
         ({"manual_optimization": True}, "SGD", None),
         ({}, "LBFGS", None),
     ],
@@ -372,10 +451,18 @@ def test_steps_of_a_script_that_counts_from_zero_are_in_none_alone(tmp_path: Pat
 def test_a_loss_may_be_computed_behind_an_update_where_a_step_may_hold_several(
     stated: dict[str, Any], optimizer: str | None, kind: str | None, run: Path, tmp_path: Path
 ) -> None:
-    other = write_run(tmp_path / "b", lambda step, name, x: x * (1 + 1e-7), lambda step: 1.0 / step + 0.1 * (step == 1))
+    other = write_run(
+        tmp_path / "b",
+        lambda step, name, x: x * (1 + 1e-7),
+        lambda step: 1.0 / step + 0.1 * (step == 1),
+    )
     for directory in (run, other):
         with SummaryRecord(directory) as record:
-            record.add_value("custom_lineage_data", "custom_lineage_data", RunInfo({"precision": "32-true", **stated}))
+            record.add_value(
+                "custom_lineage_data",
+                "custom_lineage_data",
+                RunInfo({"precision": "32-true", **stated}),
+            )
             record.add_value("train_lineage", "train_lineage", TrainInfo(optimizer=optimizer))
             record.record(99)
     first = compare_runs(run, other).first_difference
@@ -391,25 +478,35 @@ def test_losses_that_are_counted_from_zero_in_one_run_are_compared_as_they_belon
 ) -> None:
     begin, factor = (0, 0.99) if tensors == "as losses" else (1, 1.0)
     steps = range(begin, _STEPS + begin)
-    later = write_run(tmp_path / "b", lambda step, name, x: x * factor, lambda step: 1.0 / (step + 1), steps)
+    later = write_run(
+        tmp_path / "b", lambda step, name, x: x * factor, lambda step: 1.0 / (step + 1), steps
+    )
 
     comparison = compare_runs(*(run, later)[::shift])
 
-    assert (comparison.verdict, comparison.largest) == ("same", {"loss": 0.0, "tensor": pytest.approx(0.0, abs=1e-7)})
+    assert (comparison.verdict, comparison.largest) == (
+        "same",
+        {"loss": 0.0, "tensor": pytest.approx(0.0, abs=1e-7)},
+    )
     assert comparison.compared == {"steps": _STEPS, "tensors": 3, "losses": _STEPS - begin}
     assert [(hint.rule, hint.numbers) for hint in comparison.hints] == [("shift", {"steps": shift})]
     assert comparison.hints[0].text.startswith(f"the first losses of {'ba'[::shift][0]} are")
 
 
 def test_losses_that_stand_still_are_not_counted_otherwise(tmp_path: Path) -> None:
-    a, b = (write_run(tmp_path / f"{n}", loss=lambda step, n=n: min(1.0, 2.0 / (step + n))) for n in (0, 1))
+    a, b = (
+        write_run(tmp_path / f"{n}", loss=lambda step, n=n: min(1.0, 2.0 / (step + n)))
+        for n in (0, 1)
+    )
 
     comparison = compare_runs(a, b)
 
     assert [hint.rule for hint in comparison.hints] == ["losses_apart"]
 
 
-def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_agree(run: Path, tmp_path: Path) -> None:
+def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_agree(
+    run: Path, tmp_path: Path
+) -> None:
     def walk(step: int, name: str, tensor: np.ndarray, other: float = 0.0) -> np.ndarray:
         if name == "fc.bias":
             return tensor + 0.02 * np.sin(7.0 * step)
@@ -417,9 +514,13 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
 
     comparison = compare_runs(run, write_run(tmp_path / "b", walk))
     beside = compare_runs(run, write_run(tmp_path / "e", lambda *given: walk(*given, other=5e-6)))
-    parted = compare_runs(run, write_run(tmp_path / "c", walk, lambda step: 1.0 / step + (step > 2)))
+    parted = compare_runs(
+        run, write_run(tmp_path / "c", walk, lambda step: 1.0 / step + (step > 2))
+    )
     bias = _FIRST["fc.bias"] + 0.02
-    still = compare_runs(run, write_run(tmp_path / "d", lambda step, name, x: bias if name == "fc.bias" else x))
+    still = compare_runs(
+        run, write_run(tmp_path / "d", lambda step, name, x: bias if name == "fc.bias" else x)
+    )
 
     assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["walks"])
     assert comparison.hints[0].numbers["tensor"] == "fc.bias"
@@ -427,7 +528,10 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     assert comparison.sentence.startswith(said)
     assert "rounding" not in comparison.sentence
     assert beside.first_difference is not None
-    assert (beside.first_difference.step, [tensor.a for tensor in beside.first_difference.tensors]) == (
+    assert (
+        beside.first_difference.step,
+        [tensor.a for tensor in beside.first_difference.tensors],
+    ) == (
         3,
         ["out.weight"],
     )
@@ -435,7 +539,9 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
     assert (parted.first_difference.step, parted.first_difference.tensors[0].a) == (1, "fc.bias")
     assert [hint.rule for hint in still.hints] == ["unchanged"]
     assert [hint.rule for hint in compare_runs(tmp_path / "d", run).hints] == ["unchanged"]
-    jump = write_run(tmp_path / "f", lambda step, name, x: x + 0.02 * (step > 2) * (name == "fc.bias"))
+    jump = write_run(
+        tmp_path / "f", lambda step, name, x: x + 0.02 * (step > 2) * (name == "fc.bias")
+    )
     first = compare_runs(run, jump).first_difference
     assert first is not None
     assert first.step == 3
@@ -447,15 +553,21 @@ def test_a_gradient_neither_walks_nor_ends_a_walk(other: str, tmp_path: Path) ->
         return tensor + 0.02 * np.sin(7.0 * step) * (name in ("fc.bias", other))
 
     names = {other: f"{other}.gradient"}
-    comparison = compare_runs(write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", walk, names=names))
+    comparison = compare_runs(
+        write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", walk, names=names)
+    )
 
     assert comparison.verdict == "same"
-    assert [hint.numbers["tensor"] for hint in comparison.hints] == ["fc.bias"] * (other != "fc.bias")
+    assert [hint.numbers["tensor"] for hint in comparison.hints] == ["fc.bias"] * (
+        other != "fc.bias"
+    )
 
 
 def test_tensors_that_all_walk_are_a_difference(tmp_path: Path) -> None:
     names = {"fc.weight": "in.bias", "out.weight": "out.bias"}
-    other = write_run(tmp_path / "b", lambda step, name, tensor: tensor + 0.02 * np.sin(7.0 * step), names=names)
+    other = write_run(
+        tmp_path / "b", lambda step, name, tensor: tensor + 0.02 * np.sin(7.0 * step), names=names
+    )
 
     first = compare_runs(write_run(tmp_path / "a", names=names), other).first_difference
 
@@ -483,10 +595,15 @@ def test_what_parts_otherwise_than_a_walking_bias_is_a_difference(
     ).first_difference
 
     assert first is not None
-    assert (first.step, sorted(tensor.a for tensor in first.tensors)) == (found[0], sorted(found[1]))
+    assert (first.step, sorted(tensor.a for tensor in first.tensors)) == (
+        found[0],
+        sorted(found[1]),
+    )
 
 
-def test_behind_losses_of_other_parts_of_a_batch_a_difference_of_tensors_is_found(run: Path, tmp_path: Path) -> None:
+def test_behind_losses_of_other_parts_of_a_batch_a_difference_of_tensors_is_found(
+    run: Path, tmp_path: Path
+) -> None:
     other = write_run(
         tmp_path / "b",
         lambda step, name, tensor: tensor * (1.01 if step > 7 else 1.0),
@@ -500,7 +617,11 @@ def test_behind_losses_of_other_parts_of_a_batch_a_difference_of_tensors_is_foun
 
 
 def test_a_first_loss_alone_that_is_another_is_a_difference(run: Path, tmp_path: Path) -> None:
-    other = write_run(tmp_path / "b", lambda step, name, x: x * (1 + 1e-7), lambda step: 1.0 / step + 0.1 * (step == 1))
+    other = write_run(
+        tmp_path / "b",
+        lambda step, name, x: x * (1 + 1e-7),
+        lambda step: 1.0 / step + 0.1 * (step == 1),
+    )
 
     first = compare_runs(run, other).first_difference
 
@@ -512,8 +633,12 @@ def test_a_first_loss_alone_that_is_another_is_a_difference(run: Path, tmp_path:
 def test_what_a_second_run_was_apart_by_counts_from_the_step_before_to_the_last(
     begin: int, verdict: str, run: Path, tmp_path: Path
 ) -> None:
-    again = write_run(tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * (step == 4)))
-    other = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1 + 2e-4 * (step >= begin)))
+    again = write_run(
+        tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * (step == 4))
+    )
+    other = write_run(
+        tmp_path / "b", lambda step, name, tensor: tensor * (1 + 2e-4 * (step >= begin))
+    )
 
     near = write_run(tmp_path / "near", lambda step, name, tensor: tensor * (1 + 1e-6))
 
@@ -533,10 +658,16 @@ def test_losses_of_other_signs_have_no_ratio(tmp_path: Path) -> None:
     assert "loss_ratio" not in [hint.rule for hint in compare_runs(a, b).hints]
 
 
-def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warning(run: Path, tmp_path: Path) -> None:
-    others = {name: np.random.default_rng(1).normal(size=first.size) for name, first in _FIRST.items()}
+def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warning(
+    run: Path, tmp_path: Path
+) -> None:
+    others = {
+        name: np.random.default_rng(1).normal(size=first.size) for name, first in _FIRST.items()
+    }
     other = write_run(
-        tmp_path / "b", change=lambda step, name, tensor: others[name] * 0.99**step, loss=lambda step: np.nan
+        tmp_path / "b",
+        change=lambda step, name, tensor: others[name] * 0.99**step,
+        loss=lambda step: np.nan,
     )
 
     with warnings.catch_warnings():
@@ -550,7 +681,11 @@ def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warnin
 def test_a_tensor_that_stands_still_in_one_run_alone_is_no_rounding(tmp_path: Path) -> None:
     def change(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
         step = min(step, 7) if name == "fc.weight" else step
-        return _FIRST[name] * 0.9999**step * (1 + 1e-7 * np.random.default_rng(step).normal(size=tensor.size))
+        return (
+            _FIRST[name]
+            * 0.9999**step
+            * (1 + 1e-7 * np.random.default_rng(step).normal(size=tensor.size))
+        )
 
     run = write_run(tmp_path / "a", lambda step, name, tensor: _FIRST[name] * 0.9999**step)
     comparison = compare_runs(run, write_run(tmp_path / "b", change))
@@ -561,13 +696,23 @@ def test_a_tensor_that_stands_still_in_one_run_alone_is_no_rounding(tmp_path: Pa
 
 def test_the_text_says_of_which_losses_a_mean_is(tmp_path: Path) -> None:
     steps = range(1, 31)
-    others = {name: np.random.default_rng(1).normal(size=first.size) for name, first in _FIRST.items()}
+    others = {
+        name: np.random.default_rng(1).normal(size=first.size) for name, first in _FIRST.items()
+    }
     one = write_run(tmp_path / "a", steps=steps)
-    other = write_run(tmp_path / "b", lambda step, name, tensor: others[name] * 0.99**step, lambda step: 1.0, steps)
+    other = write_run(
+        tmp_path / "b",
+        lambda step, name, tensor: others[name] * 0.99**step,
+        lambda step: 1.0,
+        steps,
+    )
 
     lines = str(compare_runs(one, other)).splitlines()
 
-    assert f"  mean of the last tenth of the losses of a: {(1 / 28 + 1 / 29 + 1 / 30) / 3:.4g}" in lines
+    assert (
+        f"  mean of the last tenth of the losses of a: {(1 / 28 + 1 / 29 + 1 / 30) / 3:.4g}"
+        in lines
+    )
     assert "  mean of the last tenth of the losses of b: 1" in lines
 
 
@@ -587,7 +732,9 @@ def _gradients(directory: Path, factor: float, shrinks: float = 1.0) -> Path:
 def test_gradients_decide_where_nothing_else_was_recorded(
     factor: float, verdict: str, shrinks: float, tmp_path: Path
 ) -> None:
-    comparison = compare_runs(_gradients(tmp_path / "a", 1.0, shrinks), _gradients(tmp_path / "b", factor, shrinks))
+    comparison = compare_runs(
+        _gradients(tmp_path / "a", 1.0, shrinks), _gradients(tmp_path / "b", factor, shrinks)
+    )
 
     assert (comparison.verdict, comparison.hints) == (verdict, ())
     assert comparison.first_difference is None or comparison.first_difference.step == 6
@@ -620,7 +767,9 @@ def test_what_a_script_logs_from_zero_on_is_no_step_more(tmp_path: Path) -> None
     assert (comparison.alone["b"].steps, comparison.compared["steps"]) == (0, 3)
 
 
-@pytest.mark.parametrize("other", [lambda path: write_run(path, loss=lambda step: 1.1 / step), None])
+@pytest.mark.parametrize(
+    "other", [lambda path: write_run(path, loss=lambda step: 1.1 / step), None]
+)
 def test_what_is_no_second_run_of_the_first_is_refused(
     other: Callable[[Path], Path], run: Path, tmp_path: Path
 ) -> None:
@@ -636,12 +785,16 @@ def _only(directory: Path, names: tuple[str, ...], jump: int) -> Path:
         for step in range(1, _STEPS + 1):
             record.add_value("scalar", "loss/auto", 1.0 / step + (0.1 if step >= jump else 0.0))
             for name in names:
-                record.add_value("histogram", f"{name}/auto", (_FIRST[name] * 0.99**step).astype(np.float32))
+                record.add_value(
+                    "histogram", f"{name}/auto", (_FIRST[name] * 0.99**step).astype(np.float32)
+                )
             record.record(step)
     return directory
 
 
-def test_without_weights_a_loss_tells_neither_frozen_tensors_nor_a_batch(run: Path, tmp_path: Path) -> None:
+def test_without_weights_a_loss_tells_neither_frozen_tensors_nor_a_batch(
+    run: Path, tmp_path: Path
+) -> None:
     comparison = compare_runs(run, _only(tmp_path / "b", (), 2))
 
     assert comparison.first_difference is not None
@@ -651,7 +804,9 @@ def test_without_weights_a_loss_tells_neither_frozen_tensors_nor_a_batch(run: Pa
     assert comparison.hints == ()
 
 
-def test_a_sudden_difference_of_a_later_step_is_no_update_of_what_one_run_recorded(run: Path, tmp_path: Path) -> None:
+def test_a_sudden_difference_of_a_later_step_is_no_update_of_what_one_run_recorded(
+    run: Path, tmp_path: Path
+) -> None:
     comparison = compare_runs(run, _only(tmp_path / "b", ("fc.weight",), 7))
 
     assert comparison.first_difference is not None
@@ -681,7 +836,11 @@ def test_tensors_of_one_run_that_stand_still_have_no_update(tmp_path: Path) -> N
         return changed
 
     a = write_run(tmp_path / "a", change=still(30))
-    b = write_run(tmp_path / "b", change=still(20, 1e-4), loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0))
+    b = write_run(
+        tmp_path / "b",
+        change=still(20, 1e-4),
+        loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0),
+    )
     first = compare_runs(a, b).first_difference
 
     assert first is not None
@@ -689,18 +848,24 @@ def test_tensors_of_one_run_that_stand_still_have_no_update(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("growth", "every", "place"), [(1e-4, 1, (1, "update")), (1e-2, 1, (2, "forward")), (1e-4, 10, (11, None))]
+    ("growth", "every", "place"),
+    [(1e-4, 1, (1, "update")), (1e-2, 1, (2, "forward")), (1e-4, 10, (11, None))],
 )
 def test_adapters_in_the_place_of_weights_part_in_the_first_update(
     tmp_path: Path, growth: float, every: int, place: tuple[int, str | None]
 ) -> None:
     """Of what both recorded nothing parts in the first step; the second loss shows the tensors that one has alone.
 
-    Unless most updates of the second step differ, too: then it is of another batch. Of a later step nothing is known.
+    Unless most updates of the second step differ, too: then it is of another batch. Of a later step
+    nothing is known.
     """
 
     def adapted(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
-        return tensor * (1 + growth * (step - 1)) if name == "out.weight" else tensor[: tensor.size // 10]
+        return (
+            tensor * (1 + growth * (step - 1))
+            if name == "out.weight"
+            else tensor[: tensor.size // 10]
+        )
 
     steps = range(1, 31, every)
     a = write_run(tmp_path / "a", steps=steps)

@@ -20,7 +20,10 @@ Change = Callable[[np.ndarray], np.ndarray]
 
 
 def _write(
-    directory: Path, different_from: int = 99, tag: str = "logits", change: Change = lambda values: values * 1.02
+    directory: Path,
+    different_from: int = 99,
+    tag: str = "logits",
+    change: Change = lambda values: values * 1.02,
 ) -> Path:
     with SummaryRecord(directory) as record:
         for step in range(1, 9):
@@ -47,7 +50,9 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
         ["logits"],
     )
     assert first.tensors[0].distance == pytest.approx(0.02 / 1.02, rel=1e-3)
-    assert other.sentence.startswith("The runs differ from step 5 on, first in logits, recorded whole: 2.0e-02 apart")
+    assert other.sentence.startswith(
+        "The runs differ from step 5 on, first in logits, recorded whole: 2.0e-02 apart"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +65,9 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     ],
     ids=["another size", "a number that is none", "no number", "another mean"],
 )
-def test_tensors_of_the_same_extremes_differ_by_the_rest(change: Change, distance: float, tmp_path: Path) -> None:
+def test_tensors_of_the_same_extremes_differ_by_the_rest(
+    change: Change, distance: float, tmp_path: Path
+) -> None:
     other = compare_runs(_write(tmp_path / "a"), _write(tmp_path / "b", 5, change=change))
 
     assert other.first_difference is not None
@@ -76,33 +83,47 @@ def test_tensors_that_stand_in_the_middle_of_a_large_file_are_compared(tmp_path:
         with SummaryRecord(tmp_path / name) as record:
             for step in range(1, 31):
                 record.add_value("scalar", "loss", 1.0 / step)
-                record.add_value("image", "input", np.random.default_rng(step).random((1, 3, 300, 300), np.float32))
+                record.add_value(
+                    "image",
+                    "input",
+                    np.random.default_rng(step).random((1, 3, 300, 300), np.float32),
+                )
                 if 12 <= step < 18:
-                    record.add_value("tensor", "logits", np.linspace(-1, 1, 50, dtype=np.float32) * factor)
+                    record.add_value(
+                        "tensor", "logits", np.linspace(-1, 1, 50, dtype=np.float32) * factor
+                    )
                 record.record(step)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
 
-    assert (comparison.verdict, comparison.first_difference and comparison.first_difference.step) == ("different", 12)
+    assert (
+        comparison.verdict,
+        comparison.first_difference and comparison.first_difference.step,
+    ) == ("different", 12)
 
 
 def test_rounding_in_a_tensor_is_no_difference_and_is_stated(tmp_path: Path) -> None:
     comparison = compare_runs(
-        _write(tmp_path / "a"), _write(tmp_path / "b", different_from=3, change=lambda x: x * 1.0001)
+        _write(tmp_path / "a"),
+        _write(tmp_path / "b", different_from=3, change=lambda x: x * 1.0001),
     )
 
     assert comparison.verdict == "same"
     assert comparison.whole_tensors["logits"] == pytest.approx(1e-4, rel=1e-2)
 
 
-def test_of_tensors_recorded_whole_the_farthest_at_the_first_step_come_first(tmp_path: Path) -> None:
+def test_of_tensors_recorded_whole_the_farthest_at_the_first_step_come_first(
+    tmp_path: Path,
+) -> None:
     for run, factor in (("a", 0.0), ("b", 1.0)):
         with SummaryRecord(tmp_path / run) as record:
             for step in range(1, 9):
                 record.add_value("scalar", "loss", 1.0 / step)
                 for tag, begin, far in (("logits", 5, 0.02), ("scores", 5, 0.1), ("late", 7, 0.5)):
                     if tag != "late" or step > 5:
-                        values = np.linspace(-1, 1, 50, dtype=np.float32) * (1 + factor * far * (step == begin))
+                        values = np.linspace(-1, 1, 50, dtype=np.float32) * (
+                            1 + factor * far * (step == begin)
+                        )
                         record.add_value("tensor", tag, values)
                 record.record(step)
 
@@ -123,7 +144,8 @@ def test_of_tensors_recorded_whole_the_farthest_at_the_first_step_come_first(tmp
 def test_weights_decide_before_a_tensor_that_a_script_recorded() -> None:
     runs = Path(__file__).parents[1] / "oracle" / "mindspore_runs"
 
-    comparison = compare_runs(runs / "momentum_0.01", runs / "momentum_0.05")  # with other random scores at step 0
+    # with other random scores at step 0
+    comparison = compare_runs(runs / "momentum_0.01", runs / "momentum_0.05")
 
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "update")
@@ -155,7 +177,10 @@ class Net(L.LightningModule):
         return nn.functional.mse_loss(self.last(torch.tanh(self.first(batch[0])))[:, 0], batch[1])
 
     def configure_optimizers(self) -> Any:
-        groups = [{"params": [*self.first.parameters()]}, {"params": [self.last.weight], "weight_decay": self.decay}]
+        groups = [
+            {"params": [*self.first.parameters()]},
+            {"params": [self.last.weight], "weight_decay": self.decay},
+        ]
         return torch.optim.SGD(groups, lr=0.05)
 
 
@@ -166,7 +191,11 @@ def _train(directory: Path, decay: float) -> Path:
         collect_freq=1, collect_specified_data=specified, keep_default_action=False, collect_tensor_freq=1,
         collect_parameter_statistics=True,
     )  # fmt: skip
-    fitting = trainer(max_epochs=1, logger=MindInsightLogger(directory, name="", version=""), callbacks=[collector])
+    fitting = trainer(
+        max_epochs=1,
+        logger=MindInsightLogger(directory, name="", version=""),
+        callbacks=[collector],
+    )
     fitting.fit(Net(decay), DataLoader(TensorDataset(inputs, inputs.sum(1)), 8))
     return directory
 

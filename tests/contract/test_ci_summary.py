@@ -41,7 +41,9 @@ _NO_TEST_RAN = "nox > * lint: failed, took 3 seconds\n"
     ],
     ids=["all passed", "some failed", "failed without a test"],
 )
-def test_the_last_line_adds_up_every_session(tmp_path: Path, log: str, status: int, lines: list[str]) -> None:
+def test_the_last_line_adds_up_every_session(
+    tmp_path: Path, log: str, status: int, lines: list[str]
+) -> None:
     (tmp_path / "log").write_text(log)
     command = ["bash", str(_SUMMARY), str(tmp_path / "log"), str(status)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)

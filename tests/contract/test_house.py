@@ -30,7 +30,9 @@ def test_at_most_five_modules_lie_at_the_top() -> None:
 
 def test_no_module_name_is_used_twice() -> None:
     names = Counter(
-        path.name for name, path in modules() if path.name != "__init__.py" and not name.startswith(REPEATING)
+        path.name
+        for name, path in modules()
+        if path.name != "__init__.py" and not name.startswith(REPEATING)
     )
 
     assert [name for name, count in names.items() if count > 1] == []
@@ -45,17 +47,24 @@ def test_no_class_name_is_used_twice() -> None:
         if isinstance(node, ast.ClassDef)
     )
 
-    assert [name for name, count in names.items() if count > 1 and name not in ("StepRecorder", "PortCheck")] == []
+    assert [
+        name
+        for name, count in names.items()
+        if count > 1 and name not in ("StepRecorder", "PortCheck")
+    ] == []
 
 
 def test_lightning_is_loaded_by_name_in_the_trainer_room_alone() -> None:
-    # importlib is not seen by the contract "Lightning is imported by the trainer": trainer/namespaces loads the second
-    # namespace with it.
+    # importlib is not seen by the contract "Lightning is imported by the trainer":
+    # trainer/namespaces loads the second namespace with it.
     loading = [
         name
         for name, path in modules()
         if re.search(r"(import_module|__import__)\(", path.read_text(encoding="utf-8"))
-        and re.search(r"[\"'](lightning|pytorch_lightning|lightning_fabric)[.\"']", path.read_text(encoding="utf-8"))
+        and re.search(
+            r"[\"'](lightning|pytorch_lightning|lightning_fabric)[.\"']",
+            path.read_text(encoding="utf-8"),
+        )
     ]
 
     assert [name for name in loading if not name.startswith("trainer/")] == []

@@ -9,9 +9,34 @@ from tests.contract.test_house import modules
 
 # What opens, reads or writes a file by its path, and libraries that do when they are given one.
 OPENING = {
-    *("open", "FileIO", "io.open", "io.FileIO", "os.open", "codecs.open", "gzip.open", "zipfile.ZipFile"),
-    *("np.load", "np.save", "np.savez", "np.fromfile", "np.memmap", "np.loadtxt", "torch.load", "torch.save"),
-    *("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.move", "shutil.copytree", "os.truncate"),
+    *(
+        "open",
+        "FileIO",
+        "io.open",
+        "io.FileIO",
+        "os.open",
+        "codecs.open",
+        "gzip.open",
+        "zipfile.ZipFile",
+    ),
+    *(
+        "np.load",
+        "np.save",
+        "np.savez",
+        "np.fromfile",
+        "np.memmap",
+        "np.loadtxt",
+        "torch.load",
+        "torch.save",
+    ),
+    *(
+        "shutil.copy",
+        "shutil.copy2",
+        "shutil.copyfile",
+        "shutil.move",
+        "shutil.copytree",
+        "os.truncate",
+    ),
     *("PIL.Image.open", "PillowImage.open", "mmap.mmap"),
 }
 METHODS = {"read_text", "read_bytes", "write_text", "write_bytes", "tofile"}
@@ -55,4 +80,6 @@ def test_only_these_modules_open_files_in_another_way_than_through_fileio_regula
         if calls := {*_called(ast.parse(path.read_text(encoding="utf-8")))}:
             found[name] = calls
 
-    assert found == {name: {*calls.partition(":")[0].split(", ")} for name, calls in ELSEWHERE.items()}
+    assert found == {
+        name: {*calls.partition(":")[0].split(", ")} for name, calls in ELSEWHERE.items()
+    }

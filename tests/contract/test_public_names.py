@@ -48,7 +48,9 @@ _PROMISED = {
 def _modules_after(code: str) -> set[str]:
     """Top-level modules that a fresh interpreter holds after running the code."""
     ending = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    done = subprocess.run([sys.executable, "-c", f"{code}\n{ending}"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{ending}"], check=True, capture_output=True, text=True
+    )
     return set(done.stdout.split())
 
 
@@ -69,7 +71,9 @@ def test_a_name_that_does_not_exist_is_an_attribute_error_with_the_closest() -> 
 
 def test_modules_that_users_name_are_there_without_an_import_and_listed() -> None:
     modules = {"errors", "types", "values", "viewer"}
-    seen = "mindsummary_lightning.errors.DamagedFileError, mindsummary_lightning.viewer.show.__name__"
+    seen = (
+        "mindsummary_lightning.errors.DamagedFileError, mindsummary_lightning.viewer.show.__name__"
+    )
     code = f"import mindsummary_lightning; print({seen}, *dir(mindsummary_lightning))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
@@ -82,9 +86,15 @@ def test_modules_that_users_name_are_there_without_an_import_and_listed() -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("absent", "package"),
-    [("torch", "torch"), ("lightning", "lightning"), pytest.param("PIL", "Pillow", marks=pytest.mark.long)],
+    [
+        ("torch", "torch"),
+        ("lightning", "lightning"),
+        pytest.param("PIL", "Pillow", marks=pytest.mark.long),
+    ],
 )
-def test_a_name_whose_package_is_missing_says_what_to_install(absent: str, package: str, tmp_path: Path) -> None:
+def test_a_name_whose_package_is_missing_says_what_to_install(
+    absent: str, package: str, tmp_path: Path
+) -> None:
     code = f"""
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
@@ -96,20 +106,25 @@ from mindsummary_lightning.cli import main
 sys.exit(main(["landscape", {str(tmp_path)!r}, "--module", "nowhere:f"]))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
-    needs = (
-        f"SummaryLandscape needs {package}, which is not installed; install it with: pip install mindsummary-lightning"
-    )
+    needs = f"SummaryLandscape needs {package}, which is not installed; install it with: pip install mindsummary-lightning"
     assert (done.returncode, done.stderr) == (1, f"mindsummary: {needs}\n")
 
 
 @pytest.mark.slow
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    assert not _modules_after("import mindsummary_lightning") & {"torch", "lightning", "numpy", "google"}
+    assert not _modules_after("import mindsummary_lightning") & {
+        "torch",
+        "lightning",
+        "numpy",
+        "google",
+    }
 
 
 @pytest.mark.slow
 def test_reading_recording_and_querying_need_no_torch() -> None:
-    names = "SummaryReader, SummaryRecord, compare_runs, get_summary_lineage, filter_summary_lineage"
+    names = (
+        "SummaryReader, SummaryRecord, compare_runs, get_summary_lineage, filter_summary_lineage"
+    )
 
     assert not _modules_after(f"from mindsummary_lightning import {names}") & {
         "torch",
@@ -118,7 +133,9 @@ def test_reading_recording_and_querying_need_no_torch() -> None:
     }
 
 
-def test_the_package_is_the_command_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_package_is_the_command_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["mindsummary", "--version"])
 
     with pytest.raises(SystemExit) as ended:

@@ -60,8 +60,12 @@ def _landscape(output: str) -> None:
         _landscape,
     ],
 )
-def test_a_remote_directory_is_refused_before_anything_is_made(call: Callable[[str], object]) -> None:
-    with pytest.raises(RemotePathError, match=r"must be a local path, not 's3://bucket/runs'.* copy it afterwards"):
+def test_a_remote_directory_is_refused_before_anything_is_made(
+    call: Callable[[str], object],
+) -> None:
+    with pytest.raises(
+        RemotePathError, match=r"must be a local path, not 's3://bucket/runs'.* copy it afterwards"
+    ):
         call(ADDRESS)
     assert os.listdir() == ["run"]
 
@@ -88,8 +92,12 @@ def test_what_records_names_the_two_lines_that_do_it(
     )
 
 
-@pytest.mark.parametrize("verb", [["export", "run", "--to", "csv"], ["import", "run"]], ids=" ".join)
-def test_the_command_refuses_it_in_one_line(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "verb", [["export", "run", "--to", "csv"], ["import", "run"]], ids=" ".join
+)
+def test_the_command_refuses_it_in_one_line(
+    verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     skip_without_packages(*verb)
     if verb[0] == "import":
         assert main(["export", "run", "--to", "tensorboard", "--out", "run/tb"]) == 0
@@ -99,7 +107,9 @@ def test_the_command_refuses_it_in_one_line(verb: list[str], capsys: pytest.Capt
     assert os.listdir() == ["run"]
 
 
-@pytest.mark.parametrize("verb", ["list", "show", "view", "verify", "repair", "lineage", "report", "compare run"])
+@pytest.mark.parametrize(
+    "verb", ["list", "show", "view", "verify", "repair", "lineage", "report", "compare run"]
+)
 def test_what_takes_local_runs_answers_an_address_with_the_line_that_brings_it(
     verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

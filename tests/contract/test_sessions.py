@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_BY_HAND = {"quick", "mutants", "protos", "lock"}  # the edit loop, its questions, and what checks compare with
+# the edit loop, its questions, and what checks compare with
+_BY_HAND = {"quick", "mutants", "protos", "lock"}
 
 
 def test_every_session_is_run_by_something() -> None:
@@ -18,8 +19,14 @@ def test_every_session_is_run_by_something() -> None:
         if isinstance(function, ast.FunctionDef)
         and any("nox.session" in ast.unparse(decorator) for decorator in function.decorator_list)
     }
-    default = set(ast.literal_eval(source.partition("nox.options.sessions = ")[2].partition("\n")[0]))
-    judges = set(ast.literal_eval(source.partition("\nJUDGES = ")[2].partition("\n)")[0].partition("\n")[2].join("()")))
+    default = set(
+        ast.literal_eval(source.partition("nox.options.sessions = ")[2].partition("\n")[0])
+    )
+    judges = set(
+        ast.literal_eval(
+            source.partition("\nJUDGES = ")[2].partition("\n)")[0].partition("\n")[2].join("()")
+        )
+    )
     weekly = {line.split()[0] for line in _weekly()}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
@@ -31,7 +38,13 @@ def test_every_session_is_run_by_something() -> None:
 def test_the_long_form_of_every_test_is_run_once_a_week() -> None:
     full = [line.split() for line in _weekly() if line.endswith(" --full")]
     rooms = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-    apart = {word for name, *words in full if name == "tests" for word in words if word.startswith("tests/")}
+    apart = {
+        word
+        for name, *words in full
+        if name == "tests"
+        for word in words
+        if word.startswith("tests/")
+    }
     left = {word for name, *words in full for word in words if word.startswith("--ignore=")}
 
     assert left == {f"--ignore={path}" for path in apart}
@@ -43,12 +56,21 @@ def test_every_benchmark_is_run_once_a_week() -> None:
     source = (ROOT / "noxfile.py").read_text(encoding="utf-8")
     scripts = {path.name for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
     apart = set(ast.literal_eval(source.partition("    apart = ")[2].partition("  #")[0]))
-    named = {Path(word).name for line in _weekly() if line.startswith("bench -- ") for word in line.split()[2:]}
+    named = {
+        Path(word).name
+        for line in _weekly()
+        if line.startswith("bench -- ")
+        for word in line.split()[2:]
+    }
 
     assert "bench" in _weekly()
     assert apart <= scripts
     for part in apart - named:  # what another one starts or imports
-        others = (path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py") if path.name != part)
+        others = (
+            path.read_text(encoding="utf-8")
+            for path in (ROOT / "benchmarks").glob("*.py")
+            if path.name != part
+        )
         assert any(Path(part).stem in source for source in others), part
 
 
@@ -57,7 +79,9 @@ def test_the_pythons_that_are_stated_are_those_that_are_run() -> None:
     noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
     checks = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
     stated = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
-    first_minor, below_last = map(int, re.findall(r"range\((\d+), (\d+), -1\)\]  # newest first", noxfile)[0])
+    first_minor, below_last = map(
+        int, re.findall(r"range\((\d+), (\d+), -1\)\]  # newest first", noxfile)[0]
+    )
     (matrix,) = re.findall(r"python: \[(.*)\]", checks)
 
     assert re.findall(r'"([\d.]+)"', matrix) == stated
@@ -73,4 +97,8 @@ def test_the_only_system_that_is_stated_is_the_one_that_all_checks_are_run_on() 
 
 def _weekly() -> list[str]:
     workflow = (ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
-    return [line.removeprefix("          - ") for line in workflow.splitlines() if line.startswith("          - ")]
+    return [
+        line.removeprefix("          - ")
+        for line in workflow.splitlines()
+        if line.startswith("          - ")
+    ]

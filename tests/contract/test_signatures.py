@@ -1,6 +1,7 @@
 """How what we name alike is called: as by the originals, argument by argument, with every difference listed.
 
-The originals' signatures come from a real MindSpore and MindInsight (``tests/golden/write_signatures.py``).
+The originals' signatures come from a real MindSpore and MindInsight
+(``tests/golden/write_signatures.py``).
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ _GOLDEN = Path(__file__).parents[1] / "golden"
 _ORIGINALS: dict[str, dict[str, list[str]]] = {
     name: methods
     for package in ("mindspore", "mindinsight")
-    for name, methods in json.loads((_GOLDEN / f"{package}_signatures.json").read_text(encoding="utf-8"))[
-        "signatures"
-    ].items()
+    for name, methods in json.loads(
+        (_GOLDEN / f"{package}_signatures.json").read_text(encoding="utf-8")
+    )["signatures"].items()
 }
-_WORKERS = "taken there, and by keyword, but not needed: each record is in its file when the call returns"
+_WORKERS = (
+    "taken there, and by keyword, but not needed: each record is in its file when the call returns"
+)
 _HOOKS = "a hook of MindSpore's Callback; Lightning's hooks are in its place"
 
 # What is not as there, and why.
@@ -41,7 +44,11 @@ _DIFFERENCES = {
 
 def _positional(function: Any) -> list[str]:
     arguments = inspect.signature(function).parameters.values()
-    bare = [argument.replace(annotation=argument.empty) for argument in arguments if argument.name != "self"]
+    bare = [
+        argument.replace(annotation=argument.empty)
+        for argument in arguments
+        if argument.name != "self"
+    ]
     return [str(argument) for argument in bare if argument.kind is argument.POSITIONAL_OR_KEYWORD]
 
 
@@ -51,7 +58,9 @@ def _differences(name: str) -> list[str]:
     for method, theirs in _ORIGINALS[name].items():
         where = name if method == "()" else f"{name}.{method}"
         owner = getattr(ours, name)
-        function = {"()": owner, "__call__": getattr(owner, "forward", None)}.get(method, getattr(owner, method, None))
+        function = {"()": owner, "__call__": getattr(owner, "forward", None)}.get(
+            method, getattr(owner, method, None)
+        )
         if function is None:
             differences.append(f"{name}: no {method}")
             continue
@@ -73,16 +82,33 @@ def test_what_we_name_alike_is_called_as_the_originals_but_for_the_differences_l
 
 def test_every_name_of_the_originals_that_we_have_is_compared() -> None:
     compared = {*_ORIGINALS, *_WITHOUT_ORIGINAL}
-    only_ours = {"MindInsightLogger", "SummaryReader", "Comparison", "compare_runs", "carried_weights"}
-    only_ours |= {"find_runs", "lineage_to_pandas", "plot_landscapes", "read_scalars", "runs_to_pandas", "StepRecorder"}
+    only_ours = {
+        "MindInsightLogger",
+        "SummaryReader",
+        "Comparison",
+        "compare_runs",
+        "carried_weights",
+    }
+    only_ours |= {
+        "find_runs",
+        "lineage_to_pandas",
+        "plot_landscapes",
+        "read_scalars",
+        "runs_to_pandas",
+        "StepRecorder",
+    }
     only_ours |= {"PortCheck", "PortReport", "check_port", "transfer_weights"}
     operators = {name for name in ours.__all__ if name.endswith("_summary")}
 
     assert set(ours.__all__) == compared | only_ours | operators
 
 
-@pytest.mark.parametrize("workers", [(), (32,)], ids=["as here", "with num_process, as in MindSpore 2"])
-def test_a_script_that_passes_everything_by_position_means_the_same(workers: tuple[int, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "workers", [(), (32,)], ids=["as here", "with num_process, as in MindSpore 2"]
+)
+def test_a_script_that_passes_everything_by_position_means_the_same(
+    workers: tuple[int, ...], tmp_path: Path
+) -> None:
     npy = {"tensor_format": "npy"}
     collector = ours.SummaryCollector(
         str(tmp_path), 3, *workers, {"collect_metric": True}, False, {"a": 1}, 7, 1000, npy
@@ -169,4 +195,6 @@ _KEYWORD_ONLY = {
 def test_what_was_added_is_keyword_only(name: str) -> None:
     arguments = inspect.signature(getattr(ours, name)).parameters.values()
 
-    assert {each.name: each.default for each in arguments if each.kind is each.KEYWORD_ONLY} == _KEYWORD_ONLY[name]
+    assert {
+        each.name: each.default for each in arguments if each.kind is each.KEYWORD_ONLY
+    } == _KEYWORD_ONLY[name]

@@ -223,7 +223,11 @@ def _closed() -> ms.SummaryRecord:
 def _fit(**options: Any) -> None:
     from lightning.pytorch.demos.boring_classes import BoringModel
 
-    quiet: dict[str, Any] = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    quiet: dict[str, Any] = {
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "accelerator": "cpu",
+    }
     L.Trainer(max_steps=1, **quiet, **options).fit(BoringModel())
 
 
@@ -244,7 +248,10 @@ _NAMES: dict[str, Any] = {
 
 def _rows(table: str) -> list[Any]:
     rows = [line.split(" | ") for line in table.strip().split("\n")]
-    return [pytest.param(*row, id=row[0], marks=[pytest.mark.slow] * row[0].startswith("fit(")) for row in rows]
+    return [
+        pytest.param(*row, id=row[0], marks=[pytest.mark.slow] * row[0].startswith("fit("))
+        for row in rows
+    ]
 
 
 @pytest.mark.parametrize(("call", "kind", "words"), _rows(_CALLS))
@@ -254,7 +261,9 @@ def test_a_wrong_call_is_answered_by_one_line(
     skip_without_packages(call)
     if kind == "warning":
         eval(call, _NAMES)
-        (text,) = (record.getMessage() for record in caplog.records if record.name.startswith(ms.__name__))
+        (text,) = (
+            record.getMessage() for record in caplog.records if record.name.startswith(ms.__name__)
+        )
     else:
         with pytest.raises(getattr(errors, kind, None) or getattr(builtins, kind)) as raised:
             eval(call, _NAMES)

@@ -31,7 +31,9 @@ def test_an_array_has_the_statistics_of_the_same_tensor(name: str) -> None:
     tensor = torch.from_numpy(ARRAYS[name])
     plain = plain_tensor(tensor)
     vector, counted = TensorReducer().reduced(plain)
-    expected = columns(vector.double().numpy()[None], np.array([plain.numel()]), np.array([counted]))[0]
+    expected = columns(
+        vector.double().numpy()[None], np.array([plain.numel()]), np.array([counted])
+    )[0]
 
     np.testing.assert_allclose(array_statistics(ARRAYS[name]), expected, rtol=1e-6)
 

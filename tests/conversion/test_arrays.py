@@ -43,7 +43,9 @@ def test_numbers_keep_their_values_and_get_a_dtype_of_the_format(value: Any, dty
 
     assert array.dtype.type is dtype
     assert array.dtype.isnative
-    expected = value.detach().double().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    expected = (
+        value.detach().double().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    )
     np.testing.assert_array_equal(array.astype(np.float64), expected.astype(np.float64))
 
 
@@ -105,7 +107,10 @@ def test_a_huge_sparse_tensor_is_refused() -> None:
         (np.ma.masked_array([1.0], mask=[True]), "masked array"),
         (torch.zeros(2, dtype=torch.complex64), "torch.complex64"),
         (torch.zeros(2, device="meta"), "no data"),
-        (torch.nested.nested_tensor([torch.ones(1), torch.ones(2)], layout=torch.jagged), "nested tensor"),
+        (
+            torch.nested.nested_tensor([torch.ones(1), torch.ones(2)], layout=torch.jagged),
+            "nested tensor",
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -143,7 +148,9 @@ def test_numbers_are_taken_without_importing_torch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("value", [2.5, np.float32(2.5), np.full((1, 1), 2.5), [2.5], torch.tensor([[2.5]])], ids=repr)
+@pytest.mark.parametrize(
+    "value", [2.5, np.float32(2.5), np.full((1, 1), 2.5), [2.5], torch.tensor([[2.5]])], ids=repr
+)
 def test_a_scalar_is_the_one_number_in_any_shape(value: Any) -> None:
     scalar = to_scalar(value)
 
@@ -162,7 +169,9 @@ def test_none_or_several_numbers_are_no_scalar(value: Any) -> None:
         to_scalar(value)
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
+)
 def test_a_tensor_of_integers_keeps_the_name_of_its_dtype(dtype: torch.dtype) -> None:
     tensor = to_tensor(torch.tensor([[0, 1]]).to(dtype))
 
@@ -180,14 +189,18 @@ def test_a_tensor_of_integers_keeps_the_name_of_its_dtype(dtype: torch.dtype) ->
         (torch.bfloat16, DataType.FLOAT32),
     ],
 )
-def test_a_tensor_of_floats_is_named_as_the_reader_knows_it(dtype: torch.dtype, named: DataType) -> None:
+def test_a_tensor_of_floats_is_named_as_the_reader_knows_it(
+    dtype: torch.dtype, named: DataType
+) -> None:
     tensor = to_tensor(torch.tensor([0.5, float("nan"), -float("inf")], dtype=dtype))
 
     assert tensor.data_type is named
     np.testing.assert_array_equal(tensor.data, np.array([0.5, np.nan, -np.inf], np.float32))
 
 
-@pytest.mark.parametrize("source", [np.zeros(4, np.float32), torch.zeros(4), torch.zeros(4, dtype=torch.float64)])
+@pytest.mark.parametrize(
+    "source", [np.zeros(4, np.float32), torch.zeros(4), torch.zeros(4, dtype=torch.float64)]
+)
 def test_a_tensor_owns_its_memory(source: Any) -> None:
     tensor = to_tensor(source)
     source[:] = 9

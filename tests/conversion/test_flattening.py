@@ -33,7 +33,12 @@ class Hostile(Mapping[str, Any]):
 
 
 def test_nested_mappings_become_flat_keys_in_order() -> None:
-    assert list(leaves({"b": 1, "a": {"y": 2, "x": {"z": 3}}, 4: 5})) == [("b", 1), ("a/y", 2), ("a/x/z", 3), ("4", 5)]
+    assert list(leaves({"b": 1, "a": {"y": 2, "x": {"z": 3}}, 4: 5})) == [
+        ("b", 1),
+        ("a/y", 2),
+        ("a/x/z", 3),
+        ("4", 5),
+    ]
 
 
 def test_a_mapping_within_itself_is_a_leaf_where_it_repeats() -> None:
@@ -152,6 +157,8 @@ def test_a_batch_is_made_of_its_parts(kind: type[Any]) -> None:
     }
 
 
-@pytest.mark.parametrize("value", [TensorLike(), Network(), Pair, Hostile, 1, "text", Path(), ModuleType("some")])
+@pytest.mark.parametrize(
+    "value", [TensorLike(), Network(), Pair, Hostile, 1, "text", Path(), ModuleType("some")]
+)
 def test_what_is_no_part_of_a_batch_is_a_leaf(value: Any) -> None:
     assert list(leaves({"batch": value}, batch_items)) == [("batch", value)]

@@ -32,13 +32,18 @@ def test_a_spike_and_what_is_no_number_have_colours_of_their_own() -> None:
 
     cell = 14 * 24
     for colour, cells in ((RED, 20), (BLACK, 1), (GREY, 3)):
-        assert abs(_count(pixels, colour) - _count(plain, colour) - cells * cell) <= 30  # of the text
+        # of the text
+        assert abs(_count(pixels, colour) - _count(plain, colour) - cells * cell) <= 30
     assert cell <= _count(pixels, YELLOW) <= cell + 30  # of the legend
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 512), (300, 3), (1000, 100), (2000, 20), (40_000, 4)])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(1, 1), (7, 512), (300, 3), (1000, 100), (2000, 20), (40_000, 4)]
+)
 def test_the_size_is_bounded(rows: int, columns: int) -> None:
-    pixels = _pixels([f"model.layer.{n // 2}.{n % 2}" for n in range(rows)], np.zeros((rows, columns)))
+    pixels = _pixels(
+        [f"model.layer.{n // 2}.{n % 2}" for n in range(rows)], np.zeros((rows, columns))
+    )
     assert pixels.shape[0] <= 1320
     assert pixels.shape[1] <= 1200
 

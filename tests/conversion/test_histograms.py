@@ -32,7 +32,8 @@ def assert_is_the_histogram(histogram: Histogram, array: NDArray[Any]) -> None:
     edges = stated_edges(finite)
     np.testing.assert_array_equal(histogram.lefts, edges[:-1])
     np.testing.assert_array_equal(histogram.widths, np.diff(edges))
-    exact = np.float32 if array.dtype == np.float16 else array.dtype  # NumPy 2.4 missorts float16 denormals
+    # NumPy 2.4 missorts float16 denormals
+    exact = np.float32 if array.dtype == np.float16 else array.dtype
     counts = np.histogram(finite.astype(exact), bins=edges.astype(exact))[0]
     np.testing.assert_array_equal(histogram.counts, counts)
     assert histogram.count == array.size
@@ -41,7 +42,9 @@ def assert_is_the_histogram(histogram: Histogram, array: NDArray[Any]) -> None:
     assert histogram.neg_inf_count == np.count_nonzero(array == -np.inf)
     assert (histogram.min, histogram.max) == (float(finite.min()), float(finite.max()))
     doubles = finite.astype(np.float64)
-    assert histogram.sum == pytest.approx(doubles.sum(), rel=1e-12, abs=1e-12 * float(np.abs(doubles).sum()))
+    assert histogram.sum == pytest.approx(
+        doubles.sum(), rel=1e-12, abs=1e-12 * float(np.abs(doubles).sum())
+    )
 
 
 SPREADS: dict[str, Any] = {
@@ -72,7 +75,9 @@ def test_float32_counts_are_numpys_on_the_same_edges(spread: str, size: int) -> 
     assert_is_the_histogram(to_histogram(array), array)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32]
+)
 @pytest.mark.parametrize("size", [7, 500, 70_000])
 def test_counts_of_every_dtype_are_numpys_on_the_same_edges(dtype: type, size: int) -> None:
     array = (np.abs(np.random.default_rng(size).standard_normal(size)) * 25).astype(dtype)
@@ -98,26 +103,39 @@ def test_float16_denormals_are_counted_one_by_one_as_comparing_says(size: int) -
     array = (np.random.default_rng(3).standard_normal(size) * 1e-6).astype(np.float16)
     histogram = to_histogram(array)
     rights = histogram.lefts + histogram.widths
-    inside = [((array >= left) & (array < right)).sum() for left, right in zip(histogram.lefts, rights, strict=True)]
+    inside = [
+        ((array >= left) & (array < right)).sum()
+        for left, right in zip(histogram.lefts, rights, strict=True)
+    ]
     inside[-1] += (array == histogram.max).sum()
 
     assert histogram.counts.tolist() == inside
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1.7, 3.1), (0, 1), (1000, 1010), (-77777, -77770), (-3e38, 3e38)])
-def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_side(low: float, high: float) -> None:
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1.7, 3.1), (0, 1), (1000, 1010), (-77777, -77770), (-3e38, 3e38)]
+)
+def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_side(
+    low: float, high: float
+) -> None:
     edges = bucket_edges(low, high, 5000, np.dtype(np.float32))
-    beside = np.concatenate([np.nextafter(edges, np.float32(-9)), edges, np.nextafter(edges, np.float32(9))])
+    beside = np.concatenate(
+        [np.nextafter(edges, np.float32(-9)), edges, np.nextafter(edges, np.float32(9))]
+    )
     elements = np.repeat(beside.clip(edges[0], edges[-1]), 30)
 
-    np.testing.assert_array_equal(bucket_counts(elements, edges), np.histogram(elements, bins=edges)[0])
+    np.testing.assert_array_equal(
+        bucket_counts(elements, edges), np.histogram(elements, bins=edges)[0]
+    )
 
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.int64, np.uint64]).flatmap(
-        lambda dtype: hnp.arrays(dtype, st.integers(1, 40), elements=hnp.from_dtype(np.dtype(dtype), **FINITE))
+        lambda dtype: hnp.arrays(
+            dtype, st.integers(1, 40), elements=hnp.from_dtype(np.dtype(dtype), **FINITE)
+        )
     ),
     st.sampled_from([1, 100]),
 )
@@ -127,18 +145,24 @@ def test_counts_are_those_of_a_search_for_each_element(array: NDArray[Any], repe
     edges = bucket_edges(float(array.min()), float(array.max()), array.size * repeats, array.dtype)
     own = array
     if array.dtype == edges.dtype and edges.dtype.kind == "f":
-        own = np.concatenate([np.nextafter(edges, edges.dtype.type(side)) for side in (-np.inf, np.inf)])
+        own = np.concatenate(
+            [np.nextafter(edges, edges.dtype.type(side)) for side in (-np.inf, np.inf)]
+        )
     elements = np.repeat(np.concatenate([array, own.clip(array.min(), array.max())]), repeats)
     searched = edges[1:-1].searchsorted(elements, "right")
 
-    np.testing.assert_array_equal(bucket_counts(elements, edges), np.bincount(searched, minlength=edges.size - 1))
+    np.testing.assert_array_equal(
+        bucket_counts(elements, edges), np.bincount(searched, minlength=edges.size - 1)
+    )
 
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     hnp.arrays(
-        st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.uint8, np.int64, np.uint64, np.bool_]),
+        st.sampled_from(
+            [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int64, np.uint64, np.bool_]
+        ),
         st.integers(0, 40),
     ),
     st.sampled_from([1, 100]),
@@ -181,7 +205,9 @@ def test_nan_and_infinities_are_counted_apart() -> None:
     assert_is_the_histogram(to_histogram(array), array)
 
 
-@pytest.mark.parametrize("array", [np.empty(0, np.float32), np.full(9, np.nan), np.array([np.inf, -np.inf])], ids=repr)
+@pytest.mark.parametrize(
+    "array", [np.empty(0, np.float32), np.full(9, np.nan), np.array([np.inf, -np.inf])], ids=repr
+)
 def test_without_a_finite_element_there_is_no_bucket_and_no_extreme(array: NDArray[Any]) -> None:
     histogram = to_histogram(array)
 

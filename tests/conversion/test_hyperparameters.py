@@ -131,7 +131,11 @@ def test_nested_containers_become_flat_keys_without_hidden_ones(container: Any) 
 
 
 def test_a_list_of_containers_is_numbered() -> None:
-    assert flatten({"layers": [{"n": 1}, {"n": 2}, 3]}) == {"layers/0/n": 1, "layers/1/n": 2, "layers/2": 3}
+    assert flatten({"layers": [{"n": 1}, {"n": 2}, 3]}) == {
+        "layers/0/n": 1,
+        "layers/1/n": 2,
+        "layers/2": 3,
+    }
 
 
 def test_keys_that_are_not_text_become_text() -> None:
@@ -213,8 +217,16 @@ def test_what_has_no_keys_gives_nothing(params: Any) -> None:
 
 
 anything: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.complex_numbers(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -226,7 +238,9 @@ def test_whatever_is_flattened_may_be_recorded(params: dict[str, Any]) -> None:
         check_recordable(UserDefinedInfo(flat))
 
 
-def test_more_than_ten_thousand_parameters_are_cut_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_more_than_ten_thousand_parameters_are_cut_with_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     gc.collect()  # records of other tests, which say what they have lost
     caplog.clear()
     assert len(flatten({f"p{number}": number for number in range(10_000)})) == 10_000

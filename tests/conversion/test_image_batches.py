@@ -22,7 +22,11 @@ from mindsummary_lightning.values import Image
 
 def pixels_of(image: Image) -> NDArray[np.uint8]:
     picture = PillowImage.open(io.BytesIO(image.encoded))
-    assert (picture.format, picture.mode, picture.size) == ("PNG", "RGB", (image.width, image.height))
+    assert (picture.format, picture.mode, picture.size) == (
+        "PNG",
+        "RGB",
+        (image.width, image.height),
+    )
     assert image.colorspace == 3
     return np.asarray(picture)
 
@@ -51,7 +55,9 @@ def stated_pixels(batch: NDArray[Any]) -> NDArray[np.uint8]:
     return ((canvas.astype(np.float32) - shift) * scale).astype(np.uint8)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.float16, np.int32, np.int64, np.bool_])
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.float32, np.float64, np.float16, np.int32, np.int64, np.bool_]
+)
 @pytest.mark.parametrize("count", [1, 3, 8, 9, 17])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pixels_follow_the_rule(dtype: type, count: int, channels: int) -> None:
@@ -64,7 +70,9 @@ def test_pixels_follow_the_rule(dtype: type, count: int, channels: int) -> None:
 @pytest.mark.parametrize("shift", [-5.0, 0.0, 5.0])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, 255.0, 1e30])
 @pytest.mark.parametrize("count", [2, 9])
-def test_any_range_of_floats_is_rescaled_by_the_rule(shift: float, scale: float, count: int) -> None:
+def test_any_range_of_floats_is_rescaled_by_the_rule(
+    shift: float, scale: float, count: int
+) -> None:
     batch = (np.random.default_rng(0).random((count, 3, 4, 5)) * scale + shift).astype(np.float32)
 
     np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch))
@@ -75,7 +83,9 @@ def test_any_range_of_floats_is_rescaled_by_the_rule(shift: float, scale: float,
 @given(
     hnp.arrays(
         np.float32,
-        st.tuples(st.integers(1, 10), st.sampled_from([1, 3]), st.integers(1, 3), st.integers(1, 3)),
+        st.tuples(
+            st.integers(1, 10), st.sampled_from([1, 3]), st.integers(1, 3), st.integers(1, 3)
+        ),
         elements=st.floats(-(2.0**120), 2.0**120, width=32) | st.floats(0, 1, width=32),
     )
 )
@@ -100,7 +110,9 @@ def test_a_batch_without_a_finite_pixel_is_black(value: float) -> None:
     assert not pixels_of(batch_to_image(np.full((2, 3, 2, 2), value))).any()
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 4), (1, 2, 4, 4), (1, 4, 4, 3), (0, 3, 4, 4), (1, 3, 0, 4), ()])
+@pytest.mark.parametrize(
+    "shape", [(3, 4, 4), (1, 2, 4, 4), (1, 4, 4, 3), (0, 3, 4, 4), (1, 3, 0, 4), ()]
+)
 def test_another_shape_is_refused_by_name(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="needs shape") as refusal:
         batch_to_image(np.zeros(shape))
@@ -109,9 +121,15 @@ def test_another_shape_is_refused_by_name(shape: tuple[int, ...]) -> None:
 
 
 def test_a_bfloat16_batch_that_is_not_a_block_of_memory_is_taken() -> None:
-    batch = torch.rand(2, 5, 4, 3, generator=torch.Generator().manual_seed(0)).bfloat16().permute(0, 3, 1, 2)
+    batch = (
+        torch.rand(2, 5, 4, 3, generator=torch.Generator().manual_seed(0))
+        .bfloat16()
+        .permute(0, 3, 1, 2)
+    )
 
-    np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch.float().numpy()))
+    np.testing.assert_array_equal(
+        pixels_of(batch_to_image(batch)), stated_pixels(batch.float().numpy())
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (5, 1), (300, 2), (37, 41)])
@@ -120,7 +138,9 @@ def test_a_png_decodes_to_its_pixels(shape: tuple[int, int]) -> None:
     picture = PillowImage.open(io.BytesIO(encode_png(pixels)))
     picture.verify()  # checks the CRC of each chunk
 
-    np.testing.assert_array_equal(np.asarray(PillowImage.open(io.BytesIO(encode_png(pixels)))), pixels)
+    np.testing.assert_array_equal(
+        np.asarray(PillowImage.open(io.BytesIO(encode_png(pixels)))), pixels
+    )
 
 
 def test_a_flat_image_makes_a_small_png() -> None:

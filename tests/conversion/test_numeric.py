@@ -49,7 +49,9 @@ def test_a_number_that_is_not_json_is_refused() -> None:
         metric_json({"a": float("nan")})
 
 
-@pytest.mark.parametrize("value", [2**70, -(2**70), [2**70], np.array([2**70], dtype=object)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [2**70, -(2**70), [2**70], np.array([2**70], dtype=object)], ids=repr
+)
 def test_an_int_beyond_64_bits_is_the_nearest_float(value: Any) -> None:
     assert abs(to_scalar(value)) == 2.0**70
     assert to_scalar(10**300) == 1e300

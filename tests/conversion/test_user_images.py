@@ -28,7 +28,11 @@ GREY = RGB[..., 0]
 
 def pixels_of(image: Image) -> NDArray[np.uint8]:
     picture = PillowImage.open(io.BytesIO(image.encoded))
-    assert (picture.format, picture.mode, picture.size) == ("PNG", "RGB", (image.width, image.height))
+    assert (picture.format, picture.mode, picture.size) == (
+        "PNG",
+        "RGB",
+        (image.width, image.height),
+    )
     return np.asarray(picture)
 
 
@@ -57,9 +61,13 @@ def test_a_layout_without_doubt_is_found(array: Any, expected: NDArray[np.uint8]
     np.testing.assert_array_equal(pixels_of(to_image(array)), expected)
 
 
-@pytest.mark.parametrize("shape", [(3, 20, 3), (5, 6, 7), (4, 3, 20, 3), (2, 5, 6, 7), (9,), (1, 1, 1, 1, 3), ()])
+@pytest.mark.parametrize(
+    "shape", [(3, 20, 3), (5, 6, 7), (4, 3, 20, 3), (2, 5, 6, 7), (9,), (1, 1, 1, 1, 3), ()]
+)
 def test_a_layout_in_doubt_is_refused_with_shape_and_dtype(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="pass dataformats, the letters of one of HW, CHW, NCHW") as refusal:
+    with pytest.raises(
+        ValueError, match="pass dataformats, the letters of one of HW, CHW, NCHW"
+    ) as refusal:
         to_image(np.zeros(shape, np.float32))
 
     assert f"shape {shape} and dtype float32" in str(refusal.value)
@@ -92,7 +100,9 @@ def test_dataformats_that_do_not_fit_are_refused(dataformats: str, text: str) ->
 @pytest.mark.parametrize("layout", ["HW", "CHW", "NCHW"])
 def test_dataformats_are_the_letters_in_any_order(layout: str) -> None:
     sizes = {"N": 2, "C": 3, "H": 4, "W": 5}
-    array = np.random.default_rng(0).integers(0, 256, [sizes[letter] for letter in layout], np.uint8)
+    array = np.random.default_rng(0).integers(
+        0, 256, [sizes[letter] for letter in layout], np.uint8
+    )
     expected = pixels_of(to_image(array, layout))
 
     for order in itertools.permutations(layout):
@@ -100,8 +110,12 @@ def test_dataformats_are_the_letters_in_any_order(layout: str) -> None:
         np.testing.assert_array_equal(pixels_of(to_image(turned, "".join(order))), expected)
 
 
-@pytest.mark.parametrize(("shape", "dataformats"), [((5, 20, 30), "CHW"), ((20, 30, 2), "HWC"), ((0, 20, 30, 3), None)])
-def test_an_image_needs_known_channels_and_pixels(shape: tuple[int, ...], dataformats: str | None) -> None:
+@pytest.mark.parametrize(
+    ("shape", "dataformats"), [((5, 20, 30), "CHW"), ((20, 30, 2), "HWC"), ((0, 20, 30, 3), None)]
+)
+def test_an_image_needs_known_channels_and_pixels(
+    shape: tuple[int, ...], dataformats: str | None
+) -> None:
     with pytest.raises(ValueError, match="needs 1, 3 or 4 channels and at least one pixel"):
         to_image(np.zeros(shape), dataformats)
 
@@ -189,7 +203,9 @@ def test_a_file_that_is_not_an_image_is_refused_by_name(tmp_path: Path) -> None:
         to_image(tmp_path / "b.png")
 
 
-@pytest.mark.parametrize("value", [None, object(), np.zeros((2, 2), complex)], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [None, object(), np.zeros((2, 2), complex)], ids=lambda value: type(value).__name__
+)
 def test_what_is_no_image_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="expected a number"):
         to_image(value)

@@ -56,7 +56,9 @@ class RandomApply(nn.Module):
 
 
 class Pictures(Dataset[Any]):
-    def __init__(self, root: str | Path = "pictures", transform: Any = None, target_transform: Any = None) -> None:
+    def __init__(
+        self, root: str | Path = "pictures", transform: Any = None, target_transform: Any = None
+    ) -> None:
         self.root, self.transform, self.target_transform = root, transform, target_transform
 
     def __len__(self) -> int:
@@ -127,7 +129,9 @@ def _pictures(kind: type[Pictures] = Pictures) -> Pictures:
         Resize((4, 6)), RandomApply([Normalize([0.5], [0.5])], p=0.3), lambda x: x, torch.flatten,
         functools.partial(torch.clamp, min=0.0), Compose([Normalize([0.1, 0.2], [1.0, 1.0])]),
     ]  # fmt: skip
-    return kind(transform=Compose(steps), target_transform=nn.Sequential(nn.Flatten(), nn.Linear(2, 2)))
+    return kind(
+        transform=Compose(steps), target_transform=nn.Sequential(nn.Flatten(), nn.Linear(2, 2))
+    )
 
 
 def _tensors(count: int = 21) -> TensorDataset:
@@ -146,7 +150,9 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "transforms": lambda: DataLoader(_pictures(), batch_size=8),
     "image-folder": lambda: DataLoader(_pictures(ImageFolder), batch_size=8, shuffle=True),
     "named-like-a-stage": lambda: DataLoader(MapDataset(), batch_size=2),
-    "weighted": lambda: DataLoader(_tensors(3), 2, sampler=WeightedRandomSampler([0.2, 0.3, 0.5], 10)),
+    "weighted": lambda: DataLoader(
+        _tensors(3), 2, sampler=WeightedRandomSampler([0.2, 0.3, 0.5], 10)
+    ),
     "subset-sampler": lambda: DataLoader(_tensors(), 2, sampler=SubsetRandomSampler(range(10))),
     "subset": lambda: DataLoader(Subset(_pictures(), [1, 2, 3]), 2),
     "split": lambda: DataLoader(random_split(_tensors(20), [15, 5])[0], 5),
@@ -157,7 +163,8 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "wrapped": lambda: DataLoader(Wrapper(_pictures()), 2),
     "unbatched": lambda: DataLoader(_tensors(), batch_size=None),
     "combined": lambda: CombinedLoader(
-        {"a": DataLoader(_tensors(40), 4), "b": DataLoader(_tensors(8), 4, shuffle=True)}, "max_size_cycle"
+        {"a": DataLoader(_tensors(40), 4), "b": DataLoader(_tensors(8), 4, shuffle=True)},
+        "max_size_cycle",
     ),
     "many": lambda: DataLoader(ConcatDataset([_tensors(1)] * 5000), 2),
     "untouchable": lambda: DataLoader(Untouchable(), 2),

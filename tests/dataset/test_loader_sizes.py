@@ -80,7 +80,9 @@ class Chunks(Dataset[torch.Tensor]):
 def bulk(count: int, size: int, drop_last: bool) -> DataLoader[Any]:
     """PyTorch's documented way of loading whole batches from a data set that takes many indices at once."""
     data = vectors(count)
-    return DataLoader(data, sampler=BatchSampler(RandomSampler(data), size, drop_last), batch_size=None)
+    return DataLoader(
+        data, sampler=BatchSampler(RandomSampler(data), size, drop_last), batch_size=None
+    )
 
 
 LOADERS: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
@@ -115,7 +117,9 @@ LOADERS: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
 def test_sizes_are_told_where_the_first_batch_has_them(kind: str) -> None:
     make, expected = LOADERS[kind]
     loader = make()
-    batch = [next(iter(part)) for part in loader] if isinstance(loader, list) else next(iter(loader))
+    batch = (
+        [next(iter(part)) for part in loader] if isinstance(loader, list) else next(iter(loader))
+    )
 
     assert sizes_of(loader, batch) == expected
 
@@ -170,7 +174,13 @@ def test_a_batch_tells_how_many_samples_it_may_have(batch: Any, size: int, expec
 def test_a_limit_of_batches_bounds_the_size() -> None:
     loader = DataLoader(vectors(21), 4)
 
-    assert [sizes(loader, limit)[1] for limit in (2, 5, 6, 100, float("inf"))] == [8, 20, 21, 21, 21]
+    assert [sizes(loader, limit)[1] for limit in (2, 5, 6, 100, float("inf"))] == [
+        8,
+        20,
+        21,
+        21,
+        21,
+    ]
 
 
 def test_the_samples_of_all_devices_count_once() -> None:
@@ -213,7 +223,12 @@ def test_no_further_sample_is_fetched() -> None:
 class Stated(DataLoader[Any]):
     """States another number of batches than it gives, and passes them through a function."""
 
-    def __init__(self, count: int, stated: int | None = None, change: Callable[[list[Any]], Any] = lambda b: b) -> None:
+    def __init__(
+        self,
+        count: int,
+        stated: int | None = None,
+        change: Callable[[list[Any]], Any] = lambda b: b,
+    ) -> None:
         super().__init__(vectors(count), 4)
         self.stated, self.change = stated, change
 
@@ -292,7 +307,8 @@ def test_what_an_epoch_contradicts_is_taken_back(kind: str) -> None:
 def test_an_epoch_that_is_resumed_in_its_middle_contradicts_nothing() -> None:
     loader = DataLoader(vectors(22), 4)
     checked = CheckedSizes(loader, next(iter(loader)))
-    for index, batch in zip(range(4, 6), loader, strict=False):  # a loader begins with its first batch
+    # a loader begins with its first batch
+    for index, batch in zip(range(4, 6), loader, strict=False):
         checked.see(index, batch)
     checked.end_epoch()
 

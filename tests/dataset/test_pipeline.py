@@ -55,7 +55,10 @@ def test_every_kind_of_pipeline_keeps_the_rules_of_both_pages(kind: str) -> None
         assert not {"key", "id", "children", "operations"} & part.parameter.keys()
         if part.parameter["op_type"] in ("Map", "MapDataset"):
             assert part.operations
-        names = [part.parameter["op_type"], *(entry.parameter["tensor_op_name"] for entry in part.operations)]
+        names = [
+            part.parameter["op_type"],
+            *(entry.parameter["tensor_op_name"] for entry in part.operations),
+        ]
         assert all(not set('<>"\\') & set(str(name)) and name for name in names)
     assert len(everything) <= 250
 
@@ -75,7 +78,11 @@ def test_a_shuffled_loader_is_batch_shuffle_and_source() -> None:
     assert batch.parameter["num_parallel_workers"] == 0
     assert shuffle.parameter["buffer_size"] == 21
     assert source.parameter["num_samples"] == 21
-    assert source.sampler.parameter == {"sampler_name": "RandomSampler", "replacement": False, "num_samples": 21}
+    assert source.sampler.parameter == {
+        "sampler_name": "RandomSampler",
+        "replacement": False,
+        "num_samples": 21,
+    }
 
 
 def test_transforms_are_operations_in_their_order_with_their_parameters() -> None:
@@ -92,7 +99,10 @@ def test_transforms_are_operations_in_their_order_with_their_parameters() -> Non
     assert parameters[2] is None
     assert json.loads(str(parameters[4])) == {"min": 0.0}
     assert [part.parameter["tensor_op_name"] for part in target.operations] == ["Flatten", "Linear"]
-    assert (image.parameter["input_columns"], target.parameter["input_columns"]) == (('"input"',), ('"target"',))
+    assert (image.parameter["input_columns"], target.parameter["input_columns"]) == (
+        ('"input"',),
+        ('"target"',),
+    )
     assert source.parameter["dataset_dir"] == "pictures"
 
 
@@ -117,7 +127,9 @@ def test_few_weights_of_a_sampler_are_kept() -> None:
 
 @pytest.mark.parametrize("weight", [float("inf"), float("nan"), 1e39])
 def test_weights_that_the_file_cannot_hold_are_left_out(weight: float) -> None:
-    found = dataset_graph(DataLoader(Pictures(), sampler=WeightedRandomSampler([0.5, weight], 2)), None)
+    found = dataset_graph(
+        DataLoader(Pictures(), sampler=WeightedRandomSampler([0.5, weight], 2)), None
+    )
     assert found is not None
     source = list(stages(found))[-1]
 
@@ -131,8 +143,28 @@ def test_weights_that_the_file_cannot_hold_are_left_out(weight: float) -> None:
     [
         ("subset", ["BatchDataset", "Subset", "MapDataset", "MapDataset", "Pictures"]),
         ("split", ["BatchDataset", "Subset", "TensorDataset"]),
-        ("concat", ["BatchDataset", "ConcatDataset", "TensorDataset", "MapDataset", "MapDataset", "Pictures"]),
-        ("stack", ["BatchDataset", "StackDataset", "MapDataset", "MapDataset", "Pictures", "TensorDataset"]),
+        (
+            "concat",
+            [
+                "BatchDataset",
+                "ConcatDataset",
+                "TensorDataset",
+                "MapDataset",
+                "MapDataset",
+                "Pictures",
+            ],
+        ),
+        (
+            "stack",
+            [
+                "BatchDataset",
+                "StackDataset",
+                "MapDataset",
+                "MapDataset",
+                "Pictures",
+                "TensorDataset",
+            ],
+        ),
         ("chain", ["BatchDataset", "ChainDataset", "Stream", "Stream"]),
         ("stream", ["BatchDataset", "Stream"]),
         ("wrapped", ["BatchDataset", "Wrapper", "MapDataset", "MapDataset", "Pictures"]),
@@ -157,7 +189,9 @@ def test_of_several_loaders_the_shorter_ones_repeat() -> None:
 
 
 @pytest.mark.parametrize("mode", ["min_size", "max_size", "sequential"])
-def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_size", "sequential"]) -> None:
+def test_no_loader_repeats_in_the_other_modes(
+    mode: Literal["min_size", "max_size", "sequential"],
+) -> None:
     loaders = [DataLoader(TensorDataset(torch.zeros(count)), 2) for count in (4, 8)]
 
     root = dataset_graph(CombinedLoader(loaders, mode), None)
@@ -167,9 +201,18 @@ def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_siz
 
 
 def test_a_loader_of_unknown_length_is_the_longest() -> None:
-    root = dataset_graph(CombinedLoader([DataLoader(Stream(), 2), DataLoader(TensorDataset(torch.zeros(4)), 2)]), None)
+    root = dataset_graph(
+        CombinedLoader([DataLoader(Stream(), 2), DataLoader(TensorDataset(torch.zeros(4)), 2)]),
+        None,
+    )
 
-    assert types(root) == ["CombinedLoader", "BatchDataset", "Stream", "BatchDataset", "TensorDataset"]
+    assert types(root) == [
+        "CombinedLoader",
+        "BatchDataset",
+        "Stream",
+        "BatchDataset",
+        "TensorDataset",
+    ]
     assert root.parameter["mode"] == "min_size"
 
 
@@ -202,7 +245,11 @@ def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> Non
 def test_a_loader_without_a_data_set_is_a_stage() -> None:
     root = graph("of-another-library")
 
-    assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == ("BatchSource", 3, ())
+    assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == (
+        "BatchSource",
+        3,
+        (),
+    )
 
 
 def test_a_loader_without_a_length_has_no_number_of_batches() -> None:
@@ -213,15 +260,19 @@ def test_a_loader_without_a_length_has_no_number_of_batches() -> None:
 
 def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> None:
     data = TensorDataset(torch.zeros(10))
-    sampler = DistributedSamplerWrapper(SubsetRandomSampler(range(8)), num_replicas=2, rank=0, shuffle=False)
+    sampler = DistributedSamplerWrapper(
+        SubsetRandomSampler(range(8)), num_replicas=2, rank=0, shuffle=False
+    )
 
     root = dataset_graph(DataLoader(data, 2, sampler=sampler), None)
 
     assert root is not None
     found = list(stages(root))[-1].sampler
-    assert {"sampler_name": "DistributedSamplerWrapper", "wraps": "SubsetRandomSampler", "num_samples": 4}.items() <= (
-        found.parameter.items()
-    )
+    assert {
+        "sampler_name": "DistributedSamplerWrapper",
+        "wraps": "SubsetRandomSampler",
+        "num_samples": 4,
+    }.items() <= (found.parameter.items())
 
 
 def test_a_batch_sampler_of_the_users_is_named() -> None:
@@ -252,7 +303,9 @@ def test_a_batch_size_that_the_first_batch_does_not_have_is_not_told() -> None:
 
 def test_bulk_loading_is_batch_shuffle_and_source() -> None:
     data = TensorDataset(torch.zeros(96, 3))
-    loader = DataLoader(data, sampler=BatchSampler(RandomSampler(data), 32, drop_last=False), batch_size=None)
+    loader = DataLoader(
+        data, sampler=BatchSampler(RandomSampler(data), 32, drop_last=False), batch_size=None
+    )
 
     root = dataset_graph(loader, next(iter(loader)))
 
@@ -261,7 +314,9 @@ def test_bulk_loading_is_batch_shuffle_and_source() -> None:
 
 
 def test_a_loader_around_a_loader_is_drawn_as_that() -> None:
-    root = dataset_graph(Around(DataLoader(TensorDataset(torch.zeros(96, 3)), 24, shuffle=True)), torch.zeros(24, 3))
+    root = dataset_graph(
+        Around(DataLoader(TensorDataset(torch.zeros(96, 3)), 24, shuffle=True)), torch.zeros(24, 3)
+    )
 
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
     assert root.parameter["batch_size"] == 24
@@ -311,7 +366,9 @@ _FEW = settings(max_examples=30)  # they are large
 @_FEW
 @given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
 def test_any_value_becomes_a_parameter_of_the_format(fields: dict[str, Any]) -> None:
-    event = LineageEvent(wall_time=1.0, what=DatasetGraph({"op_type": "X", **parameters_of(fields)}))
+    event = LineageEvent(
+        wall_time=1.0, what=DatasetGraph({"op_type": "X", **parameters_of(fields)})
+    )
 
     assert encode_lineage_event(event)
 
@@ -349,7 +406,12 @@ def test_ints_beyond_32_bits_become_text() -> None:
 
 
 def test_short_arrays_are_lists_and_other_values_what_hyper_parameters_are() -> None:
-    fields = {"a": torch.tensor([1.5, 2]), "b": torch.zeros(2, 3), "c": torch.float16, "d": list(range(33))}
+    fields = {
+        "a": torch.tensor([1.5, 2]),
+        "b": torch.zeros(2, 3),
+        "c": torch.float16,
+        "d": list(range(33)),
+    }
 
     assert parameters_of(fields) == {
         "a": ("1.5", "2.0"), "b": "Tensor(shape=(2, 3), dtype=float32)", "c": "torch.float16",

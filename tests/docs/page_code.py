@@ -2,9 +2,10 @@
 
     python -m tests.docs.page_code [PAGE ...]     # in an empty directory; without names every page
 
-``python`` and ``console`` blocks run; with prompts (``>>>``, ``$``) they must print what is printed there, where
-``...`` stands for anything. A block that begins with ``# name.py`` or ``# name.yaml`` is saved as that file.
-``<!-- not run: reason -->`` before a block keeps it from running. Needs the standard library only.
+``python`` and ``console`` blocks run; with prompts (``>>>``, ``$``) they must print what is printed
+there, where ``...`` stands for anything. A block that begins with ``# name.py`` or ``# name.yaml``
+is saved as that file. ``<!-- not run: reason -->`` before a block keeps it from running. Needs the
+standard library only.
 """
 
 from __future__ import annotations
@@ -50,19 +51,26 @@ def run_page(name: str, command: Callable[[str], str]) -> None:
 def runnable(text: str) -> Iterator[Block]:
     """The blocks that are run, and those that are saved."""
     for block in blocks(text):
-        if block.mark != "not run" and (block.language in ("python", "console") or _FILE.match(block.code)):
+        if block.mark != "not run" and (
+            block.language in ("python", "console") or _FILE.match(block.code)
+        ):
             yield block
 
 
 def pages_with_code() -> list[str]:
     """The pages that have something to run, seen from the root."""
-    texts = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in english_pages()}
+    texts = {
+        page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
+        for page in english_pages()
+    }
     return [name for name, text in texts.items() if any(runnable(text))]
 
 
 def run_script(path: Path) -> None:
     """Run a script in a process of its own, in its directory."""
-    subprocess.run([sys.executable, path.name], cwd=path.parent, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, path.name], cwd=path.parent, check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def train_first_run(folder: Path, run: Callable[[Path], object] = run_script) -> None:
@@ -85,18 +93,25 @@ def shell(line: str) -> str:
 
 def _run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
     if ">>> " not in block.code:
-        tree = ast.increment_lineno(ast.parse(block.code, str(page)), block.line - 1)  # an error names the page's line
+        # an error names the page's line
+        tree = ast.increment_lineno(ast.parse(block.code, str(page)), block.line - 1)
         exec(compile(tree, str(page), "exec"), names)
         return
-    example = doctest.DocTestParser().get_doctest(block.code, names, page.name, str(page), block.line - 1)
+    example = doctest.DocTestParser().get_doctest(
+        block.code, names, page.name, str(page), block.line - 1
+    )
     example.globs = names  # what one block imports, the next ones use
     printed: list[str] = []
-    doctest.DocTestRunner(optionflags=EXAMPLE_FLAGS).run(example, out=printed.append, clear_globs=False)
+    doctest.DocTestRunner(optionflags=EXAMPLE_FLAGS).run(
+        example, out=printed.append, clear_globs=False
+    )
     assert not printed, "".join(printed)
 
 
 def _run_console(block: Block, command: Callable[[str], str]) -> None:
-    for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code.replace("\\\n", ""), re.MULTILINE):
+    for line, expected in re.findall(
+        r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code.replace("\\\n", ""), re.MULTILINE
+    ):
         printed = command(line)
         same = doctest.OutputChecker().check_output(expected, printed, EXAMPLE_FLAGS)
         assert same, f"{line} prints\n{printed}\nbut the page says\n{expected}"
@@ -114,8 +129,11 @@ def main(names: list[str]) -> int:
         else:
             shutil.copytree(first_run, folder)
         code = f"from tests.docs import page_code; page_code.run_page({name!r}, page_code.shell)"
-        # As at a prompt, the current directory comes first among those that modules are imported from.
-        is_done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False).returncode == 0
+        # As at a prompt, the current directory comes first among those that modules are imported
+        # from.
+        is_done = (
+            subprocess.run([sys.executable, "-c", code], cwd=folder, check=False).returncode == 0
+        )
         print("ok    " if is_done else "FAILED", name, flush=True)
         failed += not is_done
     return failed

@@ -8,7 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-# An HTML comment just before the fence keeps a block from running and says why; readers do not see it.
+# An HTML comment just before the fence keeps a block from running and says why; readers do not see
+# it.
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>not run): [^\n]* -->\n)?```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -35,7 +36,9 @@ class Block:
 def pages() -> list[Path]:
     """Every page that is read on its own; a fragment of the changelog is not."""
     at_the_root = [ROOT / name for name in ("README.md", "README_CN.md", "CONTRIBUTING.md")]
-    below = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "changes"]
+    below = [
+        page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "changes"
+    ]
     return at_the_root + below
 
 
@@ -47,7 +50,12 @@ def english_pages() -> list[Path]:
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     return [
-        Block(match["language"], match["code"], text.count("\n", 0, match.start("code")) + 1, match["mark"])
+        Block(
+            match["language"],
+            match["code"],
+            text.count("\n", 0, match.start("code")) + 1,
+            match["mark"],
+        )
         for match in _BLOCK.finditer(text)
     ]
 

@@ -1,7 +1,7 @@
 """The code of the pages runs as it stands there, in a directory where a reader of docs/first-run.md has trained twice.
 
-What a page needs beyond that, it makes in a block of its own. ``nox -s guides`` does the same with an installed package
-outside of the checkout.
+What a page needs beyond that, it makes in a block of its own. ``nox -s guides`` does the same with
+an installed package outside of the checkout.
 """
 
 from __future__ import annotations
@@ -47,10 +47,16 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", pages_with_code())
 def test_the_code_of_a_page_runs_as_printed(
-    name: str, two_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    two_runs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if name == "docs/recipes.md" and sys.version_info >= (3, 14):
-        pytest.skip("Hydra 1.3 does not start on Python 3.14: argparse looks at help texts now, which Hydra makes late")
+        pytest.skip(
+            "Hydra 1.3 does not start on Python 3.14: argparse looks at help texts now, which Hydra makes late"
+        )
 
     def command(line: str) -> str:  # in this process, which has imported everything
         capsys.readouterr()
@@ -107,6 +113,8 @@ def test_old_runs_need_what_the_guide_installs() -> None:
     needs, _, install = re.findall(r"^    (python -m pip install .*)$", guide, re.MULTILINE)
 
     for name in ("README.md", "README_CN.md"):
-        commands = re.findall(r"^    (\S.*)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        commands = re.findall(
+            r"^    (\S.*)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE
+        )
         start = commands.index(needs)
         assert commands[start + 1 : start + 3] == [install, "mindsummary view path/to/your/runs"]

@@ -22,9 +22,13 @@ def _first_adam_step(eps: float) -> float:
 
 def _defaults_of_torch() -> dict[str, object]:
     torch.manual_seed(1)
-    decay = torch.optim.SGD(nn.BatchNorm1d(4).parameters(), 0.1, weight_decay=0.1).param_groups[0]["weight_decay"]
+    decay = torch.optim.SGD(nn.BatchNorm1d(4).parameters(), 0.1, weight_decay=0.1).param_groups[0][
+        "weight_decay"
+    ]
     return {
-        "parameters that weight decay reaches": ["weight", "bias", "gamma", "beta"] if decay else [],
+        "parameters that weight decay reaches": ["weight", "bias", "gamma", "beta"]
+        if decay
+        else [],
         "GELU": {"none": "exact"}[nn.GELU().approximate],
         "LayerNorm epsilon": nn.LayerNorm(2).eps,
         "BatchNorm2d momentum": nn.BatchNorm2d(2).momentum,
@@ -32,7 +36,9 @@ def _defaults_of_torch() -> dict[str, object]:
         "Conv2d bias": nn.Conv2d(1, 1, 3).bias is not None,
         "MaxPool2d(2) stride": nn.MaxPool2d(2).stride,
         "LeakyReLU slope": nn.LeakyReLU().negative_slope,
-        "Embedding standard deviation": round(float(nn.Embedding(1000, 64).weight.detach().std()), 2),
+        "Embedding standard deviation": round(
+            float(nn.Embedding(1000, 64).weight.detach().std()), 2
+        ),
         "AdamW epsilon": torch.optim.AdamW([nn.Parameter(torch.zeros(1))]).defaults["eps"],
         "Adam's first step on a gradient as small as epsilon": _first_adam_step(1e-6),
         "cross entropy of a batch": nn.CrossEntropyLoss().reduction,
@@ -44,8 +50,14 @@ def test_the_table_of_defaults_is_what_both_frameworks_do() -> None:
         return ", ".join(value) if isinstance(value, list) else str(value)
 
     page = (ROOT / "docs" / "is-my-port-right.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", page.partition("## Defaults that differ")[2], re.MULTILINE)
-    theirs = json.loads((ROOT / "tests" / "golden" / "mindspore_defaults.json").read_text(encoding="utf-8"))
+    rows = re.findall(
+        r"^\| (.+?) \| (.+?) \| (.+?) \|$",
+        page.partition("## Defaults that differ")[2],
+        re.MULTILINE,
+    )
+    theirs = json.loads(
+        (ROOT / "tests" / "golden" / "mindspore_defaults.json").read_text(encoding="utf-8")
+    )
     ours = _defaults_of_torch()
 
     assert rows[1:] == [(name, written(theirs[name]), written(ours[name])) for name in theirs]

@@ -30,6 +30,10 @@ def _refused_line(code: str) -> str | None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_line_of_a_block_is_refused_by_a_prompt(page: Path) -> None:
     for block in runnable(page.read_text(encoding="utf-8")):
-        if block.language == "python" and ">>> " not in block.code and page.name != _SAVED_AS_A_FILE:
+        if (
+            block.language == "python"
+            and ">>> " not in block.code
+            and page.name != _SAVED_AS_A_FILE
+        ):
             refused = _refused_line(block.code)
             assert refused is None, f"{page}:{block.line}: {refused}"

@@ -53,7 +53,9 @@ def _script(name: str) -> Path:
 
 def _start(task: int, output: int) -> BaseProcess:
     variables = {**_SLURM, "SLURM_ARRAY_TASK_ID": str(task), "SLURM_JOB_ID": str(7 + task)}
-    return start_warm(as_script, _script("slurm_array.py"), stdout=output, stderr=output, variables=variables)
+    return start_warm(
+        as_script, _script("slurm_array.py"), stdout=output, stderr=output, variables=variables
+    )
 
 
 def _wait_until(is_so: Callable[[], bool], process: BaseProcess) -> None:
@@ -83,21 +85,32 @@ def test_a_task_of_an_array_that_is_started_again_continues_its_own_run(
 
     said = (folder / "output").read_text(encoding="utf-8")
     assert said.count("`max_epochs=20` reached") == 2  # the first one was cut short
-    assert ("requeue 7_3" in (folder / "requeued").read_text(encoding="utf-8")) if is_requeued_by_lightning else True
+    assert (
+        ("requeue 7_3" in (folder / "requeued").read_text(encoding="utf-8"))
+        if is_requeued_by_lightning
+        else True
+    )
     assert said.count("Restored all states") == 1
     for task, files in ((run, 2), (other, 1)):
         assert len(list(task.glob("*_MS"))) == files
         assert list(SummaryReader(task).scalars("loss/auto").steps) == [1, *range(10, 881, 10)]
         assert SummaryReader(task).lineage().custom.values["status"] == "success"
-    assert sorted(path.name for path in (folder / "runs" / "array_7").iterdir()) == ["task_3", "task_4"]
+    assert sorted(path.name for path in (folder / "runs" / "array_7").iterdir()) == [
+        "task_3",
+        "task_4",
+    ]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the recipe's line is a shell's of Unix")
-def test_two_machines_that_torchrun_starts_leave_one_run_in_the_shared_directory(folder: Path) -> None:
+def test_two_machines_that_torchrun_starts_leave_one_run_in_the_shared_directory(
+    folder: Path,
+) -> None:
     (line,) = re.findall(r"^torchrun .*$", _PAGE, re.MULTILINE)
     _script("two_machines.py")
     group = {**environment(), "GPUS": "1", "HOST": "127.0.0.1", "PORT": str(free_port())}
-    machines = [subprocess.Popen(line, shell=True, env={**group, "RANK": str(rank)}) for rank in range(2)]
+    machines = [
+        subprocess.Popen(line, shell=True, env={**group, "RANK": str(rank)}) for rank in range(2)
+    ]
     try:
         assert [machine.wait(_LIMIT_S) for machine in machines] == [0, 0]
     finally:

@@ -34,7 +34,9 @@ def test_the_site_builds_without_a_warning(tmp_path: Path, is_full: bool) -> Non
     suffix = {"html": "html", "text": "txt"}[builder]
     changelog = (tmp_path / "site" / f"changelog.{suffix}").read_text(encoding="utf-8")
     assert "The first release" in changelog
-    logger = (tmp_path / "site" / "reference" / f"MindInsightLogger.{suffix}").read_text(encoding="utf-8")
+    logger = (tmp_path / "site" / "reference" / f"MindInsightLogger.{suffix}").read_text(
+        encoding="utf-8"
+    )
     assert "0o600" in logger  # defaults as they are written
 
 
@@ -60,7 +62,11 @@ def test_without_pytorch_the_site_says_what_it_needs(monkeypatch: pytest.MonkeyP
     from sphinx.errors import ConfigError
 
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "torch" else find(name)
+    )
 
-    with pytest.raises(ConfigError, match=r"need torch, which is not installed here: run .* install -e \."):
+    with pytest.raises(
+        ConfigError, match=r"need torch, which is not installed here: run .* install -e \."
+    ):
         runpy.run_path(str(ROOT / "docs" / "conf.py"))

@@ -12,7 +12,9 @@ from tests.docs.pages import ROOT, blocks, headings
 
 def _contents(name: str) -> dict[str, list[str]]:
     """The pages of each table of contents in an index, by its caption."""
-    found = re.findall(r"^```\{toctree\}\n:caption: ([^\n]*)\n:maxdepth: 1\n\n(.*?)^```$", _text(name), re.M | re.S)
+    found = re.findall(
+        r"^```\{toctree\}\n:caption: ([^\n]*)\n:maxdepth: 1\n\n(.*?)^```$", _text(name), re.M | re.S
+    )
     return {caption: pages.split() for caption, pages in found}
 
 
@@ -21,10 +23,20 @@ def _text(name: str) -> str:
 
 
 # The rule: every page has a Chinese sibling, but those under "Reference", which are for developers.
-CONTENTS = {caption: pages for caption, pages in _contents("docs/index.md").items() if caption != "Reference"}
+CONTENTS = {
+    caption: pages
+    for caption, pages in _contents("docs/index.md").items()
+    if caption != "Reference"
+}
 GUIDES = ["index", *(page for pages in CONTENTS.values() for page in pages if page != "zh/index")]
-TRANSLATIONS = {"README.md": "README_CN.md", **{f"docs/{page}.md": f"docs/zh/{page}.md" for page in GUIDES}}
-PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
+TRANSLATIONS = {
+    "README.md": "README_CN.md",
+    **{f"docs/{page}.md": f"docs/zh/{page}.md" for page in GUIDES},
+}
+PICTURES = {
+    f"docs/images/{name}.png": f"docs/images/{name}-zh.png"
+    for name in ("first-block", "first-run-dashboard")
+}
 
 of_each = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.items())
 
@@ -55,7 +67,10 @@ def test_the_chinese_index_lists_the_guides_of_the_english_one() -> None:
 
 @of_each
 def test_a_page_and_its_translation_lead_to_each_other(original: str, translation: str) -> None:
-    for name, language, other in ((original, "中文", translation), (translation, "English", original)):
+    for name, language, other in (
+        (original, "中文", translation),
+        (translation, "English", original),
+    ):
         link = re.search(rf"^\[{language}\]\((.*)\)$", _text(name), re.MULTILINE)
         assert link, f"{name} has no line with a link to {other}"
         assert _normal(PurePosixPath(name).parent / link[1]) == other
@@ -100,5 +115,7 @@ def _inline_code(name: str) -> set[str]:
 
 def _code(name: str) -> list[str]:
     text = _text(name)
-    indented = re.findall(r"^    (\S.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.M)
+    indented = re.findall(
+        r"^    (\S.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.M
+    )
     return [*(block.code for block in blocks(text)), *indented]

@@ -17,7 +17,9 @@ def _cells(feature: str) -> list[str]:
 
 def test_the_page_of_versions_has_the_lower_bounds_that_are_stated() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    bounds = re.findall(r'"(\w+)>=([\d.]+)', re.findall(r"^dependencies = \[(.*?)^\]", project, re.DOTALL | re.M)[0])
+    bounds = re.findall(
+        r'"(\w+)>=([\d.]+)', re.findall(r"^dependencies = \[(.*?)^\]", project, re.DOTALL | re.M)[0]
+    )
     (python,) = re.findall(r'requires-python = ">=([\d.]+)"', project)
 
     assert len(bounds) >= 6
@@ -32,10 +34,16 @@ def test_the_page_of_versions_has_what_the_judges_install() -> None:
     block = re.findall(r"^LIBRARIES = \{(.*?)^\}", _NOXFILE, re.DOTALL | re.MULTILINE)[0]
     libraries = re.findall(r'"([\w-]+)(?:\[\w+\])?"[,\]]', block)
     sessions = set(re.findall(r"`nox -s (\w+)`", _PAGE))
-    torch = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").strip().replace("==", " ")
+    torch = (
+        (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").strip().replace("==", " ")
+    )
 
-    assert [f"{name} {version}" for name, version in pinned if f"{name} {version}" not in _PAGE] == []
+    assert [
+        f"{name} {version}" for name, version in pinned if f"{name} {version}" not in _PAGE
+    ] == []
     assert [version for version in majors if version not in _PAGE] == []
     assert torch in _PAGE
     assert sorted(_cells("trainings")[3].split(", ")) == sorted(libraries)
-    assert [name for name in sessions if not re.search(rf"^def {name}\(", _NOXFILE, re.MULTILINE)] == []
+    assert [
+        name for name in sessions if not re.search(rf"^def {name}\(", _NOXFILE, re.MULTILINE)
+    ] == []

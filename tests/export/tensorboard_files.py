@@ -21,13 +21,19 @@ def write_tb(directory: Path, *events: Event, second: int = SECOND) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"events.out.tfevents.{second}.host"
     head = Event(wall_time=second, file_version="brain.Event:2")
-    path.write_bytes(b"".join(b"".join(frame([event.SerializeToString()])) for event in (head, *events)))
+    path.write_bytes(
+        b"".join(b"".join(frame([event.SerializeToString()])) for event in (head, *events))
+    )
     return path
 
 
 def event(step: int, *values: Summary.Value, wall_time: float | None = None) -> Event:
     """An event of some values."""
-    return Event(step=step, wall_time=SECOND + step if wall_time is None else wall_time, summary=Summary(value=values))
+    return Event(
+        step=step,
+        wall_time=SECOND + step if wall_time is None else wall_time,
+        summary=Summary(value=values),
+    )
 
 
 def tensor_value(tag: str, array: Any, plugin: str = "") -> Summary.Value:
@@ -37,9 +43,13 @@ def tensor_value(tag: str, array: Any, plugin: str = "") -> Summary.Value:
     return value
 
 
-def histogram_value(tag: str, limits: list[float], buckets: list[float], **fields: float) -> Summary.Value:
+def histogram_value(
+    tag: str, limits: list[float], buckets: list[float], **fields: float
+) -> Summary.Value:
     """A histogram of the old style."""
-    return Summary.Value(tag=tag, histo=HistogramProto(bucket_limit=limits, bucket=buckets, **fields))
+    return Summary.Value(
+        tag=tag, histo=HistogramProto(bucket_limit=limits, bucket=buckets, **fields)
+    )
 
 
 def settings_value(values: Mapping[str, bool | float | str]) -> Summary.Value:

@@ -53,7 +53,8 @@ def test_exported_boards_come_back_as_the_same_runs(
     mindsummary(capsys, "import", tmp_path / "boards", "--out", tmp_path / "back")
 
     values = [
-        SummaryReader(tmp_path / "back" / name.replace("/", "-")).scalars("loss").values.tolist() for name in _RUNS
+        SummaryReader(tmp_path / "back" / name.replace("/", "-")).scalars("loss").values.tolist()
+        for name in _RUNS
     ]
     assert values == [[0.0], [1.0], [2.0]]
 
@@ -80,7 +81,9 @@ def test_a_damaged_run_is_named_and_the_others_are_exported(
     assert _with_files(out, "csv") == {"a", "a/below"}
 
 
-def test_if_no_run_can_be_read_nothing_is_left(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_if_no_run_can_be_read_nothing_is_left(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for path in runs.rglob("*_MS"):
         path.write_bytes(b"\0" * 100)
 

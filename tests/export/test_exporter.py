@@ -28,7 +28,9 @@ def _exported(tmp_path: Path) -> tuple[ExportedFiles, EventAccumulator]:
     return exported, EventAccumulator(str(tmp_path / "tb"), size_guidance=sizes).Reload()
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
 def test_the_ends_of_every_integer_type_leave_as_they_were(tmp_path: Path, dtype: str) -> None:
     limits = np.iinfo(dtype)
     numbers = np.array([limits.min, 0, 1, limits.max], dtype)
@@ -38,7 +40,11 @@ def test_the_ends_of_every_integer_type_leave_as_they_were(tmp_path: Path, dtype
 
     (sample,) = accumulator.Tensors("t")
     array = make_ndarray(sample.tensor_proto)
-    assert (array.dtype, array.tolist(), exported.changed) == (np.dtype(dtype), numbers.tolist(), {})
+    assert (array.dtype, array.tolist(), exported.changed) == (
+        np.dtype(dtype),
+        numbers.tolist(),
+        {},
+    )
     assert accumulator.SummaryMetadata("t").plugin_data.plugin_name == "tensor"
 
 
@@ -66,7 +72,12 @@ def test_elements_that_are_not_of_the_type_they_claim_stay_and_are_counted(
 
 
 def test_histograms_that_are_not_finite_leave_and_come_back(tmp_path: Path) -> None:
-    data = {"nan": [math.nan] * 3, "some": [1.0, math.nan, 2.0, 3.0], "none": [], "same": [7.0] * 20}
+    data = {
+        "nan": [math.nan] * 3,
+        "some": [1.0, math.nan, 2.0, 3.0],
+        "none": [],
+        "same": [7.0] * 20,
+    }
     with SummaryRecord(tmp_path / "run") as record:
         for tag, elements in data.items():
             record.add_value("histogram", tag, np.array(elements, np.float32))
@@ -78,14 +89,21 @@ def test_histograms_that_are_not_finite_leave_and_come_back(tmp_path: Path) -> N
 
     assert (exported.changed, exported.written) == ({}, {"histogram": 4})
     messages = {tag: accumulator.Histograms(tag)[0].histogram_value for tag in data}
-    assert {tag: message.num for tag, message in messages.items()} == {"nan": 3, "some": 4, "none": 0, "same": 20}
+    assert {tag: message.num for tag, message in messages.items()} == {
+        "nan": 3,
+        "some": 4,
+        "none": 0,
+        "same": 20,
+    }
     assert math.isnan(messages["nan"].min)
     assert sum(messages["some"].bucket) == 3
     assert accumulator.CompressedHistograms("some")
     for tag in data:
         ((_, _, before),), ((_, _, after),) = old.histograms(tag), new.histograms(tag)
         fields = ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
-        assert [getattr(after, name) for name in fields] == [getattr(before, name) for name in fields]
+        assert [getattr(after, name) for name in fields] == [
+            getattr(before, name) for name in fields
+        ]
         assert after.counts.tolist() == before.counts.tolist()
         np.testing.assert_allclose(after.lefts, before.lefts, rtol=1e-6)
 
@@ -105,7 +123,9 @@ def test_infinite_elements_are_counted_as_nan_and_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("second", [0.5, 3.0], ids=["an overlap", "a gap"])
 def test_buckets_that_are_not_neighbours_are_said_to_change(tmp_path: Path, second: float) -> None:
-    apart = Histogram(np.array([0.0, second]), np.ones(2), np.array([1, 2]), 3, min=0.0, max=second + 1, sum=1.0)
+    apart = Histogram(
+        np.array([0.0, second]), np.ones(2), np.array([1, 2]), 3, min=0.0, max=second + 1, sum=1.0
+    )
     write_summary(tmp_path / "run", [values_at(1, {"h": apart})])
 
     assert _exported(tmp_path)[0].changed == {"histogram: other extremes or buckets": 1}

@@ -23,7 +23,14 @@ from mindsummary_lightning.reading.run_tree import RunTree
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
 from tests.cli.command import mindsummary
-from tests.export.tensorboard_files import SECOND, event, histogram_value, settings_value, tensor_value, write_tb
+from tests.export.tensorboard_files import (
+    SECOND,
+    event,
+    histogram_value,
+    settings_value,
+    tensor_value,
+    write_tb,
+)
 
 
 def _imported(tmp_path: Path, *events: Event) -> tuple[ImportedRun, SummaryReader]:
@@ -41,7 +48,9 @@ def _histogram(reader: SummaryReader, tag: str) -> Histogram:
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_a_histogram_of_torch_with_one_element_that_is_not_finite(tmp_path: Path, odd: float) -> None:
+def test_a_histogram_of_torch_with_one_element_that_is_not_finite(
+    tmp_path: Path, odd: float
+) -> None:
     data = np.random.default_rng(0).normal(size=1000).astype(np.float32)
     data[7] = odd
     with SummaryWriter(str(tmp_path / "tb")) as writer:
@@ -56,7 +65,8 @@ def test_a_histogram_of_torch_with_one_element_that_is_not_finite(tmp_path: Path
     assert numbers == (int(odd != odd), int(odd == math.inf), int(odd == -math.inf))
     assert (histogram.counts >= 0).all()
     assert (histogram.widths > 0).all()
-    # TensorBoard's buckets are a tenth wide, and an extreme that it does not know is the edge of its bucket.
+    # TensorBoard's buckets are a tenth wide, and an extreme that it does not know is the edge of
+    # its bucket.
     edges = (finite.min() * 1.11, finite.max() * 1.11)
     assert edges[0] <= histogram.min <= finite.min() or histogram.min == pytest.approx(finite.min())
     assert finite.max() <= histogram.max <= edges[1] or histogram.max == pytest.approx(finite.max())
@@ -72,7 +82,10 @@ def test_a_histogram_of_tensorflow_2_of_nothing_but_nan(tmp_path: Path) -> None:
     run, reader = _imported(
         tmp_path,
         event(1, tensor_value("h", np.array(rows), "histograms")),
-        event(2, tensor_value("h", np.array([[0.0, 1.0, 3.0], [math.nan, math.nan, 4.0]]), "histograms")),
+        event(
+            2,
+            tensor_value("h", np.array([[0.0, 1.0, 3.0], [math.nan, math.nan, 4.0]]), "histograms"),
+        ),
     )
 
     first, second = (histogram for _, _, histogram in reader.histograms("h"))
@@ -121,7 +134,12 @@ def test_what_a_histogram_states_is_kept_and_what_it_does_not_is_left_out_or_est
 ) -> None:
     run, reader = _imported(
         tmp_path,
-        event(1, histogram_value("h", *buckets, **dict(zip(("num", "min", "max", "sum"), stated, strict=True)))),
+        event(
+            1,
+            histogram_value(
+                "h", *buckets, **dict(zip(("num", "min", "max", "sum"), stated, strict=True))
+            ),
+        ),
     )
 
     found = _histogram(reader, "h")
@@ -133,7 +151,8 @@ def test_what_a_histogram_states_is_kept_and_what_it_does_not_is_left_out_or_est
 
 def test_elements_beyond_the_outermost_bucket_are_not_nan(tmp_path: Path) -> None:
     with SummaryWriter(str(tmp_path / "tb")) as writer:
-        writer.add_histogram("h", np.array([1e30, 1.0, 1.0], np.float32), 1)  # torch's buckets end at 1e20
+        # torch's buckets end at 1e20
+        writer.add_histogram("h", np.array([1e30, 1.0, 1.0], np.float32), 1)
     import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
     histogram = _histogram(SummaryReader(tmp_path / "mi"), "h")
@@ -164,7 +183,9 @@ def test_a_histogram_that_is_none_is_skipped_and_named(
 
 
 @pytest.mark.parametrize("second", [(5.0, 6.0), (0.5, 2.0)], ids=["a gap", "an overlap"])
-def test_rows_that_are_not_neighbours_are_no_histogram(tmp_path: Path, second: tuple[float, float]) -> None:
+def test_rows_that_are_not_neighbours_are_no_histogram(
+    tmp_path: Path, second: tuple[float, float]
+) -> None:
     rows = np.array([[0.0, 1.0, 2.0], [*second, 2.0]])
     run, _ = _imported(tmp_path, event(1, tensor_value("h", rows, "histograms")))
 
@@ -179,7 +200,13 @@ def test_the_plugin_of_a_tag_is_said_by_its_first_value_only(tmp_path: Path) -> 
     png = np.array([b"5", b"4", b"\x89PNG bytes"], object)
     arrays = {"scalars": np.float32(0.5), "histograms": np.array([[0.0, 1.0, 3.0]]), "images": png}
     events = [
-        event(step, *(tensor_value(plugin, array, plugin if step == 1 else "") for plugin, array in arrays.items()))
+        event(
+            step,
+            *(
+                tensor_value(plugin, array, plugin if step == 1 else "")
+                for plugin, array in arrays.items()
+            ),
+        )
         for step in range(1, 6)
     ]
 
@@ -202,8 +229,17 @@ def test_a_later_file_of_a_run_knows_the_plugins_of_the_first(tmp_path: Path) ->
 
 
 def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> None:
-    numbers = {"big": 1e20, "bigger": 1e300, "edge": 2.0**31, "three": 3.0, "_seed": 7.0, "tenth": 0.1}
-    run, reader = _imported(tmp_path, event(0, settings_value({**numbers, "nan": math.nan, "flag": True})))
+    numbers = {
+        "big": 1e20,
+        "bigger": 1e300,
+        "edge": 2.0**31,
+        "three": 3.0,
+        "_seed": 7.0,
+        "tenth": 0.1,
+    }
+    run, reader = _imported(
+        tmp_path, event(0, settings_value({**numbers, "nan": math.nan, "flag": True}))
+    )
 
     custom = reader.lineage().custom
     assert custom.values == {**numbers, "nan": "nan", "flag": 1}
@@ -214,7 +250,9 @@ def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> Non
 def test_a_run_that_begins_with_its_settings_is_dated_by_them(tmp_path: Path) -> None:
     values = [Summary.Value(tag="loss", simple_value=0.5)]
     write_tb(tmp_path / "tb", event(0, settings_value({"lr": 0.1})), event(1, *values))
-    write_tb(tmp_path / "tb" / "settings_alone", event(0, settings_value({"lr": 0.1})), second=SECOND + 5)
+    write_tb(
+        tmp_path / "tb" / "settings_alone", event(0, settings_value({"lr": 0.1})), second=SECOND + 5
+    )
     import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
     created = {run.train_id: run.create_time_s for run in RunTree(str(tmp_path / "mi")).scan()}
@@ -223,17 +261,24 @@ def test_a_run_that_begins_with_its_settings_is_dated_by_them(tmp_path: Path) ->
 
 def test_a_scalar_that_float32_does_not_hold_is_counted(tmp_path: Path) -> None:
     numbers = [1e300, 0.1, math.inf, math.nan, 0.5]
-    events = [event(step, tensor_value("x", np.float64(number), "scalars")) for step, number in enumerate(numbers)]
+    events = [
+        event(step, tensor_value("x", np.float64(number), "scalars"))
+        for step, number in enumerate(numbers)
+    ]
     run, reader = _imported(tmp_path, *events)
 
     expected = [math.inf, np.float32(0.1), math.inf, math.nan, 0.5]
     np.testing.assert_array_equal(reader.scalars("x").values, expected)
-    assert run.changed == {"scalar: beyond float32, so infinite": 1, "scalar: rounded to float32": 1}
+    assert run.changed == {
+        "scalar: beyond float32, so infinite": 1,
+        "scalar: rounded to float32": 1,
+    }
 
 
 def test_a_value_without_a_tag_is_counted(tmp_path: Path) -> None:
     run, reader = _imported(
-        tmp_path, event(1, Summary.Value(simple_value=1.0), Summary.Value(tag="a", simple_value=2.0))
+        tmp_path,
+        event(1, Summary.Value(simple_value=1.0), Summary.Value(tag="a", simple_value=2.0)),
     )
 
     assert (run.written, reader.tags()["scalar"]) == ({"scalar": 1}, ["a"])
@@ -243,10 +288,14 @@ def test_a_value_without_a_tag_is_counted(tmp_path: Path) -> None:
 def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Path) -> None:
     images = np.array([b"5", b"4", b"first", b"second"], object)
     run, reader = _imported(
-        tmp_path, event(1, tensor_value("i", images, "images")), event(2, tensor_value("i/1", images[:3], "images"))
+        tmp_path,
+        event(1, tensor_value("i", images, "images")),
+        event(2, tensor_value("i/1", images[:3], "images")),
     )
 
-    encoded = {tag: [image.encoded for _, _, image in reader.images(tag)] for tag in reader.tags()["image"]}
+    encoded = {
+        tag: [image.encoded for _, _, image in reader.images(tag)] for tag in reader.tags()["image"]
+    }
     assert encoded == {"i": [b"first"], "i/1": [b"second"], "i/1/0": [b"first"]}
     assert run.changed == {"tag: an image of another tag has its name": 1}
 
@@ -263,17 +312,26 @@ def test_a_giant_tensor_a_mesh_and_milliseconds_cost_nothing_else(
     mesh.tensor.tensor_shape.dim[0].size = 10_000_001
     good = Summary.Value(tag="loss", simple_value=0.5)
     write_tb(tmp_path / "tb" / "a", event(1, giant, mesh, good), event(2, giant, good))
-    write_tb(tmp_path / "tb" / "b", event(1, good, wall_time=1.6e12), event(2, good, wall_time=1.6e12 + 1))
+    write_tb(
+        tmp_path / "tb" / "b",
+        event(1, good, wall_time=1.6e12),
+        event(2, good, wall_time=1.6e12 + 1),
+    )
     write_tb(tmp_path / "tb" / "c", event(1, good))
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
     assert answer.code == 1
-    assert ": 2 'giant': a tensor of 10000001 elements; MindInsight reads at most 10000000, byte 40 of " in answer.err
+    assert (
+        ": 2 'giant': a tensor of 10000001 elements; MindInsight reads at most 10000000, byte 40 of "
+        in answer.err
+    )
     assert str(tmp_path / "tb" / "a" / "events.out.tfevents.1600000000.host") in answer.err
     assert "not imported: 1 mesh" in answer.out
     assert ".tmp" not in answer.out
-    runs = {path.name: SummaryReader(path).scalars("loss") for path in (tmp_path / "mi").glob("[!.]*")}
+    runs = {
+        path.name: SummaryReader(path).scalars("loss") for path in (tmp_path / "mi").glob("[!.]*")
+    }
     assert {name: len(series) for name, series in runs.items()} == {"a": 2, "b": 2, "c": 1}
     assert runs["b"].wall_times.tolist() == [1.6e12, 1.6e12 + 1]
 
@@ -295,7 +353,9 @@ def test_a_second_import_is_refused_and_by_force_replaces_the_first(
     assert len(SummaryReader(tmp_path / "mi" / "b").scalars("loss")) == 1
 
 
-def test_a_file_that_cannot_be_read_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_read_costs_itself_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = Summary.Value(tag="loss", simple_value=0.5)
     for name in "ab":
         write_tb(tmp_path / "tb" / name, event(1, good))
@@ -336,7 +396,9 @@ def test_a_directory_that_cannot_be_listed_is_skipped_with_one_warning(
 
 
 @pytest.mark.parametrize("wall_time", [math.nan, math.inf, -math.inf])
-def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(tmp_path: Path, wall_time: float) -> None:
+def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(
+    tmp_path: Path, wall_time: float
+) -> None:
     values = [Summary.Value(tag="loss", simple_value=0.5)]
     run, reader = _imported(tmp_path, event(1, *values), event(2, *values, wall_time=wall_time))
 
@@ -347,7 +409,9 @@ def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(tmp_path: Path,
 # ---- what is counted can be read
 
 
-def test_two_processes_whose_steps_interleave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_processes_whose_steps_interleave(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for process in range(2):
         values = [Summary.Value(tag="loss", simple_value=float(process))]
         events = [event(step, *values) for step in range(1 + process, 41, 2)]
@@ -358,12 +422,17 @@ def test_two_processes_whose_steps_interleave(tmp_path: Path, capsys: pytest.Cap
     readable = len(SummaryReader(tmp_path / "mi").scalars("loss"))
     assert answer.code == 0
     assert f": {readable} scalar\n" in answer.out
-    assert f"dropped for later values of the same steps, or files that go back: {40 - readable} scalar" in answer.out
+    assert (
+        f"dropped for later values of the same steps, or files that go back: {40 - readable} scalar"
+        in answer.out
+    )
 
 
 def test_a_purge_step_takes_back_what_is_not_written_again_too(tmp_path: Path) -> None:
     for begin, tags, purge_step in ((0, ("a", "b"), None), (5, ("a",), 5)):
-        with SummaryWriter(str(tmp_path / "tb"), purge_step=purge_step, filename_suffix=f".{begin}") as writer:
+        with SummaryWriter(
+            str(tmp_path / "tb"), purge_step=purge_step, filename_suffix=f".{begin}"
+        ) as writer:
             for step in range(begin, 10):
                 for tag in tags:
                     writer.add_scalar(tag, float(begin), step)
@@ -388,7 +457,8 @@ def test_two_values_of_a_step_are_one(tmp_path: Path) -> None:
 
 def test_wall_times_that_an_event_shares_are_counted(tmp_path: Path) -> None:
     events = [
-        event(1, Summary.Value(tag=tag, simple_value=1.0), wall_time=time) for tag, time in (("a", 5.0), ("b", 5.5))
+        event(1, Summary.Value(tag=tag, simple_value=1.0), wall_time=time)
+        for tag, time in (("a", 5.0), ("b", 5.5))
     ]
     run, reader = _imported(tmp_path, *events)
 

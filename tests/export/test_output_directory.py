@@ -21,7 +21,9 @@ def _files(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
-def _export(capsys: pytest.CaptureFixture[str], run: Path, form: str, out: Path, *options: str) -> int:
+def _export(
+    capsys: pytest.CaptureFixture[str], run: Path, form: str, out: Path, *options: str
+) -> int:
     pytest.importorskip({"parquet": "pyarrow", "tensorboard": "tensorboard"}.get(form, "numpy"))
     return mindsummary(capsys, "export", run, "--to", form, "--out", out, *options).code
 
@@ -52,7 +54,11 @@ def test_a_second_export_is_refused_and_by_force_leaves_nothing_of_the_first(
 @pytest.mark.parametrize("name", ["scalars.csv", "notes.txt", "deep/er/notes.txt", LIST])
 @pytest.mark.parametrize("options", [(), ("--force",)])
 def test_what_somebody_else_put_there_is_refused_and_stays(
-    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], name: str, options: tuple[str, ...]
+    tmp_path: Path,
+    runs: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    options: tuple[str, ...],
 ) -> None:
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
@@ -70,14 +76,20 @@ def test_a_file_that_somebody_added_to_an_export_keeps_it_from_being_replaced(
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out" / "scalar" / "mine").symlink_to(tmp_path / "elsewhere")
 
-    answer = mindsummary(capsys, "export", runs[0], "--to", "npy", "--out", tmp_path / "out", "--force")
+    answer = mindsummary(
+        capsys, "export", runs[0], "--to", "npy", "--out", tmp_path / "out", "--force"
+    )
 
     assert (answer.code, os.path.join("scalar", "mine") in answer.err) == (1, True)
     assert _files(tmp_path / "out") == {LIST, "names.json", "scalar/a.npy"}
 
 
-@pytest.mark.parametrize("text", ['["../precious.csv", "notes.txt"]', "[" * 100_000, "7", '{"a": 1}', "\udcff"])
-def test_a_list_of_files_that_somebody_forged_removes_nothing_outside(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ['["../precious.csv", "notes.txt"]', "[" * 100_000, "7", '{"a": 1}', "\udcff"]
+)
+def test_a_list_of_files_that_somebody_forged_removes_nothing_outside(
+    tmp_path: Path, text: str
+) -> None:
     (tmp_path / "precious.csv").write_text("mine")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / LIST).write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -116,7 +128,9 @@ def test_an_export_that_fails_leaves_no_directory_that_it_made(tmp_path: Path) -
 def test_what_a_killed_export_left_unfinished_is_removed_by_the_next_and_that_of_a_running_one_is_not(
     tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    killed, running = (tmp_path / "out" / f".mindsummary-{pid}-0a1b2c3d.tmp" for pid in (99999999, os.getppid()))
+    killed, running = (
+        tmp_path / "out" / f".mindsummary-{pid}-0a1b2c3d.tmp" for pid in (99999999, os.getppid())
+    )
     (killed / "files").mkdir(parents=True)
     (killed / "files" / "scalars.csv").touch()
     assert _export(capsys, runs[1], "csv", tmp_path / "out") == 0
@@ -128,7 +142,10 @@ def test_what_a_killed_export_left_unfinished_is_removed_by_the_next_and_that_of
 
 
 def test_the_current_directory_can_be_exported_into(
-    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    runs: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
@@ -138,6 +155,8 @@ def test_the_current_directory_can_be_exported_into(
     assert _files(tmp_path / "out") == {LIST, "scalars.csv"}
 
 
-def test_a_name_that_is_written_twice_is_refused_as_where_case_does_not_count(tmp_path: Path) -> None:
+def test_a_name_that_is_written_twice_is_refused_as_where_case_does_not_count(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(FileExistsError, match="upper and lower case"):
         _written(tmp_path, "scalar/loss.npy", "scalar/loss.npy")

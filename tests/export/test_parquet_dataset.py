@@ -27,7 +27,14 @@ def runs(tmp_path: Path) -> list[str]:
         run = tmp_path / "runs" / name
         write_summary(run, [values_at(step, {"loss": 1.0 / step}) for step in range(1, 4 + number)])
         custom = UserDefinedInfo({"seed": number if number else "none"})
-        write_lineage(run, [TrainInfo(network="Net", batch_size=8), EvaluationInfo(f'{{"acc": 0.{number}}}'), custom])
+        write_lineage(
+            run,
+            [
+                TrainInfo(network="Net", batch_size=8),
+                EvaluationInfo(f'{{"acc": 0.{number}}}'),
+                custom,
+            ],
+        )
     return [str(tmp_path / "runs" / name) for name in names]
 
 
@@ -37,7 +44,11 @@ def test_every_run_is_a_partition_and_a_row_of_lineage(tmp_path: Path, runs: lis
     scalars = pandas.read_parquet(tmp_path / "out" / "scalars")
     lineage = pandas.read_parquet(tmp_path / "out" / "lineage.parquet")
     assert len(written) == 4
-    assert scalars.groupby("run", observed=True).size().to_dict() == {"a/version_0": 3, "a/version_1": 4, "b=c d": 5}
+    assert scalars.groupby("run", observed=True).size().to_dict() == {
+        "a/version_0": 3,
+        "a/version_1": 4,
+        "b=c d": 5,
+    }
     assert list(lineage["run"]) == ["a/version_0", "a/version_1", "b=c d"]
     assert list(lineage["metric/acc"]) == [0.0, 0.1, 0.2]
     assert list(lineage["seed"]) == ["none", "1", "2"]  # of several types: text
@@ -53,13 +64,18 @@ def test_duckdb_reads_it_as_it_is(tmp_path: Path, runs: list[str]) -> None:
         JOIN '{tmp_path}/out/lineage.parquet' USING (run) WHERE "metric/acc" > 0.05 GROUP BY run ORDER BY run"""
     ).fetchall()
 
-    assert [(run, round(value, 4)) for run, value in rows] == [("a/version_1", 0.25), ("b=c d", 0.2)]
+    assert [(run, round(value, 4)) for run, value in rows] == [
+        ("a/version_1", 0.25),
+        ("b=c d", 0.2),
+    ]
 
 
 def test_the_command_takes_a_directory_of_runs(
     tmp_path: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = mindsummary(capsys, "export", tmp_path / "runs", "--to", "parquet", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "runs", "--to", "parquet", "--out", tmp_path / "out"
+    )
 
     assert answer.code == 0
     assert answer.out.splitlines()[-1] == str(tmp_path / "out" / "lineage.parquet")
@@ -74,7 +90,9 @@ def test_one_run_has_the_layout_of_many(tmp_path: Path, runs: list[str]) -> None
         str(tmp_path / "out" / "lineage.parquet"),
     ]
     assert pandas.read_parquet(tmp_path / "out" / "scalars").columns.tolist() == COLUMNS
-    assert pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"].tolist() == ["version_0"]
+    assert pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"].tolist() == [
+        "version_0"
+    ]
 
 
 def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_path: Path) -> None:
@@ -85,7 +103,9 @@ def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_pa
     root, out = tmp_path / "runs", tmp_path / "out"
     export_parquet_dataset([str(root / name) for name in names], str(root), str(out))
 
-    rows = duckdb.sql(f"SELECT run FROM '{out}/scalars/*/*.parquet' JOIN '{out}/lineage.parquet' USING (run)")
+    rows = duckdb.sql(
+        f"SELECT run FROM '{out}/scalars/*/*.parquet' JOIN '{out}/lineage.parquet' USING (run)"
+    )
 
     names[-1] = r"\udcff"  # not UTF-8
     assert sorted(row[0] for row in rows.fetchall()) == sorted(names)
@@ -96,29 +116,41 @@ def test_a_run_that_is_gone_leaves_the_data_set(tmp_path: Path, runs: list[str])
     export_parquet_dataset(runs, str(tmp_path / "runs"), str(tmp_path / "out"))
     export_parquet_dataset(runs[:2], str(tmp_path / "runs"), str(tmp_path / "out"), force=True)
 
-    assert set(pandas.read_parquet(tmp_path / "out" / "scalars")["run"]) == {"a/version_0", "a/version_1"}
+    assert set(pandas.read_parquet(tmp_path / "out" / "scalars")["run"]) == {
+        "a/version_0",
+        "a/version_1",
+    }
 
 
-def test_a_damaged_run_costs_itself_only(tmp_path: Path, runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_run_costs_itself_only(
+    tmp_path: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     (damaged,) = Path(runs[1]).glob("*_MS")
     data = bytearray(damaged.read_bytes())
     data[-6] ^= 1
     damaged.write_bytes(data)
 
-    answer = mindsummary(capsys, "export", tmp_path / "runs", "--to", "parquet", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "runs", "--to", "parquet", "--out", tmp_path / "out"
+    )
 
     assert answer.code == 1
     head = "skipped because it cannot be read: a/version_1: "
     (note,) = (line for line in answer.out.splitlines() if line.startswith(head))
     assert f"of {damaged}: payload CRC is" in note
-    assert set(pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"]) == {"a/version_0", "b=c d"}
+    assert set(pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"]) == {
+        "a/version_0",
+        "b=c d",
+    }
     assert set(pandas.read_parquet(tmp_path / "out" / "scalars")["run"]) == {"a/version_0", "b=c d"}
 
 
 def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
     pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
     with SummaryRecord(tmp_path / "run") as record:
-        for step, data in enumerate(([1.0, 2.0], [np.nan, 1.0, np.inf, -np.inf, np.nan], [np.nan] * 3, [])):
+        for step, data in enumerate(
+            ([1.0, 2.0], [np.nan, 1.0, np.inf, -np.inf, np.nan], [np.nan] * 3, [])
+        ):
             record.add_value("histogram", "h", np.array(data, np.float32))
             record.record(step)
     export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
@@ -127,7 +159,16 @@ def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
 
     assert [row["count"] for row in rows] == [1, 1, 0, 1, 0, 0]
     assert [row["left"] is None for row in rows] == [False] * 4 + [True] * 2
-    counts = ("step", "elements", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
+    counts = (
+        "step",
+        "elements",
+        "nan_count",
+        "pos_inf_count",
+        "neg_inf_count",
+        "min",
+        "max",
+        "sum",
+    )
     assert [[row[name] for name in counts] for row in rows[::2]] == [
         [0, 2, 0, 0, 0, 1.0, 2.0, 3.0],
         [1, 5, 2, 1, 1, 1.0, 1.0, 1.0],
@@ -138,7 +179,9 @@ def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
 
 def test_custom_data_called_run_stands_beside_the_run(tmp_path: Path) -> None:
     write_summary(tmp_path / "run", [])
-    write_lineage(tmp_path / "run", [TrainInfo(epoch=1), UserDefinedInfo({"lr": 0.5, "run": "mine"})])
+    write_lineage(
+        tmp_path / "run", [TrainInfo(epoch=1), UserDefinedInfo({"lr": 0.5, "run": "mine"})]
+    )
     export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
 
     (row,) = pandas.read_parquet(tmp_path / "out" / "lineage.parquet").to_dict("records")
@@ -168,9 +211,15 @@ def test_a_number_of_a_diverged_run_is_a_number_and_none_is_rounded(tmp_path: Pa
         write_summary(root / str(number), [])
         train = TrainInfo(loss=loss, learning_rate=rate, model_size=2**62 + number)
         write_lineage(root / str(number), [train, custom])
-    export_parquet_dataset([str(root / str(number)) for number in range(3)], str(root), str(tmp_path / "out"))
+    export_parquet_dataset(
+        [str(root / str(number)) for number in range(3)], str(root), str(tmp_path / "out")
+    )
 
     table = f"'{tmp_path}/out/lineage.parquet'"
     assert duckdb.sql(f"SELECT run FROM {table} WHERE learning_rate = 0.1").fetchall() == [("0",)]
     assert duckdb.sql(f"SELECT run FROM {table} WHERE isnan(loss)").fetchall() == [("1",)]
-    assert duckdb.sql(f"SELECT seed, model_size - {2**62} FROM {table}").fetchall() == [(3, 0), (None, 1), (7, 2)]
+    assert duckdb.sql(f"SELECT seed, model_size - {2**62} FROM {table}").fetchall() == [
+        (3, 0),
+        (None, 1),
+        (7, 2),
+    ]

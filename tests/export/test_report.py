@@ -23,10 +23,23 @@ from mindsummary_lightning.export.report.ridges import ridge_svg
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.series import ScalarSeries
-from mindsummary_lightning.values import Graph, GraphNode, Histogram, LossLandscape, Points, TrainInfo
+from mindsummary_lightning.values import (
+    Graph,
+    GraphNode,
+    Histogram,
+    LossLandscape,
+    Points,
+    TrainInfo,
+)
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import values_at, write_lineage, write_mindspore_run, write_parameter_run, write_summary
+from tests.reading.runs import (
+    values_at,
+    write_lineage,
+    write_mindspore_run,
+    write_parameter_run,
+    write_summary,
+)
 
 
 def _page(tmp_path: Path, *runs: Path) -> str:
@@ -67,13 +80,22 @@ def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     whole = _page(tmp_path, tmp_path / "runs" / "a", tmp_path / "runs" / "b")
     page = _without_scripts(whole)
 
-    assert whole.count("const docs_json") == 2  # a document a landscape: in one the time grows as the figures' square
+    # a document a landscape: in one the time grows as the figures' square
+    assert whole.count("const docs_json") == 2
     assert re.search(r"runs, report written \d{4}-\d\d-\d\d", page)
     headings = re.findall("<h2>(.*?)</h2>", page)
-    assert headings == ["Lineage", "Scalars", "Histograms", "Images", "Loss landscapes", "Computational graphs"]
+    assert headings == [
+        "Lineage",
+        "Scalars",
+        "Histograms",
+        "Images",
+        "Loss landscapes",
+        "Computational graphs",
+    ]
     assert page.count("data-curves") == 2  # two scalars
     assert page.count("<img ") == 2 * 2
-    assert page.count("data-root-id") == 2  # the landscape of each run; the page's script draws the curves
+    # the landscape of each run; the page's script draws the curves
+    assert page.count("data-root-id") == 2
     assert page.count('<svg class="ridges"') == 2
     differing, equal = page.split("equal in all runs")
     assert '<tr class="differs"><th>learning_rate</th><td>0.01</td><td>0.03</td></tr>' in differing
@@ -126,8 +148,12 @@ def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_scalar_with_one_sample_is_a_number_and_the_epoch_is_the_last_chart(tmp_path: Path) -> None:
-    write_summary(tmp_path / "a", [values_at(7, {"test/accuracy": 0.25}), values_at(8, {"loss": 1.0})])
+def test_a_scalar_with_one_sample_is_a_number_and_the_epoch_is_the_last_chart(
+    tmp_path: Path,
+) -> None:
+    write_summary(
+        tmp_path / "a", [values_at(7, {"test/accuracy": 0.25}), values_at(8, {"loss": 1.0})]
+    )
     write_summary(tmp_path / "b", [values_at(step, {"epoch": 1.0, "loss": 1.0}) for step in (8, 9)])
 
     page = _without_scripts(_page(tmp_path, tmp_path / "a", tmp_path / "b"))
@@ -186,18 +212,25 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends_and_its_peak() -> None:
 
 def test_ridges_are_labelled_with_their_steps() -> None:
     def histogram(left: float) -> Histogram:
-        return Histogram(np.array([left]), np.array([1.0]), np.array([4]), 4, min=left, max=left + 1.0, sum=left)
+        return Histogram(
+            np.array([left]), np.array([1.0]), np.array([4]), 4, min=left, max=left + 1.0, sum=left
+        )
 
     picture = ridge_svg([(10, histogram(0.0)), (20, histogram(1.0))], "#000")
 
     assert picture is not None
     ElementTree.fromstring(picture)
     assert re.findall(r">([^<>]+)</text>", picture) == ["10", "20", "0", "0.5", "1", "1.5", "2"]
-    assert re.findall("<title>(.*?)</title>", picture) == ["step 10: 4 elements", "step 20: 4 elements"]
+    assert re.findall("<title>(.*?)</title>", picture) == [
+        "step 10: 4 elements",
+        "step 20: 4 elements",
+    ]
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(("low", "width"), [(0.0, np.inf), (1.0, 0.0), (-np.inf, np.inf), (1e308, 1e308)])
+@pytest.mark.parametrize(
+    ("low", "width"), [(0.0, np.inf), (1.0, 0.0), (-np.inf, np.inf), (1e308, 1e308)]
+)
 def test_a_histogram_without_a_range_has_no_ridge(low: float, width: float) -> None:
     odd = Histogram(np.array([low]), np.array([width]), np.array([4]), 4, min=low, max=low, sum=0.0)
 
@@ -205,8 +238,12 @@ def test_a_histogram_without_a_range_has_no_ridge(low: float, width: float) -> N
 
 
 def test_ridges_of_equally_many_steps_have_equal_areas() -> None:
-    narrow = Histogram(np.array([0.0]), np.array([1.0]), np.array([7]), 7, min=0.0, max=1.0, sum=3.0)
-    wide = Histogram(np.array([0.0, 2.0]), np.array([2.0, 2.0]), np.array([1, 3]), 4, min=0.0, max=4.0, sum=9.0)
+    narrow = Histogram(
+        np.array([0.0]), np.array([1.0]), np.array([7]), 7, min=0.0, max=1.0, sum=3.0
+    )
+    wide = Histogram(
+        np.array([0.0, 2.0]), np.array([2.0, 2.0]), np.array([1, 3]), 4, min=0.0, max=4.0, sum=9.0
+    )
 
     picture = ridge_svg([(1, narrow), (2, wide)], "#000")
 
@@ -226,8 +263,17 @@ def test_a_flat_landscape_has_no_contours() -> None:
 
 
 def test_the_outline_counts_operations_by_scope_and_type() -> None:
-    nodes = [("1", "Conv2d", "Net/a"), ("2", "ReLU", "Net/a"), ("3", "ReLU", "Net/a"), ("4", "Add", "Net")]
-    graph = Graph(tuple(GraphNode(name, kind, scope, f"{scope}/{kind}-op{name}") for name, kind, scope in nodes))
+    nodes = [
+        ("1", "Conv2d", "Net/a"),
+        ("2", "ReLU", "Net/a"),
+        ("3", "ReLU", "Net/a"),
+        ("4", "Add", "Net"),
+    ]
+    graph = Graph(
+        tuple(
+            GraphNode(name, kind, scope, f"{scope}/{kind}-op{name}") for name, kind, scope in nodes
+        )
+    )
 
     net = graph_outline(graph).scopes["Net"]
 
@@ -236,11 +282,15 @@ def test_the_outline_counts_operations_by_scope_and_type() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_takes_directories_of_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_takes_directories_of_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_demo_run(tmp_path / "runs" / "a")
     write_demo_run(tmp_path / "runs" / "b")
 
-    answer = mindsummary(capsys, "report", tmp_path / "runs", tmp_path / "runs" / "b", "-o", tmp_path / "r.html")
+    answer = mindsummary(
+        capsys, "report", tmp_path / "runs", tmp_path / "runs" / "b", "-o", tmp_path / "r.html"
+    )
 
     assert answer.code == 0
     assert answer.out.startswith(f"{tmp_path / 'r.html'}: 2 runs, ")
@@ -277,7 +327,9 @@ def test_a_time_that_no_calendar_has_is_left_out(tmp_path: Path, wall_time: floa
     assert '<span class="small">last step 3</span>' in _page(tmp_path, tmp_path / "run")
 
 
-def test_a_landscape_without_a_point_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_landscape_without_a_point_is_shown_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     nothing = np.empty(0, np.float32)
     empty = LossLandscape(Points(nothing, nothing, nothing.reshape(0, 0)))
     write_summary(tmp_path / "run", [values_at(1, {"landscape_[1]": empty})])
@@ -286,9 +338,13 @@ def test_a_landscape_without_a_point_is_shown_as_one(tmp_path: Path, capsys: pyt
     assert mindsummary(capsys, "show", tmp_path).out.split()[-5:] == ["0", "x", "0", "-", "final"]
 
 
-def test_a_damaged_run_costs_itself_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_run_costs_itself_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path / "runs" / "whole", [values_at(1, {"loss": 0.25})])
-    damaged = write_summary(tmp_path / "runs" / "torn", [values_at(1, {"loss": 0.5}), values_at(2, {"loss": 0.5})])
+    damaged = write_summary(
+        tmp_path / "runs" / "torn", [values_at(1, {"loss": 0.5}), values_at(2, {"loss": 0.5})]
+    )
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
 
     answer = mindsummary(capsys, "report", tmp_path / "runs", "-o", tmp_path / "r.html")
@@ -313,7 +369,11 @@ def test_a_run_whose_name_is_in_no_encoding_is_taken_by_every_verb_that_writes(
     write_summary(run, [values_at(1, {"loss": 1.0})])
 
     assert "run-\\udcff" in _page(tmp_path, run)
-    for words in (("export", run, "--to", "parquet"), ("export", run, "--to", "csv"), ("export", run, "--to", "npy")):
+    for words in (
+        ("export", run, "--to", "parquet"),
+        ("export", run, "--to", "csv"),
+        ("export", run, "--to", "npy"),
+    ):
         assert mindsummary(capsys, *words, "--out", tmp_path / words[-1]).code == 0
     assert mindsummary(capsys, "compare", run, run, "--html", tmp_path / "page.html").code == 0
 
@@ -344,7 +404,10 @@ def test_without_bokeh_the_command_names_the_packages(
     answer = mindsummary(capsys, "report", tmp_path / "a", "-o", tmp_path / "r.html")
 
     assert (answer.code, answer.out) == (1, "")
-    assert "the report needs bokeh, contourpy and jinja2: pip install bokeh contourpy jinja2" in answer.err
+    assert (
+        "the report needs bokeh, contourpy and jinja2: pip install bokeh contourpy jinja2"
+        in answer.err
+    )
 
 
 @pytest.mark.slow
@@ -365,7 +428,9 @@ def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_pat
 
 @pytest.mark.filterwarnings("error")
 def test_a_thousand_parameters_are_few_rows(tmp_path: Path) -> None:
-    write_parameter_run(tmp_path, tuple(f"layers.{number // 2}.{number % 2}" for number in range(1000)))
+    write_parameter_run(
+        tmp_path, tuple(f"layers.{number // 2}.{number % 2}" for number in range(1000))
+    )
     content = FollowedRun(str(tmp_path), on_damage="raise")
     content.refresh()
     table = read_parameter_table(content)

@@ -45,7 +45,9 @@ def _curves(page: str, tag: str) -> list[dict[str, str]]:
     return curves
 
 
-def test_a_row_a_run_is_sorted_and_the_curves_are_those_of_the_best(base: Path, runs: list[Run]) -> None:
+def test_a_row_a_run_is_sorted_and_the_curves_are_those_of_the_best(
+    base: Path, runs: list[Run]
+) -> None:
     page = _page(base, runs, best=5, by="val/loss")
 
     assert _names(page) == [run.name.removeprefix("sweep/") for run in by_best(runs)]
@@ -56,7 +58,9 @@ def test_a_row_a_run_is_sorted_and_the_curves_are_those_of_the_best(base: Path, 
     assert page.count("<polyline") == len(runs)
 
 
-def test_without_being_asked_for_many_runs_are_rows_and_eight_are_drawn(base: Path, runs: list[Run]) -> None:
+def test_without_being_asked_for_many_runs_are_rows_and_eight_are_drawn(
+    base: Path, runs: list[Run]
+) -> None:
     page = _page(base, runs)
 
     assert "<h2>Runs by min:val/loss</h2>" in page
@@ -82,14 +86,18 @@ def test_the_page_names_no_directory_of_its_author(base: Path, runs: list[Run]) 
         assert str(base.parent) not in page
 
 
-def test_the_command_takes_the_same(base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_takes_the_same(
+    base: Path, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
     out = base.parent / "of_the_command.html"
 
     answer = mindsummary(capsys, "report", base, "--best", 5, "--by", "val/loss", "-o", out)
     refused = mindsummary(capsys, "report", base, "--by", "nothing", "-o", out)
 
     assert answer.code == 0
-    assert _names(out.read_text(encoding="utf-8"))[0] == by_best(runs)[0].name.removeprefix("sweep/")
+    assert _names(out.read_text(encoding="utf-8"))[0] == by_best(runs)[0].name.removeprefix(
+        "sweep/"
+    )
     assert (refused.code, "no run has a scalar 'nothing'" in refused.err) == (2, True)
 
 
@@ -99,7 +107,10 @@ def test_an_unknown_group_is_refused(base: Path, runs: list[Run]) -> None:
 
 
 def test_names_cannot_become_markup_in_parallel_coordinates() -> None:
-    rows = [RunRow(f"<b>{word}", "", {"<i>": word, "x": number}) for word, number in (("<u>", 1.0), ("v", 2.0))]
+    rows = [
+        RunRow(f"<b>{word}", "", {"<i>": word, "x": number})
+        for word, number in (("<u>", 1.0), ("v", 2.0))
+    ]
 
     svg = parallel_coordinates(rows, ["<i>", "x"], "x")
 
@@ -108,4 +119,7 @@ def test_names_cannot_become_markup_in_parallel_coordinates() -> None:
 
 
 def test_runs_that_do_not_differ_have_no_coordinates() -> None:
-    assert parallel_coordinates([RunRow("a", "", {"x": 1}), RunRow("b", "", {"x": 1})], ["x"], "x") == ""
+    assert (
+        parallel_coordinates([RunRow("a", "", {"x": 1}), RunRow("b", "", {"x": 1})], ["x"], "x")
+        == ""
+    )

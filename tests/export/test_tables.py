@@ -16,10 +16,14 @@ from tests.reading.runs import histogram, values_at, write_parameter_run, write_
 from tests.support import skip_without_packages
 
 
-def test_csv_reads_back_to_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_reads_back_to_the_same_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_demo_run(tmp_path / "run")
 
-    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out"
+    )
 
     assert answer.code == 0
     *files, note = answer.out.splitlines()
@@ -36,9 +40,13 @@ def test_csv_reads_back_to_the_same_numbers(tmp_path: Path, capsys: pytest.Captu
 
 def test_npy_holds_series_and_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
-    write_summary(tmp_path / "run", [values_at(1, {"a/b": 0.5}), values_at(2, {"../t": Tensor(data)})])
+    write_summary(
+        tmp_path / "run", [values_at(1, {"a/b": 0.5}), values_at(2, {"../t": Tensor(data)})]
+    )
 
-    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out"
+    )
 
     assert answer.code == 0
     assert np.load(tmp_path / "out" / "scalar" / "a%2Fb.npy").tolist() == [(1, 1700000001.0, 0.5)]
@@ -49,17 +57,27 @@ def test_tags_that_only_their_ends_tell_apart_have_a_file_each(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tags = [f"{'layer/' * 60}{end}" for end in "ab"]
-    write_summary(tmp_path / "run", [values_at(1, {tag: float(number) for number, tag in enumerate(tags)})])
+    write_summary(
+        tmp_path / "run", [values_at(1, {tag: float(number) for number, tag in enumerate(tags)})]
+    )
 
-    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out"
+    )
 
     names = json.loads((tmp_path / "out" / "names.json").read_text(encoding="utf-8"))
-    series = {tag: np.load(tmp_path / "out" / name)["value"].tolist() for name, tag in names.items()}
+    series = {
+        tag: np.load(tmp_path / "out" / name)["value"].tolist() for name, tag in names.items()
+    }
     assert series == {tag: [number] for number, tag in enumerate(tags)}
-    assert answer.out.splitlines() == [str(tmp_path / "out" / name) for name in [*names, "names.json"]]
+    assert answer.out.splitlines() == [
+        str(tmp_path / "out" / name) for name in [*names, "names.json"]
+    ]
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "'"])
+@pytest.mark.parametrize(
+    "begin", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "'"]
+)
 def test_a_tag_is_not_a_formula_in_a_spreadsheet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str
 ) -> None:
@@ -85,7 +103,12 @@ def test_who_cannot_read_the_run_cannot_read_the_export(
     for path in (tmp_path / "run").iterdir():
         path.chmod(mode)
 
-    assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "out").code == 0
+    assert (
+        mindsummary(
+            capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "out"
+        ).code
+        == 0
+    )
 
     written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert written
@@ -98,7 +121,9 @@ def test_parquet_holds_the_scalars(tmp_path: Path, capsys: pytest.CaptureFixture
 
     write_demo_run(tmp_path / "run")
 
-    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "parquet", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "parquet", "--out", tmp_path / "out"
+    )
 
     assert answer.code == 0
     frame = pandas.read_parquet(tmp_path / "out" / "scalars")
@@ -111,15 +136,21 @@ def test_parquet_without_its_packages_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     write_demo_run(tmp_path / "run")
 
-    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "parquet", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "parquet", "--out", tmp_path / "out"
+    )
 
     assert (answer.code, "pip install pyarrow" in answer.err) == (1, True)
 
 
-def test_a_run_with_nothing_to_export_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_with_nothing_to_export_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path / "run", [])
 
-    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
+    answer = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out"
+    )
 
     assert (answer.code, "contains nothing that csv files can hold" in answer.out) == (0, True)
 
@@ -128,11 +159,18 @@ def test_a_run_with_nothing_to_export_says_so(tmp_path: Path, capsys: pytest.Cap
 def test_statistics_of_parameters_are_exported_with_their_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], has_loss: bool
 ) -> None:
-    write_parameter_run(tmp_path / "run", ("=first.weight", "first.bias", "last.weight"), has_loss=has_loss)
+    write_parameter_run(
+        tmp_path / "run", ("=first.weight", "first.bias", "last.weight"), has_loss=has_loss
+    )
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     for form in ("csv", "npy", "parquet"):
-        assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / form).code == 0
+        assert (
+            mindsummary(
+                capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / form
+            ).code
+            == 0
+        )
 
     with (tmp_path / "csv" / "parameters.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -156,9 +194,16 @@ def test_statistics_of_parameters_that_are_written_are_not_called_skipped(
     if form == "parquet":
         pytest.importorskip("pyarrow")
     write_parameter_run(tmp_path / "run", ("first.weight", "last.weight"))
-    alone = mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "alone")
-    write_summary(tmp_path / "other", [values_at(1, {"parameter_statistics": Tensor(np.zeros((2, 3), np.float32))})])
-    users_own = mindsummary(capsys, "export", tmp_path / "other", "--to", form, "--out", tmp_path / "other out")
+    alone = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "alone"
+    )
+    write_summary(
+        tmp_path / "other",
+        [values_at(1, {"parameter_statistics": Tensor(np.zeros((2, 3), np.float32))})],
+    )
+    users_own = mindsummary(
+        capsys, "export", tmp_path / "other", "--to", form, "--out", tmp_path / "other out"
+    )
 
     assert "tensor" not in alone.out
     assert "1 tensor" in users_own.out

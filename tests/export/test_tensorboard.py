@@ -43,7 +43,9 @@ from tests.reading.runs import histogram, values_at, write_mindspore_run, write_
 
 def _exported(run: Path, out: Path) -> EventAccumulator:
     export_tensorboard(str(run), str(out))
-    return EventAccumulator(str(out), size_guidance={"scalars": 0, "histograms": 0, "images": 0, "tensors": 0}).Reload()
+    return EventAccumulator(
+        str(out), size_guidance={"scalars": 0, "histograms": 0, "images": 0, "tensors": 0}
+    ).Reload()
 
 
 def _keras(tag: str, step: int, array: Any, plugin: str) -> Event:
@@ -72,7 +74,9 @@ def test_tensorboard_reads_what_was_exported(tmp_path: Path) -> None:
     assert found.Tensors("logits")[0].step == 60
 
 
-def test_a_run_that_grows_meanwhile_is_exported_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_grows_meanwhile_is_exported_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_summary(tmp_path / "run", [values_at(1, {"loss": 0.5})])
 
     def host() -> str:  # which is asked for in between
@@ -88,20 +92,35 @@ def test_a_run_that_grows_meanwhile_is_exported_as_it_was(tmp_path: Path, monkey
 def test_a_run_of_mindspore_is_exported(tmp_path: Path) -> None:
     write_mindspore_run(tmp_path / "run")
 
-    assert [event.step for event in _exported(tmp_path / "run", tmp_path / "tb").Scalars("loss")] == [1, 2, 3]
+    assert [
+        event.step for event in _exported(tmp_path / "run", tmp_path / "tb").Scalars("loss")
+    ] == [1, 2, 3]
 
 
 def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
     weight = TensorType(DataType.FLOAT32, (4, 3))
     nodes = (
-        GraphNode("1", "Linear", "net", "net/Linear-op1", (GraphInput("w"), GraphInput("gone")), output_type=weight),
-        GraphNode("2", "ReLU", "net", "net/ReLU-op2", (GraphInput("c", is_control=True), GraphInput("1"))),
+        GraphNode(
+            "1",
+            "Linear",
+            "net",
+            "net/Linear-op1",
+            (GraphInput("w"), GraphInput("gone")),
+            output_type=weight,
+        ),
+        GraphNode(
+            "2", "ReLU", "net", "net/ReLU-op2", (GraphInput("c", is_control=True), GraphInput("1"))
+        ),
     )
-    graph = Graph(nodes, parameters=(GraphParameter("w", weight),), constants=(GraphConstant("c", 2),))
+    graph = Graph(
+        nodes, parameters=(GraphParameter("w", weight),), constants=(GraphConstant("c", 2),)
+    )
     with SummaryRecord(tmp_path / "run") as writer:
         recorder_of(writer).write_graph(graph)
         recorder_of(writer).write_lineage(TrainInfo(network="LeNet", learning_rate=0.5, loss=0.25))
-        recorder_of(writer).write_lineage(UserDefinedInfo({"note": "first", "fold": 3, "loss": "MAE()"}))
+        recorder_of(writer).write_lineage(
+            UserDefinedInfo({"note": "first", "fold": 3, "loss": "MAE()"})
+        )
 
     found = _exported(tmp_path / "run", tmp_path / "tb")
 
@@ -127,15 +146,30 @@ def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
 def test_weights_are_drawn_in_their_module_and_inputs_outside(tmp_path: Path) -> None:
     names = ("batch.0", "net.0.weight", "net.0.bias", "net.00.weight", "shared")
     nodes = (
-        GraphNode("1", "Linear", "net-Net/0-Linear", "net-Net/0-Linear/Linear-op1", tuple(map(GraphInput, names))),
+        GraphNode(
+            "1",
+            "Linear",
+            "net-Net/0-Linear",
+            "net-Net/0-Linear/Linear-op1",
+            tuple(map(GraphInput, names)),
+        ),
         GraphNode("2", "sum", "", "sum-op2", (GraphInput("1"), GraphInput("net.0.bias"))),
     )
     with SummaryRecord(tmp_path / "run") as writer:
         recorder_of(writer).write_graph(Graph(nodes, parameters=tuple(map(GraphParameter, names))))
 
-    found = [(node.name, list(node.input)) for node in _exported(tmp_path / "run", tmp_path / "tb").Graph().node]
+    found = [
+        (node.name, list(node.input))
+        for node in _exported(tmp_path / "run", tmp_path / "tb").Graph().node
+    ]
 
-    drawn = ["batch.0", "net-Net/0-Linear/weight", "net-Net/0-Linear/bias", "net.00.weight", "shared"]
+    drawn = [
+        "batch.0",
+        "net-Net/0-Linear/weight",
+        "net-Net/0-Linear/bias",
+        "net.00.weight",
+        "shared",
+    ]
     assert found[:5] == [(name, []) for name in drawn]
     assert found[5:] == [
         ("net-Net/0-Linear/Linear-op1", drawn),
@@ -149,22 +183,34 @@ def test_results_in_the_custom_data_are_not_settings(tmp_path: Path) -> None:
             writer.add_value("scalar", "val/loss", loss)
             writer.add_value("scalar", "temperature", 2.0 + step)
             writer.record(step)
-        custom = {"val/loss": float(np.float32(0.2)), "temperature": 2.0, "final_learning_rate": 0.0, "fold": 3}
+        custom = {
+            "val/loss": float(np.float32(0.2)),
+            "temperature": 2.0,
+            "final_learning_rate": 0.0,
+            "fold": 3,
+        }
         recorder_of(writer).write_lineage(UserDefinedInfo(custom))
 
     found = _exported(tmp_path / "run", tmp_path / "tb")
 
     content = found.summary_metadata["_hparams_/session_start_info"].plugin_data.content
-    assert set(HParamsPluginData.FromString(content).session_start_info.hparams) == {"temperature", "fold"}
+    assert set(HParamsPluginData.FromString(content).session_start_info.hparams) == {
+        "temperature",
+        "fold",
+    }
 
 
 @pytest.mark.parametrize(
-    ("scalars", "renamed"), [(["w"], "w/histogram"), (["w", "w/histogram"], "w/histogram/histogram")]
+    ("scalars", "renamed"),
+    [(["w"], "w/histogram"), (["w", "w/histogram"], "w/histogram/histogram")],
 )
 def test_a_tag_of_two_kinds_becomes_two_tags_none_of_which_is_another(
     tmp_path: Path, scalars: list[str], renamed: str
 ) -> None:
-    write_summary(tmp_path / "run", [values_at(1, dict.fromkeys(scalars, 1.0)), values_at(1, {"w": histogram(1, 2)})])
+    write_summary(
+        tmp_path / "run",
+        [values_at(1, dict.fromkeys(scalars, 1.0)), values_at(1, {"w": histogram(1, 2)})],
+    )
 
     tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
     changed = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "again")).changed
@@ -191,7 +237,11 @@ def test_torchs_writer_is_understood(tmp_path: Path) -> None:
     reader = SummaryReader(tmp_path / "mi")
 
     series = reader.scalars("loss")
-    assert (series.steps.tolist(), series.values.tolist(), series.wall_times[0]) == ([3, 4], [0.5, 0.25], 1234.5)
+    assert (series.steps.tolist(), series.values.tolist(), series.wall_times[0]) == (
+        [3, 4],
+        [0.5, 0.25],
+        1234.5,
+    )
     for tag in ("w", "w_max"):
         ((_, _, found),) = reader.histograms(tag)
         assert (found.count, int(found.counts.sum())) == (5000, 5000)
@@ -258,7 +308,11 @@ def test_a_lightning_run_brings_its_hyper_parameters(tmp_path: Path) -> None:
 
 def test_values_of_one_step_share_an_event(tmp_path: Path) -> None:
     events = [
-        Event(step=step, wall_time=step + 0.5, summary=Summary(value=[Summary.Value(tag=tag, simple_value=1.0)]))
+        Event(
+            step=step,
+            wall_time=step + 0.5,
+            summary=Summary(value=[Summary.Value(tag=tag, simple_value=1.0)]),
+        )
         for step in (1, 2)
         for tag in ("a", "b")
     ]
@@ -266,7 +320,11 @@ def test_values_of_one_step_share_an_event(tmp_path: Path) -> None:
 
     import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
-    found = [event.what for event in SummaryReader(tmp_path / "mi").events() if isinstance(event.what, tuple)]
+    found = [
+        event.what
+        for event in SummaryReader(tmp_path / "mi").events()
+        if isinstance(event.what, tuple)
+    ]
     assert found == [(("a", 1.0), ("b", 1.0))] * 2
 
 
@@ -283,7 +341,9 @@ def test_a_restarted_run_is_put_together_as_tensorboard_does(tmp_path: Path) -> 
     assert SummaryReader(tmp_path / "mi").scalars("a").values.tolist() == [1.0, 1.0, 2.0, 2.0]
 
 
-def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_record_is_named_and_the_rest_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_tb(tmp_path / "tb" / "a", _keras("loss", 1, np.float32(0.5), "scalars"))
     whole = path.read_bytes()
     flipped = bytearray(b"".join(frame([b"no event at all"])))
@@ -294,7 +354,9 @@ def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys:
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
     assert answer.code == 1
-    assert f"a record that is not an event of TensorBoard, byte {len(whole)} of {path}" in answer.err
+    assert (
+        f"a record that is not an event of TensorBoard, byte {len(whole)} of {path}" in answer.err
+    )
     assert "CRC is" in answer.err
     assert f"byte {len(whole) + 18} of {path}" in answer.err
     assert SummaryReader(tmp_path / "mi" / "a").scalars("loss").values.tolist() == [0.5]
@@ -329,12 +391,16 @@ def test_tensors_of_torch_are_read_although_tensorboard_cannot(
 @pytest.mark.parametrize(
     "tensor",
     [
-        pytest.param(TensorProto(dtype=types_pb2.DT_UINT32, uint32_val=[7]), id="a type that NumPy lacks"),
+        pytest.param(
+            TensorProto(dtype=types_pb2.DT_UINT32, uint32_val=[7]), id="a type that NumPy lacks"
+        ),
         pytest.param(TensorProto(dtype=types_pb2.DT_VARIANT), id="a type that has no numbers"),
         pytest.param(
             TensorProto(dtype=types_pb2.DT_INT8, int_val=[300]),
             id="a number beyond the type",
-            marks=pytest.mark.skipif(np.__version__ < "2", reason="this NumPy takes its lowest bits"),
+            marks=pytest.mark.skipif(
+                np.__version__ < "2", reason="this NumPy takes its lowest bits"
+            ),
         ),
     ],
 )
@@ -353,21 +419,30 @@ def test_a_tensor_that_tensorboard_cannot_read_is_counted_and_the_rest_imported(
 # ---- the command
 
 
-def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_exports_and_imports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_demo_run(tmp_path / "run")
 
-    there = mindsummary(capsys, "export", tmp_path / "run", "--to", "tensorboard", "--out", tmp_path / "tb")
+    there = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "tensorboard", "--out", tmp_path / "tb"
+    )
     back = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
     assert (there.code, back.code) == (0, 0)
     assert "1 graph, 1 hparams, 120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
-    assert "tensorboard files do not hold them: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage" in there.out
+    assert (
+        "tensorboard files do not hold them: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage"
+        in there.out
+    )
     assert "6 histogram, 1 hparams, 2 image, 120 scalar, 1 tensor" in back.out
     assert "not imported: 1 graph" in back.out
 
 
 def test_an_import_is_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_tb(tmp_path / "tb" / "a", _keras("loss", 1, 0.5, "scalars"), _keras("note", 1, "text", "text"))
+    write_tb(
+        tmp_path / "tb" / "a", _keras("loss", 1, 0.5, "scalars"), _keras("note", 1, "text", "text")
+    )
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi", "--json")
 
@@ -376,13 +451,17 @@ def test_an_import_is_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (run["written"], run["skipped"]) == ({"scalar": 1}, {"text": 1})
 
 
-def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_importing_a_directory_without_event_files_gives_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     answer = mindsummary(capsys, "import", tmp_path, "--out", tmp_path / "mi")
 
     assert (answer.code, "no TensorBoard event file" in answer.err) == (1, True)
 
 
-def test_directories_whose_names_would_merge_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_directories_whose_names_would_merge_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for folder in ("lr/1", "lr-1"):
         write_tb(tmp_path / "tb" / folder, _keras("loss", 1, np.float32(0), "scalars"))
 

@@ -33,7 +33,13 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.events import LineageValue
 from tests.docs.pages import ROOT
-from tests.export.tensorboard_files import event, histogram_value, settings_value, tensor_value, write_tb
+from tests.export.tensorboard_files import (
+    event,
+    histogram_value,
+    settings_value,
+    tensor_value,
+    write_tb,
+)
 from tests.reading.runs import record, values_at, write_lineage, write_summary
 
 Recorded: TypeAlias = "tuple[Sequence[bytes], Sequence[LineageValue]]"
@@ -43,7 +49,9 @@ NAN, INF = math.nan, math.inf
 
 def _rows() -> Iterator[tuple[str, str, str]]:
     page = (ROOT / "docs" / "tensorboard.md").read_text(encoding="utf-8")
-    _, _, table = page.partition("| what | to TensorBoard and back | from TensorBoard |\n|---|---|---|\n")
+    _, _, table = page.partition(
+        "| what | to TensorBoard and back | from TensorBoard |\n|---|---|---|\n"
+    )
     for line in table.partition("\n\n")[0].splitlines():
         what, back, into = (cell.strip() for cell in line.strip("|").split("|"))
         yield what, back, into
@@ -62,7 +70,10 @@ def _histogram(*elements: float) -> Recorded:
 
 
 def _at_times(*wall_times: float, steps: Sequence[int] = (1, 1)) -> Recorded:
-    return [values_at(step, {f"tag {time}": 1.0}, time) for step, time in zip(steps, wall_times, strict=True)], ()
+    return [
+        values_at(step, {f"tag {time}": 1.0}, time)
+        for step, time in zip(steps, wall_times, strict=True)
+    ], ()
 
 
 # What each row's value is: recorded in a run, and written to an event file.
@@ -73,8 +84,12 @@ RECORDED: dict[str, Recorded] = {
     "NaN in histograms": _histogram(1.0, NAN, 2.0),
     "infinities in histograms": _histogram(1.0, INF, 2.0),
     "histograms without a finite element": _histogram(NAN, NAN),
-    "tensors and their types": _run(("t", Tensor(np.eye(2, dtype=np.float16))), ("t", Tensor(np.array(True)))),
-    "tensors with float64 or large integers": _run(("t", Tensor(np.array([2**40]))), ("d", Tensor(np.array([0.1])))),
+    "tensors and their types": _run(
+        ("t", Tensor(np.eye(2, dtype=np.float16))), ("t", Tensor(np.array(True)))
+    ),
+    "tensors with float64 or large integers": _run(
+        ("t", Tensor(np.array([2**40]))), ("d", Tensor(np.array([0.1])))
+    ),
     "tensors with elements that are not of their type": _run(("t", Tensor(np.array([1e20]), 4))),  # type: ignore[arg-type]
     "one tag for several kinds, or an empty tag": _run(("w", 1.0), ("w", Tensor(np.ones(2)))),
     "wall times, in milliseconds too": _at_times(1.7e9 + 0.125, 1.7e12, steps=(1, 2)),
@@ -83,29 +98,54 @@ RECORDED: dict[str, Recorded] = {
     "settings that are numbers or texts": _run(
         lineage=[UserDefinedInfo({"lr": 0.1, "n": 3, "name": "net", "big": 1e20})]
     ),
-    "settings that are whole numbers beyond 2^53": _run(lineage=[UserDefinedInfo({"seed": 2**53 + 1})]),
+    "settings that are whole numbers beyond 2^53": _run(
+        lineage=[UserDefinedInfo({"seed": 2**53 + 1})]
+    ),
     "settings that are true, false, NaN or infinite": _run(lineage=[UserDefinedInfo({"x": NAN})]),
-    "graphs": ([record(Event(1.0, 0, Graph((GraphNode("1", "ReLU", "net", "net/ReLU-op1"),))))], ()),
+    "graphs": (
+        [record(Event(1.0, 0, Graph((GraphNode("1", "ReLU", "net", "net/ReLU-op1"),))))],
+        (),
+    ),
     "data pipelines, evaluation, loss landscapes, results in the lineage": _run(
         ("l", LossLandscape(Points([0.0], [0.0], [[0.0]]))),  # type: ignore[arg-type]
-        lineage=[DatasetGraph({"op_type": "Batch"}), EvaluationInfo('{"acc": 0.5}'), TrainInfo(loss=0.5)],
+        lineage=[
+            DatasetGraph({"op_type": "Batch"}),
+            EvaluationInfo('{"acc": 0.5}'),
+            TrainInfo(loss=0.5),
+        ],
     ),
 }
 PNG = np.array([b"5", b"4", b"first", b"second"], object)
 FOREIGN: dict[str, list[TensorBoardEvent]] = {
     "scalars, NaN and infinities among them": [
-        event(1, Summary.Value(tag="a", simple_value=NAN), tensor_value("b", np.float32(INF), "scalars"))
+        event(
+            1,
+            Summary.Value(tag="a", simple_value=NAN),
+            tensor_value("b", np.float32(INF), "scalars"),
+        )
     ],
     "scalars of float64": [event(1, tensor_value("a", np.float64(0.1), "scalars"))],
     "scalars beyond float32": [event(1, tensor_value("a", np.float64(1e300), "scalars"))],
     "images": [event(1, tensor_value("i", PNG, "images"))],
     "histograms": [
-        event(1, tensor_value("h", np.array([[0.0, 1.0, 3.0], [1.0, 2.0, 0.0], [2.0, 3.0, 2.0]]), "histograms"))
+        event(
+            1,
+            tensor_value(
+                "h", np.array([[0.0, 1.0, 3.0], [1.0, 2.0, 0.0], [2.0, 3.0, 2.0]]), "histograms"
+            ),
+        )
     ],
     "histograms of more than 90 buckets": [
-        event(1, histogram_value("h", [*map(float, range(100))], [0.0, *[1.0] * 99], min=0, max=99, num=99, sum=9.0))
+        event(
+            1,
+            histogram_value(
+                "h", [*map(float, range(100))], [0.0, *[1.0] * 99], min=0, max=99, num=99, sum=9.0
+            ),
+        )
     ],
-    "NaN in histograms": [event(1, histogram_value("h", [0.0, 1.0], [0.0, 3.0], min=NAN, max=NAN, num=5, sum=NAN))],
+    "NaN in histograms": [
+        event(1, histogram_value("h", [0.0, 1.0], [0.0, 3.0], min=NAN, max=NAN, num=5, sum=NAN))
+    ],
     "infinities in histograms": [
         event(1, histogram_value("h", [0.0, 1.0], [0.0, 3.0], min=0, max=INF, num=5, sum=INF))
     ],
@@ -118,23 +158,40 @@ FOREIGN: dict[str, list[TensorBoardEvent]] = {
     ],
     "tensors of more than 10,000,000 elements": [event(1, tensor_value("t", np.zeros(1)))],
     "values without a tag": [event(1, Summary.Value(simple_value=1.0))],
-    "wall times, in milliseconds too": [event(1, Summary.Value(tag="a", simple_value=1.0), wall_time=1.7e12)],
-    "wall times of neighbouring values of one step": [
-        event(1, Summary.Value(tag=str(time), simple_value=1.0), wall_time=time) for time in (5.0, 5.5)
+    "wall times, in milliseconds too": [
+        event(1, Summary.Value(tag="a", simple_value=1.0), wall_time=1.7e12)
     ],
-    "wall times that are not finite": [event(1, Summary.Value(tag="a", simple_value=1.0), wall_time=NAN)],
+    "wall times of neighbouring values of one step": [
+        event(1, Summary.Value(tag=str(time), simple_value=1.0), wall_time=time)
+        for time in (5.0, 5.5)
+    ],
+    "wall times that are not finite": [
+        event(1, Summary.Value(tag="a", simple_value=1.0), wall_time=NAN)
+    ],
     "two values of a tag at one step, files that go back to earlier steps, what a `purge_step` takes back": [
         event(1, Summary.Value(tag="a", simple_value=value)) for value in (1.0, 2.0)
     ],
-    "settings that are numbers or texts": [event(0, settings_value({"lr": 0.1, "n": 3.0, "name": "net", "big": 1e20}))],
-    "settings that are true, false, NaN or infinite": [event(0, settings_value({"flag": True, "x": NAN}))],
+    "settings that are numbers or texts": [
+        event(0, settings_value({"lr": 0.1, "n": 3.0, "name": "net", "big": 1e20}))
+    ],
+    "settings that are true, false, NaN or infinite": [
+        event(0, settings_value({"flag": True, "x": NAN}))
+    ],
     "graphs": [TensorBoardEvent(step=0, wall_time=1.0, graph_def=b"graph")],
     "text, audio, meshes, embeddings, curves": [
-        event(1, *(tensor_value(name, np.zeros(2), name) for name in ("text", "audio", "mesh", "pr_curves")))
+        event(
+            1,
+            *(
+                tensor_value(name, np.zeros(2), name)
+                for name in ("text", "audio", "mesh", "pr_curves")
+            ),
+        )
     ],
     "damaged records": [event(1, Summary.Value(tag="a", simple_value=1.0))],
 }
-FOREIGN["tensors of more than 10,000,000 elements"][0].summary.value[0].tensor.tensor_shape.dim[0].size = 10_000_001
+FOREIGN["tensors of more than 10,000,000 elements"][0].summary.value[0].tensor.tensor_shape.dim[
+    0
+].size = 10_000_001
 
 
 def _verdict(changed: object, left_out: object) -> str:
@@ -150,7 +207,9 @@ def test_a_row_says_what_the_doors_do(tmp_path: Path, what: str, back: str, into
         exported = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "tb"))
         (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "back"))
         assert not run.problems
-        verdict = _verdict({**exported.changed, **run.changed}, {**exported.skipped, **run.skipped, **run.dropped})
+        verdict = _verdict(
+            {**exported.changed, **run.changed}, {**exported.skipped, **run.skipped, **run.dropped}
+        )
         assert back.startswith(verdict)
     else:
         assert back == "–" or what == "damaged records"

@@ -1,7 +1,7 @@
 """What must hold of a run directory whose files are any bytes at all; the fuzzer and the cases it found both ask here.
 
-Every way of reading gives something or the one documented error, ``DamagedFileError``; after ``repair`` every way of
-reading gives something. Whatever else is raised is a find.
+Every way of reading gives something or the one documented error, ``DamagedFileError``; after
+``repair`` every way of reading gives something. Whatever else is raised is a find.
 """
 
 from __future__ import annotations
@@ -107,7 +107,11 @@ def _payloads(path: str) -> list[bytes]:
 
 def _scan(path: str) -> None:
     scanner = RecordScanner(path)
-    assert sum(len(payload) + OVERHEAD for payload in scanner) == scanner.offset <= os.path.getsize(path)
+    assert (
+        sum(len(payload) + OVERHEAD for payload in scanner)
+        == scanner.offset
+        <= os.path.getsize(path)
+    )
 
 
 def _read_values(reader: SummaryReader) -> None:
@@ -118,7 +122,11 @@ def _read_values(reader: SummaryReader) -> None:
         assert len(reader.scalars(tag)) == len(series[tag]) > 0
     _assert_text(reader.graph())
     assert {landscape.tag for landscape in reader.landscapes()} == set(tags["loss_landscape"])
-    for kind, read in (("histogram", reader.histograms), ("image", reader.images), ("tensor", reader.tensors)):
+    for kind, read in (
+        ("histogram", reader.histograms),
+        ("image", reader.images),
+        ("tensor", reader.tensors),
+    ):
         for tag in tags[kind][:3]:
             steps = [step for step, _, _ in read(tag)]
             assert steps == sorted(set(steps))

@@ -41,11 +41,17 @@ def page_requests(runs: LoadedRuns, train_id: str) -> Iterator[tuple[str, dict[s
     for shown in tags.get("tensor", ()):
         for detail in ("stats", "histogram"):
             yield "datavisual/tensors", {**run, "tag": [shown], "detail": [detail]}
-        yield "datavisual/tensors", {**run, "tag": [shown], "detail": ["data"], "step": ["3"], "dims": ["[:,:]"]}
+        yield (
+            "datavisual/tensors",
+            {**run, "tag": [shown], "detail": ["data"], "step": ["3"], "dims": ["[:,:]"]},
+        )
     for plugin, mode in (("graph", "normal"), ("optimized_graph", "optimize")):
         for shown in tags.get(plugin, ()):
             for path in ("nodes", "nodes/names", "nodes/all"):
-                yield f"datavisual/graphs/{path}", {**run, "tag": [shown], "mode": [mode], "search": ["o"]}
+                yield (
+                    f"datavisual/graphs/{path}",
+                    {**run, "tag": [shown], "mode": [mode], "search": ["o"]},
+                )
 
 
 def write_damaged_run(run: Path, chance: random.Random) -> None:
@@ -54,7 +60,12 @@ def write_damaged_run(run: Path, chance: random.Random) -> None:
         shutil.copytree(chance.choice(sorted(MINDSPORE_RUNS.glob("momentum_*"))), run)
     else:
         picture, tensor = Image(2, 2, b"\x89PNG\r\n\x1a\n"), Tensor(np.arange(6).reshape(2, 3))
-        values: dict[str, SummaryValue] = {"loss": 0.5, "h": histogram(1, 2, 3), "i": picture, "t": tensor}
+        values: dict[str, SummaryValue] = {
+            "loss": 0.5,
+            "h": histogram(1, 2, 3),
+            "i": picture,
+            "t": tensor,
+        }
         graph = record(Event(1.0, 0, Graph((GraphNode("1", "ReLU"), GraphNode("2", "Add")))))
         write_summary(run, [graph, *(values_at(step, values) for step in range(5))])
     for _ in range(chance.choice((1, 1, 2, 5))):
@@ -102,7 +113,11 @@ def _damage_a_payload(run: Path, chance: random.Random) -> None:
     for payload in chance.sample(records, min(len(records), chance.choice((1, 2, 9)))):
         if payload:
             payload[chance.randrange(len(payload))] = chance.randrange(256)
-    path.write_bytes(b"".join(bytes(piece) for payload in records if payload for piece in frame([bytes(payload)])))
+    path.write_bytes(
+        b"".join(
+            bytes(piece) for payload in records if payload for piece in frame([bytes(payload)])
+        )
+    )
 
 
 def _empty(run: Path, chance: random.Random) -> None:
@@ -111,13 +126,20 @@ def _empty(run: Path, chance: random.Random) -> None:
 
 def _garbage(run: Path, chance: random.Random) -> None:
     name = chance.choice(
-        ("x.pb", "events.summary.7.h_MS", "events.summary.99999999999999999999.h", "summary.1_lineage")
+        (
+            "x.pb",
+            "events.summary.7.h_MS",
+            "events.summary.99999999999999999999.h",
+            "summary.1_lineage",
+        )
     )
     (run / name).write_bytes(chance.randbytes(chance.choice((0, 3, 500))))
 
 
 def _directory(run: Path, chance: random.Random) -> None:
-    (run / chance.choice(("events.summary.8.h_MS", "y.pb", "events.summary.8.h_lineage"))).mkdir(exist_ok=True)
+    (run / chance.choice(("events.summary.8.h_MS", "y.pb", "events.summary.8.h_lineage"))).mkdir(
+        exist_ok=True
+    )
 
 
 def _link(run: Path, chance: random.Random) -> None:
@@ -138,7 +160,10 @@ def _replace(run: Path, chance: random.Random) -> None:
         path = chance.choice(files)
         path.unlink()
         giant = (2**63 - 1).to_bytes(8, "little") + bytes(500)
-        link, write = lambda at: at.symlink_to(run.parents[1] / "secret"), lambda at: at.write_bytes(giant)
+        link, write = (
+            lambda at: at.symlink_to(run.parents[1] / "secret"),
+            lambda at: at.write_bytes(giant),
+        )
         chance.choice((Path.mkdir, os.mkfifo, link, write))(path)
 
 
@@ -151,7 +176,9 @@ def _change(run: Path, chance: random.Random, change: Callable[[bytearray], None
 
 
 def _file(run: Path, chance: random.Random) -> Path:
-    return chance.choice(sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink()))
+    return chance.choice(
+        sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink())
+    )
 
 
 _DAMAGES = (

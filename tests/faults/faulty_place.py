@@ -1,7 +1,8 @@
 """A place whose file system fails by a plan: a layer between the package and ``os``, for the files below a directory.
 
-It knows handles: one that was opened before :meth:`FaultyPlace.forget_handles` fails for ever, as those of a FUSE
-daemon that was restarted, while a file that is opened after it works. Nothing else in the process is touched.
+It knows handles: one that was opened before :meth:`FaultyPlace.forget_handles` fails for ever, as
+those of a FUSE daemon that was restarted, while a file that is opened after it works. Nothing else
+in the process is touched.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from unittest import mock
 
 _BY_HANDLE = ("write", "writev", "fsync", "ftruncate", "fstat", "dup", "lseek", "read")
 _BY_PATH = ("stat", "lstat", "listdir", "mkdir", "unlink", "replace", "statvfs")
-_OPEN_IN_C = "mindsummary_lightning.fileio.replace.open"  # a file of Python's own open writes past `os`
+# a file of Python's own open writes past `os`
+_OPEN_IN_C = "mindsummary_lightning.fileio.replace.open"
 
 
 class FaultyPlace:
@@ -137,9 +139,13 @@ class FaultyPlace:
         if error is not None:
             raise OSError(error, os.strerror(error))
 
-    def _python_open(self, path: str, mode: str, opener: Callable[[str, int], int]) -> io.BufferedRandom:
+    def _python_open(
+        self, path: str, mode: str, opener: Callable[[str, int], int]
+    ) -> io.BufferedRandom:
         assert mode == "x+b"
-        return io.BufferedRandom(_Raw(opener(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)))
+        return io.BufferedRandom(
+            _Raw(opener(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+        )
 
     def __enter__(self) -> FaultyPlace:
         wrappers: dict[str, Callable[..., Any]] = {
@@ -151,12 +157,17 @@ class FaultyPlace:
         for name, wrapper in wrappers.items():
             self._stack.enter_context(mock.patch.object(os, name, wrapper))
         supported = {wrappers[name] for name in ("open", "stat", "mkdir", "unlink")}
-        self._stack.enter_context(mock.patch.object(os, "supports_dir_fd", os.supports_dir_fd | supported))
+        self._stack.enter_context(
+            mock.patch.object(os, "supports_dir_fd", os.supports_dir_fd | supported)
+        )
         self._stack.enter_context(mock.patch(_OPEN_IN_C, self._python_open, create=True))
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stack.close()
 

@@ -1,8 +1,9 @@
 """Inputs of the fuzzer: what their bytes mean, small real runs to begin with, and changes to a payload's fields.
 
-An input is one byte that says what the rest is, and the rest: the bytes of a summary or lineage file, or payloads that
-become the records of one. Each payload has two bytes of length before it, little-endian; the highest bit puts it
-into a second file, so that the rule that puts resumed runs together is reached too.
+An input is one byte that says what the rest is, and the rest: the bytes of a summary or lineage
+file, or payloads that become the records of one. Each payload has two bytes of length before it,
+little-endian; the highest bit puts it into a second file, so that the rule that puts resumed runs
+together is reached too.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def run_of(data: bytes) -> tuple[list[bytes], list[bytes]]:
     else:
         payloads = [(is_second, payload) for is_second, payload in unpack(rest) if payload]
         files = [
-            b"".join(b"".join(frame([payload])) for is_second, payload in payloads if is_second is second)
+            b"".join(
+                b"".join(frame([payload])) for is_second, payload in payloads if is_second is second
+            )
             for second in (False, True)
         ]
     return (files, []) if kind in (RAW_SUMMARY, SUMMARY) else ([], files)
@@ -82,7 +85,8 @@ def unpack(packed: bytes) -> list[Payload]:
 def pack(payloads: list[Payload]) -> bytes:
     """The reverse of :func:`unpack`."""
     return b"".join(
-        (len(payload[:_LONGEST]) + _SECOND_FILE * is_second).to_bytes(2, "little") + payload[:_LONGEST]
+        (len(payload[:_LONGEST]) + _SECOND_FILE * is_second).to_bytes(2, "little")
+        + payload[:_LONGEST]
         for is_second, payload in payloads
     )
 
@@ -92,7 +96,10 @@ def pack(payloads: list[Payload]) -> bytes:
 
 def seeds() -> Iterator[bytes]:
     """Runs of this package and of MindSpore 2.7.0, as inputs of every kind."""
-    for kind, raw, files in ((SUMMARY, RAW_SUMMARY, _summaries()), (LINEAGE, RAW_LINEAGE, _lineages())):
+    for kind, raw, files in (
+        (SUMMARY, RAW_SUMMARY, _summaries()),
+        (LINEAGE, RAW_LINEAGE, _lineages()),
+    ):
         for payloads in files:
             yield bytes([kind]) + pack([(False, payload) for payload in payloads])
             yield bytes([raw]) + b"".join(b"".join(frame([payload])) for payload in payloads)
@@ -107,7 +114,10 @@ def _summaries() -> Iterator[list[bytes]]:
     whats = [Event(1.0, step, (("loss", 0.5), ("acc", float(step)))) for step in range(4)]
     events = [
         [version, *whats],
-        [Event(1.0, 1, (("h", histogram(1, 2, 3)),)), Event(2.0, 2, (("h", histogram(1)), ("a", 1.0)))],
+        [
+            Event(1.0, 1, (("h", histogram(1, 2, 3)),)),
+            Event(2.0, 2, (("h", histogram(1)), ("a", 1.0))),
+        ],
         [Event(1.0, 1, (("i", Image(2, 2, b"\x89PNG")),)), Event(1.0, 1, (("t", _tensor(2, 3)),))],
         [Event(1.0, 1, (("t", Tensor(np.ones(2), DataType.BFLOAT16)), ("t", _tensor(0))))],
         [Event(1.0, 1, (("l", landscape),)) for landscape in _landscapes()],
@@ -133,7 +143,18 @@ def _landscapes() -> list[LossLandscape]:
 
 def _graph() -> Graph:
     vector = TensorType(DataType.FLOAT32, (2, -1))
-    values = (None, True, 1, 2**64 - 1, 0.5, "text", DataType.INT8, vector, (1, 2), {"a": 1, "b": ("c",)})
+    values = (
+        None,
+        True,
+        1,
+        2**64 - 1,
+        0.5,
+        "text",
+        DataType.INT8,
+        vector,
+        (1, 2),
+        {"a": 1, "b": ("c",)},
+    )
     node = GraphNode(
         "1",
         "Add",
@@ -146,18 +167,29 @@ def _graph() -> Graph:
         "name",
     )
     return Graph(
-        (node,), "g", (GraphParameter("x", vector),), (GraphConstant("c", 1.0),), (GraphOutput("y", DataType.TYPE),)
+        (node,),
+        "g",
+        (GraphParameter("x", vector),),
+        (GraphConstant("c", 1.0),),
+        (GraphOutput("y", DataType.TYPE),),
     )
 
 
 def _lineages() -> Iterator[list[bytes]]:
     operation = Operation({"p": 0.5, "size": ("a", "")}, (1, 2), (0.5,))
-    source = DatasetGraph({"op_type": "MnistDataset", "shuffle": True, "n": 3, "none": "None"}, sampler=operation)
-    train = TrainInfo("SGD", 0.01, "loss", 3, "stand_alone", 1, 32, "/data", 100, "Net", 0.5, '{"ckpt": null}', 7)
+    source = DatasetGraph(
+        {"op_type": "MnistDataset", "shuffle": True, "n": 3, "none": "None"}, sampler=operation
+    )
+    train = TrainInfo(
+        "SGD", 0.01, "loss", 3, "stand_alone", 1, 32, "/data", 100, "Net", 0.5, '{"ckpt": null}', 7
+    )
     values = [
         [train, EvaluationInfo('{"accuracy": 0.9, "deep": [1, {"a": "b"}]}', "/valid", 10)],
         [DatasetGraph({"op_type": "MapDataset"}, (operation,), None, (source,)), train],
-        [UserDefinedInfo({"int": 1, "text": "x", "float": 0.5, "nested": {"a": {"b": 1}}}), EvaluationInfo()],
+        [
+            UserDefinedInfo({"int": 1, "text": "x", "float": 0.5, "nested": {"a": {"b": 1}}}),
+            EvaluationInfo(),
+        ],
     ]
     for some in values:
         yield [encode_lineage_event(LineageEvent(1.0, value)) for value in some]
@@ -169,7 +201,9 @@ _Field: TypeAlias = "tuple[int, int | bytes | list[_Field]]"  # key, and what it
 _NUMBERS = [0, 1, 2, 127, 128, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
 
 
-def mutated_payload(payload: bytes, draw: random.Random, mutate: Callable[[bytes, int], bytes]) -> bytes:
+def mutated_payload(
+    payload: bytes, draw: random.Random, mutate: Callable[[bytes, int], bytes]
+) -> bytes:
     """A payload with one field changed, doubled, moved, left out or given another number; the lengths are right again.
 
     Args:
@@ -196,9 +230,14 @@ def mutated_payload(payload: bytes, draw: random.Random, mutate: Callable[[bytes
     elif change == 3:
         parent[place] = ((draw.randrange(1, 21) << 3) | (key & 7), held)
     elif change == 4:  # itself in itself: what is nested is nested deeper
-        parent[place] = (key, [(key, held)] * draw.choice([1, 1, 2])) if key & 7 == 2 else (key, held)
+        parent[place] = (
+            (key, [(key, held)] * draw.choice([1, 1, 2])) if key & 7 == 2 else (key, held)
+        )
     elif isinstance(held, int):
-        parent[place] = (key, draw.choice([draw.choice(_NUMBERS), (held + draw.choice([-1, 1])) % 2**64]))
+        parent[place] = (
+            key,
+            draw.choice([draw.choice(_NUMBERS), (held + draw.choice([-1, 1])) % 2**64]),
+        )
     else:
         parent[place] = (key, mutate(held if isinstance(held, bytes) else _joined(held), 4096))
     return _joined(fields)

@@ -1,9 +1,10 @@
 """A coverage-guided fuzzer of everything that reads a run; ``nox -s fuzz -- SECONDS`` runs it. It needs atheris.
 
-Half of the mutations are libFuzzer's own; the others take one payload apart into protobuf fields, change one and mend
-the lengths around it, because nearly all other changes fail at the first length. An exception that no docstring names
-is kept, once for each place it comes from, and the fuzzing goes on; an input that takes too long or too much memory
-ends it, as libFuzzer does. Inputs worth keeping become cases of ``test_any_bytes.py``.
+Half of the mutations are libFuzzer's own; the others take one payload apart into protobuf fields,
+change one and mend the lengths around it, because nearly all other changes fail at the first
+length. An exception that no docstring names is kept, once for each place it comes from, and the
+fuzzing goes on; an input that takes too long or too much memory ends it, as libFuzzer does. Inputs
+worth keeping become cases of ``test_any_bytes.py``.
 
 ``python -m tests.faults.fuzz_reader FINDS CORPUS [libFuzzer's options]``
 """
@@ -26,7 +27,15 @@ import atheris
 with atheris.instrument_imports(include=["mindsummary_lightning"]):
     from mindsummary_lightning.lineage import query
     from tests.faults.any_bytes import check_any_bytes, write_run
-    from tests.faults.fuzz_inputs import LINEAGE, SUMMARY, mutated_payload, pack, run_of, seeds, unpack
+    from tests.faults.fuzz_inputs import (
+        LINEAGE,
+        SUMMARY,
+        mutated_payload,
+        pack,
+        run_of,
+        seeds,
+        unpack,
+    )
 
 
 class Finds:

@@ -31,7 +31,13 @@ _HEADERS = {
     "If-None-Match": ('"x"', "*", "x", 'W/"x"'),
     "If-Modified-Since": ("Thu, 01 Jan 1970 00:00:00 GMT", "yesterday"),
     "Accept-Encoding": ("gzip", "gzip;q=0", "br, *", "", "gzip" * 100),
-    "Content-Type": ("application/json", "text/plain", "multipart/form-data; boundary=x", "/;;=", ""),
+    "Content-Type": (
+        "application/json",
+        "text/plain",
+        "multipart/form-data; boundary=x",
+        "/;;=",
+        "",
+    ),
     "X-Forwarded-Host": ("evil.example",),
     "Cookie": ("a=b", "=;=;", "x" * 2000),
     "Expect": ("100-continue", "nothing"),
@@ -81,8 +87,12 @@ def random_request(
         path += source.choice(("/", "/..", "%00", ".json", "/x", "?", "#x"))
     names = [name for name in values if source.random() < 0.7]
     names += source.choices(_NAMES, k=source.choice((0, 0, 1, 2, 20)))
-    pairs = [f"{name}={_quoted(source, _value(source, values.get(name, _VALUES)))}" for name in names]
-    headers = {name: source.choice(texts) for name, texts in _HEADERS.items() if source.random() < 0.04}
+    pairs = [
+        f"{name}={_quoted(source, _value(source, values.get(name, _VALUES)))}" for name in names
+    ]
+    headers = {
+        name: source.choice(texts) for name, texts in _HEADERS.items() if source.random() < 0.04
+    }
     body = _body(source) if method in ("POST", "PUT", "PATCH") or source.random() < 0.05 else b""
     return Asked(method, f"{path}?{'&'.join(pairs)}" if pairs else path, headers, body)
 

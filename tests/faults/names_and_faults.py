@@ -1,7 +1,8 @@
 """Every name that is opened in a run's directory, taken by something else: ``names_and_faults.py DIRECTORY KIND``.
 
-The names are those of a trace of system calls over the test-suite. What uses a run is called once for each, in a
-process that is forked for it, as a user who is not root; prints JSON: a list of what was wrong.
+The names are those of a trace of system calls over the test-suite. What uses a run is called once
+for each, in a process that is forked for it, as a user who is not root; prints JSON: a list of what
+was wrong.
 """
 
 from __future__ import annotations
@@ -155,7 +156,10 @@ def _verbs(run: Path, beside: Path) -> str:
     good = beside / "good"
     _record(good, 1, "_good")  # never a name that the run has: it is copied into that, too
     words = [[verb, str(run)] for verb in ("list", "show", "verify", "lineage", "repair", "dump")]
-    words += [["report", str(run), "-o", str(beside / "report.html")], ["compare", str(run), str(good)]]
+    words += [
+        ["report", str(run), "-o", str(beside / "report.html")],
+        ["compare", str(run), str(good)],
+    ]
     words += [
         ["export", str(run), "--to", "csv", "--out", str(run)],
         ["export", str(run), "--to", "json", "--out", str(beside / "out")],
@@ -180,7 +184,8 @@ def case(name: str) -> None:
     run.mkdir(parents=True)
     if KIND in MOUNTED:
         _mount(run, 0, b"size=1m,mode=777")
-    earlier = os.fork()  # a process that records again into a file of its own looks at what is there only then
+    # a process that records again into a file of its own looks at what is there only then
+    earlier = os.fork()
     if not earlier:
         _record(run, 1)
         os._exit(0)
@@ -218,9 +223,16 @@ def case(name: str) -> None:
         _record(run, 7)
     is_left = path.is_file() and not path.is_symlink() and path.stat().st_size
     if not is_left or KIND in ("directory", "sparse", "another user's"):
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(
+            missing_ok=True
+        )
     steps = {*SummaryReader(run).scalars("loss").steps.tolist()}
-    assert steps - ({4, 5, 6} if lost else set()) == {1, 2, 3, *((7, 8, 9) if lost else (4, 5, 6))}, steps
+    assert steps - ({4, 5, 6} if lost else set()) == {
+        1,
+        2,
+        3,
+        *((7, 8, 9) if lost else (4, 5, 6)),
+    }, steps
 
 
 if __name__ == "__main__":
@@ -232,7 +244,8 @@ if __name__ == "__main__":
         made.add_value("scalar", "stolen", 1.0)
         made.record(1)
     (made_file,) = (path for path in (BASE / "made").iterdir())
-    CONTENT = made_file.read_bytes() + made_file.read_bytes()[:40]  # a torn tail, which recording would cut
+    # a torn tail, which recording would cut
+    CONTENT = made_file.read_bytes() + made_file.read_bytes()[:40]
     (THEIRS / "file").write_bytes(CONTENT)
     shutil.rmtree(BASE / "made")
     for path in (BASE, THEIRS, THEIRS / "file"):  # of root, whom it would be easy to do harm to
@@ -247,7 +260,8 @@ if __name__ == "__main__":
             if os.geteuid() == 0:
                 os.setgroups([])
                 os.setresgid(NOBODY, NOBODY, NOBODY)
-                os.setresuid(NOBODY, NOBODY, 0)  # root again for a moment, to put what it takes root to put
+                # root again for a moment, to put what it takes root to put
+                os.setresuid(NOBODY, NOBODY, 0)
             try:
                 case(name)
             except BaseException as error:
@@ -258,6 +272,8 @@ if __name__ == "__main__":
         status = os.waitpid(child, 0)[1]
         if status:
             hung = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-            wrong.append([name, "hangs" if hung else os.read(read, 1000).decode() or f"status {status}"])
+            wrong.append(
+                [name, "hangs" if hung else os.read(read, 1000).decode() or f"status {status}"]
+            )
         os.close(read)
     print(json.dumps(wrong))

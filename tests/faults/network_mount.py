@@ -25,7 +25,9 @@ def build_mount(directory: Path) -> str:
     return str(library)
 
 
-def mount(directory: str | Path, fails: str, after: int, error: int, locks: int = errno.ENOLCK) -> None:
+def mount(
+    directory: str | Path, fails: str, after: int, error: int, locks: int = errno.ENOLCK
+) -> None:
     """From now on let calls on this process's files below a directory fail; the library is preloaded."""
     variables = {"FAILS": fails, "AFTER": str(after), "ERRNO": str(error), "LOCKS": str(locks)}
     os.environ.update({f"MOUNT_{name}": text for name, text in variables.items()})

@@ -1,7 +1,7 @@
 """Plans by which a place fails in the middle of a run, and the four kinds of files that are recorded meanwhile.
 
-A run logs 40 values, one each half second of a clock that the test moves; the place fails at the tenth and works again,
-where it does, at the sixteenth.
+A run logs 40 values, one each half second of a clock that the test moves; the place fails at the
+tenth and works again, where it does, at the sixteenth.
 """
 
 from __future__ import annotations

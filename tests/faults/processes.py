@@ -22,7 +22,12 @@ def victim_command(name: str, *arguments: object) -> list[str]:
 def run_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a script of ``tests/faults/scripts`` to its end, whatever end that is; pytest's timeout bounds it."""
     return subprocess.run(
-        victim_command(name, *arguments), cwd=ROOT, env=environment(), text=True, capture_output=True, check=False
+        victim_command(name, *arguments),
+        cwd=ROOT,
+        env=environment(),
+        text=True,
+        capture_output=True,
+        check=False,
     )
 
 
@@ -31,7 +36,9 @@ def run_training_victim(name: str, *arguments: object) -> subprocess.CompletedPr
     return run_warm(_be_victim, name, list(map(str, arguments)))
 
 
-def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Signals = signal.SIGKILL) -> int:
+def kill_victim(
+    name: str, *arguments: object, after_steps: int, by: signal.Signals = signal.SIGKILL
+) -> int:
     """Run a script that writes each step, as a line, once the call that recorded it has returned; kill it.
 
     Args:
@@ -80,7 +87,9 @@ class OpenPython:
 def open_python() -> Iterator[OpenPython]:
     """Open the directories of this Python and of what it can import: the way to them may be closed to other users."""
     parts = [path for path in sys.path if os.path.isdir(path)]
-    directories = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (sys.base_prefix, *parts)]
+    directories = [
+        os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (sys.base_prefix, *parts)
+    ]
     prefix, *paths = (f"/proc/self/fd/{number}" for number in directories)
     program = f"{prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     variables = {

@@ -56,10 +56,14 @@ def test_a_close_that_fails_is_logged_and_does_not_raise(
     again = SummaryRecord(tmp_path)
     assert recorder_of(again).write_values(2, [("a", 2.0)])
 
-    assert (recorder_of(record).policy.lost, recorder_of(again).policy.lost) == (0, 0)  # the file has it all
+    # the file has it all
+    assert (recorder_of(record).policy.lost, recorder_of(again).policy.lost) == (0, 0)
     assert "may lack its last records, for the file system could not keep them" in caplog.text
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
-    figure(24, f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues")
+    figure(
+        24,
+        f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues",
+    )
 
 
 def test_a_close_that_fails_raises_if_the_user_wants_that(tmp_path: Path) -> None:
@@ -70,10 +74,15 @@ def test_a_close_that_fails_raises_if_the_user_wants_that(tmp_path: Path) -> Non
         record.close()
 
 
-@pytest.mark.parametrize("failing", ["append.os.close", "replace.os.fsync", "replace.os.replace", "replace.os.open"])
+@pytest.mark.parametrize(
+    "failing", ["append.os.close", "replace.os.fsync", "replace.os.replace", "replace.os.open"]
+)
 def test_lineage_attempts_that_fail_leave_no_file(tmp_path: Path, failing: str) -> None:
     record = SummaryRecord(tmp_path)
-    fails = mock.patch(f"mindsummary_lightning.fileio.{failing}", _raise(OSError(errno.EDQUOT, "Disk quota exceeded")))
+    fails = mock.patch(
+        f"mindsummary_lightning.fileio.{failing}",
+        _raise(OSError(errno.EDQUOT, "Disk quota exceeded")),
+    )
     with failing_close(errno.EDQUOT) if "close" in failing else fails:
         for epoch in range(5):
             assert not recorder_of(record).write_lineage(TrainInfo(epoch=epoch))
@@ -139,7 +148,10 @@ def test_a_handle_that_other_code_takes_is_noticed_and_another_file_started(
     os.close(other)
     if lost == "replaced":
         os.close(descriptor)
-    figure(31, f"file handle {lost} by other code: noticed within 5 s, a new file, 0 bytes into foreign files")
+    figure(
+        31,
+        f"file handle {lost} by other code: noticed within 5 s, a new file, 0 bytes into foreign files",
+    )
 
 
 def _leads_to(descriptor: str, path: Path) -> bool:
@@ -149,9 +161,15 @@ def _leads_to(descriptor: str, path: Path) -> bool:
         return False
 
 
-@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL], ids=errno.errorcode.get)
-def test_without_locks_nothing_is_cut_and_everything_recorded(tmp_path: Path, figure: Figure, error: int) -> None:
-    with mock.patch("mindsummary_lightning.fileio.append.fcntl.flock", _raise(OSError(error, "no locks here"))):
+@pytest.mark.parametrize(
+    "error", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL], ids=errno.errorcode.get
+)
+def test_without_locks_nothing_is_cut_and_everything_recorded(
+    tmp_path: Path, figure: Figure, error: int
+) -> None:
+    with mock.patch(
+        "mindsummary_lightning.fileio.append.fcntl.flock", _raise(OSError(error, "no locks here"))
+    ):
         for start in range(3):
             record = SummaryRecord(tmp_path)
             assert recorder_of(record).write_values(start, [("a", 1.0)])
@@ -180,12 +198,16 @@ def test_a_clock_that_is_set_between_runs_and_within_one_hides_nothing(
         writer.release(writer)
         clock.now += jump
 
-    steps = [step for step, _ in read_scalars(tmp_path, "a")]  # in the order of MindInsight: by the names' times
+    # in the order of MindInsight: by the names' times
+    steps = [step for step, _ in read_scalars(tmp_path, "a")]
     assert steps == list(range(30))
     *_, newest = lineage_paths(tmp_path)
     assert len([event for event in read_lineage(tmp_path) if event.what is not None]) >= 4
     assert newest.stat().st_size == max(path.stat().st_size for path in lineage_paths(tmp_path))
-    figure(32, f"the clock is set by {jump:+.0f} s between three starts and within each: the order of files holds")
+    figure(
+        32,
+        f"the clock is set by {jump:+.0f} s between three starts and within each: the order of files holds",
+    )
 
 
 # ---- directories that are moved, removed or made read-only under a run
@@ -206,9 +228,14 @@ def test_a_directory_that_is_renamed_takes_its_file_along_and_the_rest_starts_an
 
     assert read_scalars(moved, "a") == [(1, 1.0), (2, 2.0)]
     assert read_scalars(run, "a") == [(3, 3.0)]
-    after = [event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]
+    after = [
+        event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)
+    ]
     assert after == [{"after": 2}]
-    figure(34, "a run directory renamed: its open file goes with it, what is new goes to the old path; 0 lost")
+    figure(
+        34,
+        "a run directory renamed: its open file goes with it, what is new goes to the old path; 0 lost",
+    )
 
 
 def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_else(
@@ -233,9 +260,13 @@ def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_els
     assert recorder_of(record).write_lineage(TrainInfo(epoch=4))
     record.close()
 
-    assert recorder_of(record).policy.lost == 5  # four that failed, and the one that went with its directory
+    # four that failed, and the one that went with its directory
+    assert recorder_of(record).policy.lost == 5
     assert read_scalars(tmp_path / "runs" / "run", "a") == [(4, 4.0)]
-    figure(34, "the parent replaced by a file, then read-only, then back: 5 of 5 losses counted, recording resumes")
+    figure(
+        34,
+        "the parent replaced by a file, then read-only, then back: 5 of 5 losses counted, recording resumes",
+    )
 
 
 REMOUNT = """
@@ -270,7 +301,15 @@ def test_a_mount_that_becomes_read_only_and_writable_again_costs_what_came_meanw
         pytest.skip("unshare is not on the PATH: it makes a file system that only the test sees")
     (tmp_path / "mount").mkdir()
     # A file that is open for writing prevents a remount, so the file is left after each round.
-    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", REMOUNT, str(tmp_path / "mount")]
+    command = [
+        "unshare",
+        "--map-root-user",
+        "--mount",
+        sys.executable,
+        "-c",
+        REMOUNT,
+        str(tmp_path / "mount"),
+    ]
     done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=120)
     if done.returncode and ("no mounts" in done.stderr or "unshare" in done.stderr):
         pytest.skip("this user may not mount a file system in a namespace of its own")
@@ -280,21 +319,30 @@ def test_a_mount_that_becomes_read_only_and_writable_again_costs_what_came_meanw
     assert answers == [[True, True], [False, False], [True, True]]
     assert (steps, epoch, lost) == ([0, 1, 2, 6, 7, 8], 8, 6)
     assert done.stderr.count("could not be recorded") == 1
-    figure(34, "a mount remounted read-only and writable again: 6 losses counted, 1 error, recording resumes")
+    figure(
+        34,
+        "a mount remounted read-only and writable again: 6 losses counted, 1 error, recording resumes",
+    )
 
 
-def test_recording_needs_no_port_and_no_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_needs_no_port_and_no_temporary_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refuse = _raise(PermissionError(errno.EACCES, "not on a shared machine"))
     monkeypatch.setattr("socket.socket", refuse)
     monkeypatch.setattr("tempfile._get_default_tempdir", refuse)
     monkeypatch.setattr("tempfile.tempdir", None)
-    with SummaryRecord(tmp_path, raise_exception=True, export_options={"tensor_format": "npy"}) as record:
+    with SummaryRecord(
+        tmp_path, raise_exception=True, export_options={"tensor_format": "npy"}
+    ) as record:
         record.add_value("tensor", "t", np.ones(2))
         assert record.record(1)
         assert recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
 
-def test_a_working_directory_that_is_gone_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_working_directory_that_is_gone_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
     record = SummaryRecord("../run")

@@ -23,7 +23,10 @@ from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 from tests.faults.processes import run_victim
 from tests.support import read_lineage, read_scalars, summary_paths
 
-pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system"),
+]
 
 Figure = Callable[[int, str], None]
 NAME = "events.out.events.summary.1700000000.0.h_MS"
@@ -46,7 +49,9 @@ def torn_file(path: Path, tail: bytes = b"\x10\0\0") -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("second", [253402300798, 253402300799, 253402300799 - 366 * 86_400 - 1, 1795246505000])
+@pytest.mark.parametrize(
+    "second", [253402300798, 253402300799, 253402300799 - 366 * 86_400 - 1, 1795246505000]
+)
 def test_a_name_from_no_clock_costs_no_value_and_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, second: int
 ) -> None:
@@ -57,7 +62,9 @@ def test_a_name_from_no_clock_costs_no_value_and_is_warned_of(
                 record.add_scalar("loss", 1.0, step)
 
     assert [step for step, _ in read_scalars(tmp_path, "loss")] == [*range(40)]
-    assert ("MindInsight does not show what is recorded now" in caplog.text) == (second > 253370764800)
+    assert ("MindInsight does not show what is recorded now" in caplog.text) == (
+        second > 253370764800
+    )
 
 
 @pytest.mark.slow
@@ -69,7 +76,10 @@ def test_processes_that_start_together_on_a_torn_tail_all_live(
     assert not done.returncode, done.stderr
 
     assert json.loads(done.stdout) == {"killed": [], "cut": trials, "files": 5 * trials}
-    figure(23, f"{4 * trials} starts on {trials} torn tails, with a `verify` beside them: 0 killed, each tail cut once")
+    figure(
+        23,
+        f"{4 * trials} starts on {trials} torn tails, with a `verify` beside them: 0 killed, each tail cut once",
+    )
 
 
 def test_a_file_that_is_cut_while_it_is_read_ends_there(tmp_path: Path) -> None:
@@ -84,11 +94,20 @@ def test_a_file_that_is_cut_while_it_is_read_ends_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"notes", bytes(4096), b"x" * 11, header(5)[:8], b"".join(frame([b"a TFRecord of others"])) + b"torn"],
+    [
+        b"",
+        b"notes",
+        bytes(4096),
+        b"x" * 11,
+        header(5)[:8],
+        b"".join(frame([b"a TFRecord of others"])) + b"torn",
+    ],
     ids=["empty", "text", "zeros", "short", "half a header", "foreign records"],
 )
 @pytest.mark.parametrize("name", ["model.summary.2024", "summary.1_lineage", NAME])
-def test_a_file_that_is_not_ours_is_never_changed(tmp_path: Path, figure: Figure, content: bytes, name: str) -> None:
+def test_a_file_that_is_not_ours_is_never_changed(
+    tmp_path: Path, figure: Figure, content: bytes, name: str
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / name).write_bytes(content)
@@ -101,7 +120,9 @@ def test_a_file_that_is_not_ours_is_never_changed(tmp_path: Path, figure: Figure
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_link_is_not_followed_when_tails_are_cut(tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
+def test_a_link_is_not_followed_when_tails_are_cut(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
     outside = tmp_path / "outside" / NAME
     before = torn_file(outside)
     run = tmp_path / "run"
@@ -141,7 +162,9 @@ def test_nothing_is_cut_when_it_cannot_be_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_a_sparse_file_of_many_gigabytes_is_not_read_through(tmp_path: Path, figure: Figure, is_ours: bool) -> None:
+def test_a_sparse_file_of_many_gigabytes_is_not_read_through(
+    tmp_path: Path, figure: Figure, is_ours: bool
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     size = 1 << 36
@@ -158,10 +181,13 @@ def test_a_sparse_file_of_many_gigabytes_is_not_read_through(tmp_path: Path, fig
 
     assert (run / NAME).stat().st_size == (whole if is_ours else size)
     assert took < 30  # reading it would take minutes
-    assert [finding.is_damage for finding in verify_run(str(run)) if finding.path.endswith(NAME)] == [True] * (
-        not is_ours
+    assert [
+        finding.is_damage for finding in verify_run(str(run)) if finding.path.endswith(NAME)
+    ] == [True] * (not is_ours)
+    figure(
+        28,
+        f"a sparse file of 64 GiB{', ours' * is_ours}: the first record comes after {took:.2f} s",
     )
-    figure(28, f"a sparse file of 64 GiB{', ours' * is_ours}: the first record comes after {took:.2f} s")
 
 
 def test_a_sparse_record_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
@@ -187,7 +213,9 @@ def test_the_memory_of_a_deleted_run_goes_with_its_files(tmp_path: Path, figure:
         recorder_of(record).write_lineage(UserDefinedInfo({"of the second run": 2}))
         assert recorder_of(record).write_values(1, [("a", 1.0)])
 
-    custom = [event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]
+    custom = [
+        event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)
+    ]
     assert custom == [{"of the second run": 2}]
     assert read_scalars(run, "a") == [(1, 1.0), (1, 1.0)]  # of the torn file, and of the second run
     figure(29, "a deleted run at the same path in one process: nothing of it comes back")

@@ -43,7 +43,10 @@ def all_verbs(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path) -> 
         "dump": ["dump", path],
         "verify": ["verify", run],
         "lineage": ["lineage", run],
-        **{form: ["export", run, "--to", form, "--out", tmp_path / form] for form in ("csv", "npy", "tensorboard")},
+        **{
+            form: ["export", run, "--to", form, "--out", tmp_path / form]
+            for form in ("csv", "npy", "tensorboard")
+        },
         "import": ["import", tmp_path / "tensorboard", "--out", tmp_path / "imported"],
         "report": ["report", run, "-o", tmp_path / "report.html"],
         "repair": ["repair", run],
@@ -74,7 +77,9 @@ def png(width: int, height: int) -> bytes:
     """A PNG of one colour that is small in the file and giant when it is opened."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     rows = zlib.compress(bytes(10_000_000), 9)
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
@@ -103,7 +108,11 @@ def test_a_picture_that_would_fill_the_memory_is_not_opened(
 
 @pytest.mark.parametrize("shape", ["ten thousand scopes deep", "of a million nodes"])
 def test_a_giant_graph_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], times: Callable[[int, int], int], figure: Figure, shape: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    times: Callable[[int, int], int],
+    figure: Figure,
+    shape: str,
 ) -> None:
     run, scope = tmp_path / "run", "/".join(["scope"] * 10_000)
     nodes = [GraphNode("1", "Add", scope, f"{scope}/Add-op1")]
@@ -115,13 +124,17 @@ def test_a_giant_graph_is_read(
         ]  # fmt: skip
     write_summary(run, [record(Event(1.0, 0, Graph(tuple(nodes))))])
 
-    most = 8 if len(nodes) > 1 else None  # up to the graph, whose pages take a minute of processor time each
+    # up to the graph, whose pages take a minute of processor time each
+    most = 8 if len(nodes) > 1 else None
     pages = all_pages(run, tmp_path, most)
     answers = all_verbs(capsys, run, tmp_path)
 
     assert {verb: answer.code for verb, answer in answers.items()} == dict.fromkeys(answers, 0)
     assert f"{len(nodes)} node" in answers["show"].out
-    figure(33, f"a graph {shape} ({len(nodes):,}): {len(answers)} verbs and {pages.total()} pages answer")
+    figure(
+        33,
+        f"a graph {shape} ({len(nodes):,}): {len(answers)} verbs and {pages.total()} pages answer",
+    )
 
 
 @pytest.mark.parametrize("length", [2**31, 2**32, 2**62, 2**64 - 1])
@@ -139,12 +152,23 @@ def test_a_length_that_no_message_can_have_is_damage(
     answers = all_verbs(capsys, run, tmp_path)
 
     refused = {verb for verb, answer in answers.items() if answer.code == 1}
-    assert refused == {"list", "show", "dump", "verify", "csv", "npy", "tensorboard", "import", "report"}
+    assert refused == {
+        "list",
+        "show",
+        "dump",
+        "verify",
+        "csv",
+        "npy",
+        "tensorboard",
+        "import",
+        "report",
+    }
     assert all(answer.err.count("\n") <= 1 for answer in answers.values())
     assert [answers[verb].code for verb in ("lineage", "repair")] == [0, 0]
     assert len(SummaryReader(run).scalars("a")) == 1
     figure(
-        33, f"a length of {length} in a message: {pages.total()} pages answer, {len(refused)} verbs refuse, one repairs"
+        33,
+        f"a length of {length} in a message: {pages.total()} pages answer, {len(refused)} verbs refuse, one repairs",
     )
 
 
@@ -156,7 +180,9 @@ def test_a_length_that_no_message_can_have_is_not_imported(
     pytest.importorskip("tensorboard")
     (tmp_path / "tb").mkdir()
     payload = b"\x09" + struct.pack("<d", 1.0) + keys + varint(length) + b"rest"
-    records = b"".join(bytes(piece) for data in (b"\x1a\x0dbrain.Event:2", payload) for piece in frame([data]))
+    records = b"".join(
+        bytes(piece) for data in (b"\x1a\x0dbrain.Event:2", payload) for piece in frame([data])
+    )
     (tmp_path / "tb" / "events.out.tfevents.1700000000.host").write_bytes(records)
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "out")

@@ -33,23 +33,47 @@ PARTS = [
 
 def hostile_names(count: int) -> list[str]:
     draw = random.Random(17)
-    fixed = ["", ".", "..", "/", "../../../etc/passwd", "a" * 4096, "\0", "CON", "$HOME", "~", "model.pb", "summary.1"]
-    return fixed + ["".join(draw.choices(PARTS, k=draw.randrange(1, 9))) + str(n) for n in range(count - len(fixed))]
+    fixed = [
+        "",
+        ".",
+        "..",
+        "/",
+        "../../../etc/passwd",
+        "a" * 4096,
+        "\0",
+        "CON",
+        "$HOME",
+        "~",
+        "model.pb",
+        "summary.1",
+    ]
+    return fixed + [
+        "".join(draw.choices(PARTS, k=draw.randrange(1, 9))) + str(n)
+        for n in range(count - len(fixed))
+    ]
 
 
 def outside(tmp_path: Path, run: Path) -> list[str]:
-    found = [os.path.realpath(os.path.join(place, name)) for place, _, names in os.walk(tmp_path) for name in names]
+    found = [
+        os.path.realpath(os.path.join(place, name))
+        for place, _, names in os.walk(tmp_path)
+        for name in names
+    ]
     return [path for path in found if not path.startswith(os.path.realpath(run) + os.sep)]
 
 
 @pytest.fixture
 def logger(tmp_path: Path) -> Iterator[MindInsightLogger]:
-    logger = MindInsightLogger(tmp_path / "runs", name="", version="run", export_options={"tensor_format": "npy"})
+    logger = MindInsightLogger(
+        tmp_path / "runs", name="", version="run", export_options={"tensor_format": "npy"}
+    )
     yield logger
     logger.finalize("success")
 
 
-def test_hostile_tags_lead_nowhere_and_raise_nothing(tmp_path: Path, logger: MindInsightLogger, figure: Figure) -> None:
+def test_hostile_tags_lead_nowhere_and_raise_nothing(
+    tmp_path: Path, logger: MindInsightLogger, figure: Figure
+) -> None:
     names = hostile_names(200)
     logger.log_metrics(dict.fromkeys(names, 1.0), 1)
     for name in names[1:]:
@@ -72,7 +96,9 @@ def test_hostile_hyper_parameter_names_lead_nowhere_and_raise_nothing(
     logger.log_metrics({"a": 1.0}, step=0)
 
     run = tmp_path / "runs" / "run"
-    recorded = [event.what for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]
+    recorded = [
+        event.what for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)
+    ]
     assert outside(tmp_path, run) == []
     assert len(recorded[0].values) >= len(names) - 1
 
@@ -141,7 +167,9 @@ def test_an_odd_value_is_recorded_or_left_out_and_never_ends_training(
     read_lineage(run)
 
 
-def test_a_tensor_inside_a_transform_is_recorded(tmp_path: Path, logger: MindInsightLogger, figure: Figure) -> None:
+def test_a_tensor_inside_a_transform_is_recorded(
+    tmp_path: Path, logger: MindInsightLogger, figure: Figure
+) -> None:
     def loss(weight: torch.Tensor) -> torch.Tensor:
         result = (weight * 3).sum()
         logger.log_metrics({"inside": result}, 1)
@@ -150,7 +178,10 @@ def test_a_tensor_inside_a_transform_is_recorded(tmp_path: Path, logger: MindIns
     torch.func.grad(loss)(torch.ones(1))
 
     assert read_scalars(tmp_path / "runs" / "run", "inside") == [(1, 3.0)]
-    figure(20, f"{len(odd_values()) + 1} odd kinds of value: 0 exceptions, each recorded or left out with 1 warning")
+    figure(
+        20,
+        f"{len(odd_values()) + 1} odd kinds of value: 0 exceptions, each recorded or left out with 1 warning",
+    )
 
 
 class Ends:
@@ -206,4 +237,6 @@ def test_values_that_cannot_be_shown_do_not_end_a_training(
     assert not {"ends", "tensor", "giant", "histogram"} & {tag for _, tag, _ in read_values(run)}
     ours = [line for line in caplog.records if line.name.startswith("mindsummary_lightning")]
     assert 4 <= len(ours) <= 8  # one for each kind, not one for each step
-    figure(37, f"8 refused values in each of 5 steps of a training: none raises, {len(ours)} warnings")
+    figure(
+        37, f"8 refused values in each of 5 steps of a training: none raises, {len(ours)} warnings"
+    )

@@ -23,10 +23,20 @@ _DESCRIPTORS = "/proc/self/fd"
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.slow,
-    pytest.mark.skipif(not os.path.isdir(_DESCRIPTORS), reason=f"{_DESCRIPTORS} tells what is open"),
+    pytest.mark.skipif(
+        not os.path.isdir(_DESCRIPTORS), reason=f"{_DESCRIPTORS} tells what is open"
+    ),
 ]
 
-_NAMES = ("append", "replace", "regular", "event_writer", "event_files", "lineage_file", "run_recorder")
+_NAMES = (
+    "append",
+    "replace",
+    "regular",
+    "event_writer",
+    "event_files",
+    "lineage_file",
+    "run_recorder",
+)
 _MODULES = tuple(f"{name}.py" for name in _NAMES)
 
 
@@ -83,12 +93,14 @@ def _open_files(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("write", [_scalar, _lineage])
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one in a generator that ends
+# one in a generator that ends
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_place_of_a_creation_leaves_nothing(
     write: Callable[[SummaryRecord], None], tmp_path: Path, times: Callable[[int, int], int],
     figure: Callable[[int, str], None], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    # A trace function also interrupts where no signal can, between a block that holds the lock and its release.
+    # A trace function also interrupts where no signal can, between a block that holds the lock and
+    # its release.
     monkeypatch.setattr(event_writer, "_WRITERS_LOCK", threading.RLock())
     place, step, places = 1, times(29, 1), 0
     while _is_interrupted(tmp_path / str(place), write, place):
@@ -99,5 +111,6 @@ def test_an_interrupt_at_any_place_of_a_creation_leaves_nothing(
         place, places = place + step, places + 1
 
     figure(
-        47, f"KeyboardInterrupt at {places} places of the creation of a {write.__name__[1:]}'s file: nothing is left"
+        47,
+        f"KeyboardInterrupt at {places} places of the creation of a {write.__name__[1:]}'s file: nothing is left",
     )

@@ -11,7 +11,11 @@ import pytest
 
 from tests.faults.processes import run_training_victim
 
-pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.faults,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+]
 
 # Each with the calls between two kills of the short form; the long form kills at each.
 WORKS = {
@@ -31,11 +35,18 @@ WORKS = {
 def test_a_kill_at_any_call_leaves_the_old_files_or_complete_new_ones(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None], work: str
 ) -> None:
-    for package in ("tensorboard", "pyarrow", "pandas") if work.startswith(("export", "import")) else ("torch",):
+    for package in (
+        ("tensorboard", "pyarrow", "pandas")
+        if work.startswith(("export", "import"))
+        else ("torch",)
+    ):
         pytest.importorskip(package)
     done = run_training_victim("kill_at_calls", work, tmp_path, times(WORKS[work], 1))
     assert not done.returncode, done.stderr
 
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["kills"] > 1
-    figure(30, f"{work}: {told['kills']} kills at its {told['calls']} calls that change files: 0 lost, 0 incomplete")
+    figure(
+        30,
+        f"{work}: {told['kills']} kills at its {told['calls']} calls that change files: 0 lost, 0 incomplete",
+    )

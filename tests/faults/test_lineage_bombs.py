@@ -29,22 +29,38 @@ TEXTS = {
     "no object": "[1, 2]",
     "surrogates, NUL and markup": r'{"\ud800": "\udfff", "\u0000": "\u0000", "": 1, "<": "</script>"}',
 }
-NO_METRICS = {"lists in lists", "objects in objects", "never closed", "more digits than Python converts", "no object"}
-NOT_FINITE = {"exponents"}  # 1e400 is Infinity in MindInsight's answer, which a browser cannot parse
+NO_METRICS = {
+    "lists in lists",
+    "objects in objects",
+    "never closed",
+    "more digits than Python converts",
+    "no object",
+}
+# 1e400 is Infinity in MindInsight's answer, which a browser cannot parse
+NOT_FINITE = {"exponents"}
 LONG = {"lists in lists", "never closed", "one key again and again", "exponents"}
 # Fields of a stage in a stage of a pipeline, of custom data in custom data, and in their maps.
 NESTED = {"stages": [b"\x0a"], "custom data": [b"\x0a"], "maps": [b"\x12", b"\x12"]}
 FIELDS = {"stages": b"\x4a", "custom data": b"\x52", "maps": b"\x52"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in TEXTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in TEXTS]
+)
 def test_json_of_a_lineage_file_is_shown_or_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure, name: str
 ) -> None:
     run, text = tmp_path / "run", TEXTS[name]
     write_summary(run, [values_at(1, {"loss": 1.0})])
     custom = UserDefinedInfo({"text": text})
-    write_lineage(run, [TrainInfo(network="Net", model_path='{"ckpt": ' + text + "}"), EvaluationInfo(text), custom])
+    write_lineage(
+        run,
+        [
+            TrainInfo(network="Net", model_path='{"ckpt": ' + text + "}"),
+            EvaluationInfo(text),
+            custom,
+        ],
+    )
 
     pages = all_pages(run, tmp_path)
     answers = all_verbs(capsys, run, tmp_path)
@@ -61,7 +77,11 @@ def test_json_of_a_lineage_file_is_shown_or_left_out(
     [
         (5000, "custom data"),
         (48, "stages"),
-        *(pytest.param(levels, name, marks=pytest.mark.long) for levels in (48, 90, 5000) for name in NESTED),
+        *(
+            pytest.param(levels, name, marks=pytest.mark.long)
+            for levels in (48, 90, 5000)
+            for name in NESTED
+        ),
     ],
 )
 def test_messages_nested_without_end_are_shown_or_damage(
@@ -79,5 +99,7 @@ def test_messages_nested_without_end_are_shown_or_damage(
     pages = all_pages(run, tmp_path)
     answers = all_verbs(capsys, run, tmp_path)
 
-    assert all(answer.code in (0, 1) and answer.err.count("\n") <= 3 for answer in answers.values()), answers
+    assert all(
+        answer.code in (0, 1) and answer.err.count("\n") <= 3 for answer in answers.values()
+    ), answers
     figure(33, f"{levels} levels of {name}: {len(answers)} verbs and {pages.total()} pages answer")

@@ -38,7 +38,9 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
     faults = [(kind, error, after) for kind, error in FAULTS for after in afters]
     if NEVER not in afters:
         faults.append((*FAULTS[0], NEVER))
-    done = run_victim("train_on_a_mount", tmp_path, *(",".join(map(str, fault)) for fault in faults))
+    done = run_victim(
+        "train_on_a_mount", tmp_path, *(",".join(map(str, fault)) for fault in faults)
+    )
     assert not done.returncode, done.stderr
 
     failures = refused = 0
@@ -58,9 +60,11 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
         assert not lineage_paths(run) or read_lineage(run)
         assert "Traceback" not in log, where
         assert log.count("could not be recorded in") <= is_failing, where
-        assert ("could not be recorded in" in log) == ("records of" in log), where  # the total at the end
+        # the total at the end
+        assert ("could not be recorded in" in log) == ("records of" in log), where
         if error == errno.ESTALE or not is_failing:
-            assert len(told["written"]) >= 20 - is_failing, where  # one file is lost, and the next one works
+            # one file is lost, and the next one works
+            assert len(told["written"]) >= 20 - is_failing, where
         failures += is_failing
         refused += 20 - len(told["written"])
     figure(38, f"{failures} places of a Trainer.fit at which write, fsync, close or fstat fails with EDQUOT or ESTALE, "
@@ -68,7 +72,8 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
                "one error and a total each")  # fmt: skip
 
 
-# Each with the calls between two failures of the short form; the long form lets each call of each kind fail.
+# Each with the calls between two failures of the short form; the long form lets each call of each
+# kind fail.
 WORKS = {
     "verify": 1,
     "list": 1,
@@ -95,5 +100,6 @@ def test_a_verb_on_a_mount_that_fails_says_so_in_one_line(
     told = json.loads(done.stdout)
     assert told["failures"] > 1
     figure(
-        39, f"{work}: {told['failures']} calls fail, {told['refused']} times one line and code 1, 0 incomplete files"
+        39,
+        f"{work}: {told['failures']} calls fail, {told['refused']} times one line and code 1, 0 incomplete files",
     )

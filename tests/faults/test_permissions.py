@@ -22,7 +22,11 @@ pytestmark = pytest.mark.faults
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 @pytest.mark.parametrize("umask", [0, 0o077])
 def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Callable[[int, str], None], mode: int, umask: int
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    figure: Callable[[int, str], None],
+    mode: int,
+    umask: int,
 ) -> None:
     pytest.importorskip("torch")
     from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
@@ -39,7 +43,9 @@ def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
             record.record(1)
             recorder_of(record).write_lineage(TrainInfo(epoch=1))
             settings = LandscapeSettings(landscape_size=5, num_samples=96, intervals=((1, 2, 3),))
-            checkpoints = LandscapeCheckpointWriter(run, "Net", settings, file_mode=recorder_of(record).options.mode)
+            checkpoints = LandscapeCheckpointWriter(
+                run, "Net", settings, file_mode=recorder_of(record).options.mode
+            )
             assert nets.save(checkpoints, 1, nets.Mlp().state_dict())
         with next(path for path in run.iterdir() if path.name.endswith("_MS")).open("ab") as file:
             file.write(b"torn")
@@ -60,5 +66,16 @@ def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
     assert stat.S_IMODE(run.stat().st_mode) == 0o777 & ~umask
     (kept,) = (run / ".damaged").iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert {path.suffix for path in modes} >= {".npy", ".txt", ".ckpt", ".json", ".csv", ".mindsummary", ".html"}
-    figure(35, f"file_mode {mode:o}, umask {umask:03o}: {len(modes)} files of a run and its exports have that mode")
+    assert {path.suffix for path in modes} >= {
+        ".npy",
+        ".txt",
+        ".ckpt",
+        ".json",
+        ".csv",
+        ".mindsummary",
+        ".html",
+    }
+    figure(
+        35,
+        f"file_mode {mode:o}, umask {umask:03o}: {len(modes)} files of a run and its exports have that mode",
+    )

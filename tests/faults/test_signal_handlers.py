@@ -38,14 +38,21 @@ def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
     steps = [step for step, _ in read_scalars(run, "a")]
     assert sorted(steps) == sorted(told["written"] + told["queued"])
     names = {
-        name for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo) for name in event.what.values
+        name
+        for event in read_lineage(run)
+        if isinstance(event.what, UserDefinedInfo)
+        for name in event.what.values
     }
     assert names == {f"n{number}" for number in told["lineage written"] + told["lineage queued"]}
     assert len(summary_paths(run)) == 1
     queued = len(told["queued"]) + len(told["lineage queued"])
-    # Whether a handler meets a lineage call is a matter of chance in the short form; the next test makes it so.
+    # Whether a handler meets a lineage call is a matter of chance in the short form; the next test
+    # makes it so.
     assert told["lineage queued"] or not is_full
-    figure(25, f"{len(steps)} values and {len(names)} of lineage, {queued} queued by handlers: 0 lost, 0 hung")
+    figure(
+        25,
+        f"{len(steps)} values and {len(names)} of lineage, {queued} queued by handlers: 0 lost, 0 hung",
+    )
 
 
 def test_a_handler_in_the_middle_of_a_replacement_is_queued(tmp_path: Path) -> None:
@@ -70,7 +77,9 @@ def test_a_handler_in_the_middle_of_a_replacement_is_queued(tmp_path: Path) -> N
     assert recorder_of(record).policy.lost == 0
 
 
-@pytest.mark.parametrize("interrupted", ["the first values", "later values", "the first lineage", "later lineage"])
+@pytest.mark.parametrize(
+    "interrupted", ["the first values", "later values", "the first lineage", "later lineage"]
+)
 def test_hyperparameters_of_a_handler_are_in_the_file_when_the_call_it_interrupts_ends(
     tmp_path: Path, interrupted: str
 ) -> None:
@@ -151,7 +160,8 @@ def test_a_handler_that_raises_does_not_leave_the_writer_busy() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         turns.call(interrupted)
-    turns._busy = next(iter(_ended_frames()))  # an exception that came before the call could say that it had ended
+    # an exception that came before the call could say that it had ended
+    turns._busy = next(iter(_ended_frames()))
 
     assert turns.call(made.append, "next")
     assert made == ["queued", "next"]

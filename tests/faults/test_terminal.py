@@ -26,7 +26,8 @@ from tests.reading.runs import histogram, record, values_at, write_lineage, writ
 
 pytestmark = pytest.mark.faults
 
-# Clears the screen, sets the title, moves the cursor (7 and 8 bits), hides text, reorders text, breaks the line.
+# Clears the screen, sets the title, moves the cursor (7 and 8 bits), hides text, reorders text,
+# breaks the line.
 HOSTILE = "a\x1b[2J\x1b]0;title\x07\x9b5A\x7f\u202eb\u2028\r\n\ud800"
 
 
@@ -37,7 +38,8 @@ def run(tmp_path: Path) -> Path:
     landscape = LossLandscape(Points(axis, axis, np.ones((4, 4), np.float32)))
     text = HOSTILE.replace("\ud800", "")  # protobuf holds no lone surrogate
     values = {
-        f"{text}{number}": value for number, value in enumerate((0.5, histogram(1), Tensor(np.ones(2)), landscape))
+        f"{text}{number}": value
+        for number, value in enumerate((0.5, histogram(1), Tensor(np.ones(2)), landscape))
     }
     events = [values_at(1, {tag: value}) for tag, value in values.items()]
     write_summary(run, [*events, record(Event(1.0, 0, Graph((GraphNode("1", text, text, text),))))])
@@ -54,7 +56,10 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_no_verb_prints_a_control_character(
-    tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str], figure: Callable[[int, str], None]
+    tmp_path: Path,
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    figure: Callable[[int, str], None],
 ) -> None:
     files = sorted(path for path in run.iterdir() if path.is_file())
     calls = [
@@ -65,7 +70,10 @@ def test_no_verb_prints_a_control_character(
         ["lineage", tmp_path, "--json"],
         ["lineage", tmp_path, "--sort", HOSTILE],
         ["verify", tmp_path],
-        *(["export", run, "--to", form, "--out", tmp_path / form / run.name] for form in ("csv", "npy")),
+        *(
+            ["export", run, "--to", form, "--out", tmp_path / form / run.name]
+            for form in ("csv", "npy")
+        ),
         ["show", tmp_path / "\x1b[2J"],
     ]
     printed = [mindsummary(capsys, *call) for call in calls]
@@ -73,13 +81,18 @@ def test_no_verb_prints_a_control_character(
         with path.open("ab") as file:
             file.write(b"torn")
     (run / "model\x1b[2J.pb").touch()
-    printed += [mindsummary(capsys, *call) for call in (["verify", run], ["repair", run], ["show", run])]
+    printed += [
+        mindsummary(capsys, *call) for call in (["verify", run], ["repair", run], ["show", run])
+    ]
 
     for answer in printed:
         for line in (answer.out + answer.err).split("\n"):
             assert line.isprintable(), line
     assert "\\u001b[2J" in printed[1].out
-    figure(26, f"{len(printed)} calls of 8 verbs on names and values of control characters: 0 reach the terminal")
+    figure(
+        26,
+        f"{len(printed)} calls of 8 verbs on names and values of control characters: 0 reach the terminal",
+    )
 
 
 def test_what_is_dumped_is_still_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

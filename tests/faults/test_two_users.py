@@ -27,7 +27,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.faults,
     pytest.mark.skipif(
-        not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root starts processes of other users"
+        not sys.platform.startswith("linux") or os.geteuid() != 0,
+        reason="only root starts processes of other users",
     ),
 ]
 
@@ -46,7 +47,12 @@ def shared() -> Iterator[Path]:
 def command_of(user: int, home: Path, temporary: Path, *arguments: str) -> subprocess.Popen[str]:
     """Python as another user, who reaches its files through open directories: the way to them may be closed."""
     with open_python() as python:
-        variables = {**python.variables, "HOME": str(home), "TMPDIR": str(temporary), "PATH": os.defpath}
+        variables = {
+            **python.variables,
+            "HOME": str(home),
+            "TMPDIR": str(temporary),
+            "PATH": os.defpath,
+        }
         return subprocess.Popen(
             [python.program, *arguments], user=user, group=user, extra_groups=[], pass_fds=python.directories,
             env=variables, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -83,7 +89,9 @@ def printed_by(process: subprocess.Popen[str]) -> tuple[list[str], str]:
         printed.append(line)
         if line.startswith("Ctrl-C"):
             break
-    addresses = [line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line]
+    addresses = [
+        line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line
+    ]
     assert len(addresses) == 1, "".join(printed)
     return printed, addresses[0]
 
@@ -105,9 +113,9 @@ def viewing_as(user: int, runs: Path, home: Path, temporary: Path) -> Iterator[V
 
 
 def _open(asked: urllib.request.Request | str) -> http.client.HTTPResponse:
-    answer: http.client.HTTPResponse = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
-        asked, timeout=60
-    )
+    answer: http.client.HTTPResponse = urllib.request.build_opener(
+        urllib.request.ProxyHandler({})
+    ).open(asked, timeout=60)
     return answer
 
 
@@ -169,7 +177,9 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
         viewing_as(second, runs, shared / "second", temporary) as other,
     ):
         assert one.process.pid != other.process.pid
-        assert [os.stat(f"/proc/{viewer.process.pid}").st_uid for viewer in (one, other)] == list(USERS)
+        assert [os.stat(f"/proc/{viewer.process.pid}").st_uid for viewer in (one, other)] == list(
+            USERS
+        )
         assert one.server != other.server
         assert one.token != other.token
         for own, foreign in ((one, other), (other, one)):
@@ -197,7 +207,8 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
         assert "PermissionError" in run_as(second, other.home, temporary, environment)
         end = f"import os; os.kill({one.process.pid}, 15)"
         assert "PermissionError" in run_as(second, other.home, temporary, end)
-        arguments = Path(f"/proc/{one.process.pid}/cmdline").read_bytes()  # which every user may read
+        # which every user may read
+        arguments = Path(f"/proc/{one.process.pid}/cmdline").read_bytes()
         assert one.token.encode() not in arguments
 
         other.process.terminate()

@@ -51,7 +51,13 @@ def _watched_server(runs: Path, folder: Path) -> subprocess.Popen[str]:
     command = victim_command("serve_and_watch", runs, folder, _TOKEN)
     with (folder / "log").open("w") as log:
         return subprocess.Popen(
-            command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            command,
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         )
 
 
@@ -105,7 +111,10 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
     count = times(400, 10_000)
     source = random.Random(24)
     endpoints = [("GET", "/"), ("GET", "/static/js/app.01234567.js")]
-    endpoints += [(method, API_PREFIX + path) for method, path in (endpoint.split() for endpoint in page_handlers())]
+    endpoints += [
+        (method, API_PREFIX + path)
+        for method, path in (endpoint.split() for endpoint in page_handlers())
+    ]
     values = _values(runs)
     statuses: Counter[int] = Counter()
     failed = []
@@ -121,12 +130,20 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
 
     assert failed == [], (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
     assert statuses[200] > count / 10  # it reaches what it is aimed at
-    libraries = [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    libraries = [
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+    ]
     package = os.path.dirname(mindsummary_lightning.__file__)
-    inside = tuple(os.path.realpath(root) + os.sep for root in (tmp_path, package, sys.base_prefix, *libraries))
+    inside = tuple(
+        os.path.realpath(root) + os.sep for root in (tmp_path, package, sys.base_prefix, *libraries)
+    )
     outside = {path for path in opened if not (os.path.realpath(path) + os.sep).startswith(inside)}
     assert outside == set()
-    figure(41, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside")
+    figure(
+        41, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside"
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="makes FIFOs")
@@ -149,13 +166,18 @@ def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
         for path in ("lineagemgr/lineages", "optimizer/targets/search"):
             assert _status(port, Asked("POST", API_PREFIX + path, body=b"{}")) == 200
 
-    assert [(status, target) for status, target in answered if status not in (200, 400)] == [], caplog.text[-3000:]
+    assert [(status, target) for status, target in answered if status not in (200, 400)] == [], (
+        caplog.text[-3000:]
+    )
     assert secret.read_text(encoding="utf-8") == "secret"
     figure(42, f"{len(listed)} damaged runs, {len(targets)} requests: none failed, none hung")
 
 
 def _page_targets(runs: LoadedRuns, train_id: str) -> list[str]:
-    return [f"{API_PREFIX}{path}?{urlencode(query, doseq=True)}" for path, query in page_requests(runs, train_id)]
+    return [
+        f"{API_PREFIX}{path}?{urlencode(query, doseq=True)}"
+        for path, query in page_requests(runs, train_id)
+    ]
 
 
 def test_fifty_clients_are_answered_at_the_same_time(runs: Path) -> None:

@@ -25,7 +25,10 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if dataclasses.is_dataclass(one):
-        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in dataclasses.fields(one))
+        return all(
+            same(getattr(one, field.name), getattr(other, field.name))
+            for field in dataclasses.fields(one)
+        )
     return bool(one == other)
 
 

@@ -43,13 +43,27 @@ float32 = st.floats(width=32, allow_nan=False)
 
 scalars = st.floats(width=32)
 
-images = st.builds(Image, st.integers(1, 9999), st.integers(1, 9999), st.binary(max_size=40), st.sampled_from([1, 3]))
+images = st.builds(
+    Image,
+    st.integers(1, 9999),
+    st.integers(1, 9999),
+    st.binary(max_size=40),
+    st.sampled_from([1, 3]),
+)
 
 numbers = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 tensors = (
     st.sampled_from(numbers)
-    .flatmap(lambda dtype: nps.arrays(dtype, nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)))
-    .filter(lambda array: array.dtype.itemsize < 8 or not np.any(np.abs(array.astype(np.float64)) > 1e38))
+    .flatmap(
+        lambda dtype: nps.arrays(
+            dtype, nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+        )
+    )
+    .filter(
+        lambda array: (
+            array.dtype.itemsize < 8 or not np.any(np.abs(array.astype(np.float64)) > 1e38)
+        )
+    )
     .map(Tensor)
 )
 
@@ -91,15 +105,25 @@ def landscapes(draw: st.DrawFn) -> LossLandscape:
 summary_values: st.SearchStrategy[Any] = scalars | images | tensors | histograms() | landscapes()
 
 data_types = st.sampled_from(DataType)
-tensor_types = st.builds(TensorType, data_types, st.lists(st.integers(-1, 2**40), max_size=3).map(tuple))
+tensor_types = st.builds(
+    TensorType, data_types, st.lists(st.integers(-1, 2**40), max_size=3).map(tuple)
+)
 graph_types: st.SearchStrategy[Any] = st.recursive(
     data_types | tensor_types,
     lambda inner: st.builds(TupleType, st.lists(inner, max_size=3).map(tuple)),
     max_leaves=4,
 )
 attribute_values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | finite | texts | data_types | tensor_types,
-    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(texts, inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | finite
+    | texts
+    | data_types
+    | tensor_types,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple) | st.dictionaries(texts, inner, max_size=3)
+    ),
     max_leaves=4,
 )
 nodes = st.builds(
@@ -118,7 +142,9 @@ graphs = st.builds(
     Graph,
     nodes=st.lists(nodes, max_size=3).map(tuple),
     name=texts,
-    parameters=st.lists(st.builds(GraphParameter, texts, st.none() | graph_types), max_size=2).map(tuple),
+    parameters=st.lists(st.builds(GraphParameter, texts, st.none() | graph_types), max_size=2).map(
+        tuple
+    ),
     constants=st.lists(st.builds(GraphConstant, texts, attribute_values), max_size=2).map(tuple),
     outputs=st.lists(st.builds(GraphOutput, texts, st.none() | graph_types), max_size=2).map(tuple),
 )
@@ -149,15 +175,29 @@ custom_values: st.SearchStrategy[Any] = st.recursive(
 )
 custom_lineages = st.builds(UserDefinedInfo, st.dictionaries(texts, custom_values, max_size=4))
 parameters = st.dictionaries(
-    texts, st.booleans() | int32 | finite | texts | st.lists(texts, max_size=3).map(tuple), max_size=3
+    texts,
+    st.booleans() | int32 | finite | texts | st.lists(texts, max_size=3).map(tuple),
+    max_size=3,
 )
 operations = st.builds(
-    Operation, parameters, st.lists(int32, max_size=3).map(tuple), st.lists(float32, max_size=3).map(tuple)
+    Operation,
+    parameters,
+    st.lists(int32, max_size=3).map(tuple),
+    st.lists(float32, max_size=3).map(tuple),
 )
 dataset_graphs: st.SearchStrategy[Any] = st.recursive(
-    st.builds(DatasetGraph, parameters, st.lists(operations, max_size=2).map(tuple), st.none() | operations),
+    st.builds(
+        DatasetGraph,
+        parameters,
+        st.lists(operations, max_size=2).map(tuple),
+        st.none() | operations,
+    ),
     lambda inner: st.builds(
-        DatasetGraph, parameters, st.just(()), st.none(), st.lists(inner, min_size=1, max_size=2).map(tuple)
+        DatasetGraph,
+        parameters,
+        st.just(()),
+        st.none(),
+        st.lists(inner, min_size=1, max_size=2).map(tuple),
     ),
     max_leaves=3,
 )

@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindsummary_lightning.fileformat.event_outline import EventOutline, ValueLocation, outline_event
+from mindsummary_lightning.fileformat.event_outline import (
+    EventOutline,
+    ValueLocation,
+    outline_event,
+)
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value, encode_event
 from mindsummary_lightning.values import Event, Graph, GraphNode, Image, Tensor, kind_of
 from tests.reading.runs import histogram
@@ -13,7 +17,12 @@ from tests.reading.runs import histogram
 _MIXED = Event(
     2.5,
     -3,
-    (("s", 0.5), ("i", Image(1, 2, b"png")), ("h", histogram(1, 2)), ("t", Tensor(np.ones((2, 3), np.float32)))),
+    (
+        ("s", 0.5),
+        ("i", Image(1, 2, b"png")),
+        ("h", histogram(1, 2)),
+        ("t", Tensor(np.ones((2, 3), np.float32))),
+    ),
 )
 
 
@@ -52,7 +61,9 @@ def test_of_a_version_behind_values_only_the_version_counts() -> None:
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=3))
 @settings(max_examples=400, deadline=None)
-def test_an_outline_of_damaged_bytes_agrees_with_protobuf_or_says_so(changes: list[tuple[int, int]]) -> None:
+def test_an_outline_of_damaged_bytes_agrees_with_protobuf_or_says_so(
+    changes: list[tuple[int, int]],
+) -> None:
     payload = bytearray(b"".join(encode_event(_MIXED)))
     for place, byte in changes:
         payload[place % len(payload)] = byte
@@ -73,8 +84,13 @@ def test_an_outline_of_damaged_bytes_agrees_with_protobuf_or_says_so(changes: li
 
 
 def _of_many(step: int, sizes: np.ndarray, image: int = 5) -> bytes:
-    values = [(f"layer{index}.weight/auto", histogram(*range(1, size))) for index, size in enumerate(sizes.tolist())]
-    return b"".join(encode_event(Event(1.0, step, (("loss", 0.5), *values, ("i", Image(1, 2, bytes(image)))))))
+    values = [
+        (f"layer{index}.weight/auto", histogram(*range(1, size)))
+        for index, size in enumerate(sizes.tolist())
+    ]
+    return b"".join(
+        encode_event(Event(1.0, step, (("loss", 0.5), *values, ("i", Image(1, 2, bytes(image))))))
+    )
 
 
 def _flat(payload: bytes, like: EventOutline | None) -> object:
@@ -92,8 +108,17 @@ def _flat(payload: bytes, like: EventOutline | None) -> object:
 def test_an_event_is_outlined_alike_whatever_was_seen_before() -> None:
     chance = np.random.default_rng(0)
     like, other = (_of_many(300, chance.integers(1, 40, 20)) for _ in range(2))
-    payloads = [other, _of_many(3, chance.integers(1, 800, 20), 100_000), _of_many(3, chance.integers(1, 40, 21))]
-    payloads += [other[: len(other) - 7], other.replace(b"layer7", b"layer8"), other + other, other + b"\x1a\x01v"]
+    payloads = [
+        other,
+        _of_many(3, chance.integers(1, 800, 20), 100_000),
+        _of_many(3, chance.integers(1, 40, 21)),
+    ]
+    payloads += [
+        other[: len(other) - 7],
+        other.replace(b"layer7", b"layer8"),
+        other + other,
+        other + b"\x1a\x01v",
+    ]
     for _ in range(3000):  # mostly where the heads are
         payload = bytearray(other)
         payload[min(int(chance.exponential(200)), len(other) - 1)] = chance.integers(256)
@@ -117,5 +142,6 @@ def test_a_value_of_an_unknown_kind_is_refused() -> None:
 
 
 def test_a_value_whose_tag_is_no_text_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"(?i)utf-8"):  # protobuf's own words where it checks by itself
+    # protobuf's own words where it checks by itself
+    with pytest.raises(ValueError, match=r"(?i)utf-8"):
         decode_value(b"\x0a\x01\xff\x1d\0\0\0\0")

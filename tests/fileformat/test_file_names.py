@@ -16,7 +16,10 @@ from mindsummary_lightning.fileformat.file_names import (
 
 
 def test_a_name_is_spelled_as_mindspore_spells_it() -> None:
-    assert file_name("events", 1795246505, 0, "vm", "_MS") == "events.out.events.summary.1795246505.0.vm_MS"
+    assert (
+        file_name("events", 1795246505, 0, "vm", "_MS")
+        == "events.out.events.summary.1795246505.0.vm_MS"
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,9 @@ def test_a_host_that_looks_like_a_time_does_not_change_the_time() -> None:
     assert timestamp_of(file_name("events", 5, 0, "summary.9", "_MS")) == 5
 
 
-@pytest.mark.parametrize(("host", "suffix"), [("node_explain", ""), ("node_lineage", ""), ("node_lin", "eage")])
+@pytest.mark.parametrize(
+    ("host", "suffix"), [("node_explain", ""), ("node_lineage", ""), ("node_lin", "eage")]
+)
 def test_a_host_does_not_make_it_a_file_of_another_kind(host: str, suffix: str) -> None:
     assert is_summary_name(file_name("events", 5, 0, host, suffix))
     assert file_name("events", 5, 0, host, "_MS_lineage").endswith(f"{host}_MS_lineage")
@@ -93,7 +98,19 @@ def test_files_are_read_by_time_and_for_one_time_by_descending_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a/b", "a\\b", "a\0", "a\nb", "a\tb", "summary.1", "xsummary.12y", "\ud800", "p" * 64, "é" * 32]
+    "text",
+    [
+        "a/b",
+        "a\\b",
+        "a\0",
+        "a\nb",
+        "a\tb",
+        "summary.1",
+        "xsummary.12y",
+        "\ud800",
+        "p" * 64,
+        "é" * 32,
+    ],
 )
 @pytest.mark.parametrize("argument", ["file_prefix", "file_suffix"])
 def test_a_prefix_or_suffix_that_no_file_should_have_is_refused(text: str, argument: str) -> None:
@@ -113,8 +130,12 @@ def test_a_prefix_that_is_not_text_is_refused(wrong: object) -> None:
         check_prefix_and_suffix(wrong, "_MS")  # type: ignore[arg-type]
 
 
-@given(st.text(max_size=30), st.text(max_size=30), st.integers(0, MAX_TIMESTAMP), st.text(max_size=80))
-def test_every_name_that_is_made_is_recognised_with_its_time(prefix: str, suffix: str, seconds: int, host: str) -> None:
+@given(
+    st.text(max_size=30), st.text(max_size=30), st.integers(0, MAX_TIMESTAMP), st.text(max_size=80)
+)
+def test_every_name_that_is_made_is_recognised_with_its_time(
+    prefix: str, suffix: str, seconds: int, host: str
+) -> None:
     try:
         check_prefix_and_suffix(prefix, suffix)
     except ValueError:

@@ -18,7 +18,9 @@ from mindsummary_lightning.fileformat.framing import (
 
 # The first record of a file that MindSpore 2.7.0 wrote.
 MINDSPORE_PAYLOAD = bytes.fromhex("09fa04916a52c0da411a11") + b"MindSpore.Event:1"
-MINDSPORE_RECORD = bytes.fromhex("1c00000000000000c8c1951d") + MINDSPORE_PAYLOAD + bytes.fromhex("7c15801f")
+MINDSPORE_RECORD = (
+    bytes.fromhex("1c00000000000000c8c1951d") + MINDSPORE_PAYLOAD + bytes.fromhex("7c15801f")
+)
 
 
 def test_a_record_is_framed_byte_for_byte_as_mindspore_frames_it() -> None:

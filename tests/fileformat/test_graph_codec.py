@@ -4,8 +4,21 @@ import pytest
 from hypothesis import given
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2, summary_pb2
-from mindsummary_lightning.fileformat.graph_codec import decode_graph, decode_graph_event, decode_model, encode_graph
-from mindsummary_lightning.values import DataType, Graph, GraphConstant, GraphInput, GraphNode, TensorType, TupleType
+from mindsummary_lightning.fileformat.graph_codec import (
+    decode_graph,
+    decode_graph_event,
+    decode_model,
+    encode_graph,
+)
+from mindsummary_lightning.values import (
+    DataType,
+    Graph,
+    GraphConstant,
+    GraphInput,
+    GraphNode,
+    TensorType,
+    TupleType,
+)
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
 
@@ -34,12 +47,18 @@ def test_a_tensor_type_says_element_type_and_shape() -> None:
 
 
 def test_a_scalar_tensor_has_a_shape_without_dimensions() -> None:
-    written = parsed(Graph((GraphNode("1", "Sum", output_type=TensorType(DataType.FLOAT32)),))).node[0].output_type
+    written = (
+        parsed(Graph((GraphNode("1", "Sum", output_type=TensorType(DataType.FLOAT32)),)))
+        .node[0]
+        .output_type
+    )
 
     assert written.tensor_type.HasField("shape")
 
 
-@pytest.mark.parametrize("beside", [TensorType(DataType.FLOAT32, (2, 3)), TupleType((DataType.INT32,))], ids=str)
+@pytest.mark.parametrize(
+    "beside", [TensorType(DataType.FLOAT32, (2, 3)), TupleType((DataType.INT32,))], ids=str
+)
 def test_the_stated_type_counts_and_no_other_type_beside_it(beside: TensorType | TupleType) -> None:
     message = parsed(Graph((GraphNode("1", "Print", output_type=beside),)))
     message.node[0].output_type.data_type = int(DataType.STRING)
@@ -73,7 +92,10 @@ def test_fields_that_only_mindspore_writes_are_read() -> None:
 
     constants = decode_graph(message).constants
 
-    assert [constant.value for constant in constants] == [(1, 2), TensorType(DataType.FLOAT16, (2, 2))]
+    assert [constant.value for constant in constants] == [
+        (1, 2),
+        TensorType(DataType.FLOAT16, (2, 2)),
+    ]
 
 
 def graph_with(**attributes: anf_ir_pb2.ValueProto) -> anf_ir_pb2.GraphProto:
@@ -116,7 +138,9 @@ def test_a_model_file_holds_the_graph_of_an_event() -> None:
     graph = graph_with(axis=anf_ir_pb2.ValueProto(int_val=1))
     event = summary_pb2.Event(wall_time=1.0, graph_def=graph).SerializeToString()
 
-    assert decode_model(anf_ir_pb2.ModelProto(graph=graph).SerializeToString()) == decode_graph_event(event)
+    assert decode_model(
+        anf_ir_pb2.ModelProto(graph=graph).SerializeToString()
+    ) == decode_graph_event(event)
 
 
 def test_bytes_that_are_not_a_graph_are_refused() -> None:

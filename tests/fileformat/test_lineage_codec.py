@@ -43,8 +43,15 @@ def test_each_custom_entry_has_an_element_of_its_own() -> None:
     assert [
         (dict(entry.map_int32), dict(entry.map_double), dict(entry.map_str), list(entry.map_dict))
         for entry in info.user_info
-    ] == [({"a": 1}, {}, {}, []), ({}, {"b": 2.0}, {}, []), ({}, {}, {"c": "x"}, []), ({}, {}, {}, ["d"])]
-    assert [dict(entry.map_int32) for entry in info.user_info[3].map_dict["d"].user_info] == [{"e": 5}]
+    ] == [
+        ({"a": 1}, {}, {}, []),
+        ({}, {"b": 2.0}, {}, []),
+        ({}, {}, {"c": "x"}, []),
+        ({}, {}, {}, ["d"]),
+    ]
+    assert [dict(entry.map_int32) for entry in info.user_info[3].map_dict["d"].user_info] == [
+        {"e": 5}
+    ]
 
 
 def test_an_int_beyond_32_bits_is_what_mindinsight_can_show_and_is_read_back_as_an_int() -> None:
@@ -53,7 +60,11 @@ def test_an_int_beyond_32_bits_is_what_mindinsight_can_show_and_is_read_back_as_
     payload = encode_lineage_event(LineageEvent(1.0, UserDefinedInfo({**whole, **others})))
     entries = lineage_pb2.LineageEvent.FromString(payload).user_defined_info.user_info
 
-    shown = {key: text for entry in entries for key, text in {**entry.map_double, **entry.map_str}.items()}
+    shown = {
+        key: text
+        for entry in entries
+        for key, text in {**entry.map_double, **entry.map_str}.items()
+    }
     assert shown == {
         "a": 2.0**31, "b": -(2.0**31) - 1, "c": 2.0**53, "d": "9007199254740993", "e": str(-(2**70)), **others
     }  # fmt: skip
@@ -76,7 +87,9 @@ def test_a_mark_of_an_int_on_what_is_none_changes_nothing() -> None:
 
 
 def test_facts_that_are_not_known_stay_out_of_the_file() -> None:
-    message = lineage_pb2.LineageEvent.FromString(encode_lineage_event(LineageEvent(1.0, TrainInfo(epoch=0))))
+    message = lineage_pb2.LineageEvent.FromString(
+        encode_lineage_event(LineageEvent(1.0, TrainInfo(epoch=0)))
+    )
 
     assert message.train_lineage.hyper_parameters.HasField("epoch")
     assert not message.train_lineage.hyper_parameters.HasField("learning_rate")
@@ -84,7 +97,10 @@ def test_facts_that_are_not_known_stay_out_of_the_file() -> None:
 
 
 def test_training_lineage_without_any_fact_is_still_training_lineage() -> None:
-    assert decode_lineage_event(encode_lineage_event(LineageEvent(1.0, TrainInfo()))).what == TrainInfo()
+    assert (
+        decode_lineage_event(encode_lineage_event(LineageEvent(1.0, TrainInfo()))).what
+        == TrainInfo()
+    )
 
 
 def test_a_path_that_is_not_utf8_is_written_with_escapes() -> None:
@@ -114,7 +130,8 @@ _MAPS = ("map_int32", "map_str", "map_double", "map_dict")
 def _listed(message: Any) -> dict[Any, Any]:
     """What is set in a message, as protobuf itself lists it; of custom data one dict of all entries.
 
-    Raises UnicodeDecodeError for text that is not UTF-8, even if a later entry of the same name would replace it.
+    Raises UnicodeDecodeError for text that is not UTF-8, even if a later entry of the same name
+    would replace it.
     """
     if not isinstance(message, lineage_pb2.UserDefinedInfo):
         return {
@@ -145,14 +162,17 @@ def _text(value: Any) -> Any:
 
 @given(
     st.lists(
-        draw.train_lineages | draw.evaluation_lineages | draw.custom_lineages | draw.run_infos, min_size=1, max_size=3
+        draw.train_lineages | draw.evaluation_lineages | draw.custom_lineages | draw.run_infos,
+        min_size=1,
+        max_size=3,
     ),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3),
 )
 def test_the_fields_of_an_event_are_those_that_protobuf_lists(
     whats: list[Any], changed_bytes: list[tuple[int, int]]
 ) -> None:
-    # Events in a row are one message, whose parts protobuf merges; changed bytes make others, or texts without UTF-8.
+    # Events in a row are one message, whose parts protobuf merges; changed bytes make others, or
+    # texts without UTF-8.
     payload = bytearray(b"".join(encode_lineage_event(LineageEvent(1.0, what)) for what in whats))
     for at, byte in changed_bytes:
         payload[at % len(payload)] = byte
@@ -169,7 +189,8 @@ def test_the_fields_of_an_event_are_those_that_protobuf_lists(
         with pytest.raises(ValueError, match=r"UTF-8|utf-8"):
             decode_lineage_content(bytes(payload))
     else:
-        assert repr(decode_lineage_content(bytes(payload))) == repr((kind, expected))  # the order and a NaN too
+        # the order and a NaN too
+        assert repr(decode_lineage_content(bytes(payload))) == repr((kind, expected))
 
 
 def test_what_is_no_lineage_is_refused() -> None:

@@ -14,7 +14,10 @@ def test_names_are_read_as_written() -> None:
 
 
 def test_names_that_utf8_cannot_hold_are_escaped() -> None:
-    assert decode_row_names(b'{"rows": ["a\\ud800"], "columns": ["\\udfff"]}') == (["a\\ud800"], ["\\udfff"])
+    assert decode_row_names(b'{"rows": ["a\\ud800"], "columns": ["\\udfff"]}') == (
+        ["a\\ud800"],
+        ["\\udfff"],
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"rows": 1, "columns": []}', b'{"rows": [1], "columns": []}',

@@ -24,7 +24,9 @@ def payload_of(wall_time: float, step: int, pairs: list[tuple[str, SummaryValue]
     return b"".join(encode_event(Event(wall_time, step, tuple(pairs))))
 
 
-_PAYLOADS = st.builds(payload_of, st.floats(), _STEPS, st.lists(st.tuples(_TAGS, st.floats(width=32)), max_size=3))
+_PAYLOADS = st.builds(
+    payload_of, st.floats(), _STEPS, st.lists(st.tuples(_TAGS, st.floats(width=32)), max_size=3)
+)
 _Scalars = list[tuple[int, int, float, str, float]]  # row, step, wall time, tag, value
 
 
@@ -42,14 +44,18 @@ def found(batches: list[list[bytes]]) -> _Scalars:
         for row, outline in others:
             for value in () if isinstance(outline, ValueError) else outline.values:
                 if value.kind == "scalar":
-                    scalars.append((first + row, outline.step, outline.wall_time, value.tag, value.scalar))
+                    scalars.append(
+                        (first + row, outline.step, outline.wall_time, value.tag, value.scalar)
+                    )
         first += len(payloads)
     return sorted(scalars, key=lambda scalar: (scalar[0], scalar[3], repr(scalar)))
 
 
 def expected(batches: list[list[bytes]]) -> _Scalars:
     scalars = []
-    for row, event in enumerate(map(decode_event, (payload for payloads in batches for payload in payloads))):
+    for row, event in enumerate(
+        map(decode_event, (payload for payloads in batches for payload in payloads))
+    ):
         for tag, value in event.what if isinstance(event.what, tuple) else ():
             if isinstance(value, float):
                 scalars.append((row, event.step, event.wall_time, tag, value))
@@ -71,12 +77,15 @@ def test_columns_say_what_protobuf_says(payloads: list[bytes], times: int, size:
 @pytest.mark.slow
 @given(_PAYLOADS, st.integers(0, 60), st.integers(0, 255))
 @settings(max_examples=300, deadline=None)
-def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(payload: bytes, place: int, byte: int) -> None:
+def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(
+    payload: bytes, place: int, byte: int
+) -> None:
     changed = bytearray(payload)
     changed[place % len(changed)] = byte
     try:
         decode_event(bytes(changed))
-        outline_event(bytes(changed))  # stricter than protobuf, which is fine: the reader names the record then
+        # stricter than protobuf, which is fine: the reader names the record then
+        outline_event(bytes(changed))
     except ValueError:
         return
 
@@ -113,7 +122,9 @@ def test_scalars_beside_other_kinds_and_records_of_any_size_are_read_alike() -> 
     wide = [(f"tag{number}", float(number)) for number in range(3000)]  # 60 kB
     mixed = [("a", 1.0), ("b", Image(1, 1, b"png")), ("a", 2.0)]
 
-    check([[payload_of(step, step, pairs) for pairs in (wide, mixed)] for step in (1, 127, 128, 300)])  # type: ignore[arg-type]
+    check(
+        [[payload_of(step, step, pairs) for pairs in (wide, mixed)] for step in (1, 127, 128, 300)]
+    )  # type: ignore[arg-type]
 
 
 def test_what_is_not_an_event_is_named_and_costs_itself_only() -> None:
@@ -125,13 +136,18 @@ def test_what_is_not_an_event_is_named_and_costs_itself_only() -> None:
     assert [one.rows.tolist() for one in columns] == [[0, 2]]
 
 
-@pytest.mark.parametrize("names", ["metric{:02d}", "{0:d}" + "x" * 9], ids=["of one length", "of two lengths"])
+@pytest.mark.parametrize(
+    "names", ["metric{:02d}", "{0:d}" + "x" * 9], ids=["of one length", "of two lengths"]
+)
 def test_of_a_thousand_sets_of_tags_a_batch_is_compared_with_a_few(names: str) -> None:
     chance = random.Random(1)
     tags = [names.format(number) for number in range(20)]
     sets = [sorted(chance.sample(tags, 8)) for _ in range(1000)]
     batches = [
-        [payload_of(step, step, [(tag, 1.0) for tag in sets[step % 1000]]) for step in range(begin, begin + 2000)]
+        [
+            payload_of(step, step, [(tag, 1.0) for tag in sets[step % 1000]])
+            for step in range(begin, begin + 2000)
+        ]
         for begin in range(128, 8128, 2000)
     ]
     decoder = ScalarDecoder()
@@ -139,6 +155,7 @@ def test_of_a_thousand_sets_of_tags_a_batch_is_compared_with_a_few(names: str) -
         columns = [one for batch in batches for one in decoder.decode(batch)[0]]
 
     lengths = {len(payload) for batch in batches for payload in batch}
-    assert 0 < counted["frombuffer"] <= 12 * len(lengths) * len(batches)  # each takes up to a batch of bytes
+    # each takes up to a batch of bytes
+    assert 0 < counted["frombuffer"] <= 12 * len(lengths) * len(batches)
     assert len(columns) <= 8 * len(lengths) * len(batches)
     check(batches[:1])

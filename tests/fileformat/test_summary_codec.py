@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindsummary_lightning.fileformat._proto import summary_pb2
-from mindsummary_lightning.fileformat.summary_codec import VERSION, decode_event, encode_event, encode_step
+from mindsummary_lightning.fileformat.summary_codec import (
+    VERSION,
+    decode_event,
+    encode_event,
+    encode_step,
+)
 from mindsummary_lightning.values import DataType, Event, Histogram, Image, Tensor
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
@@ -26,7 +31,10 @@ def parsed(event: Event) -> summary_pb2.Event:
 
 
 def test_the_version_event_is_byte_for_byte_mindspores() -> None:
-    assert encoded(Event(1795246506.2659287, 0, VERSION)) == bytes.fromhex("09fa04916a52c0da411a11") + VERSION.encode()
+    assert (
+        encoded(Event(1795246506.2659287, 0, VERSION))
+        == bytes.fromhex("09fa04916a52c0da411a11") + VERSION.encode()
+    )
 
 
 def test_a_scalar_event_is_byte_for_byte_what_protobuf_writes() -> None:
@@ -52,22 +60,28 @@ def test_versions_and_graphs_come_back_as_they_went(wall_time: float, what: Any)
 
 
 @given(draw.wall_times, draw.steps, pairs)
-def test_hand_packed_bytes_are_what_protobuf_itself_would_write(wall_time: float, step: int, what: Any) -> None:
+def test_hand_packed_bytes_are_what_protobuf_itself_would_write(
+    wall_time: float, step: int, what: Any
+) -> None:
     packed = encoded(Event(wall_time, step, what))
     message = summary_pb2.Event.FromString(packed)
 
     again = message.SerializeToString()
 
     assert not message.FindInitializationErrors()
-    assert summary_pb2.Event.FromString(again).SerializeToString() == again  # by bytes: a NaN is never equal to another
+    # by bytes: a NaN is never equal to another
+    assert summary_pb2.Event.FromString(again).SerializeToString() == again
     assert same(decode_event(again), decode_event(packed))
-    # Nothing is left over that protobuf would not know: it writes as many bytes as we did, but for a step of 0.
+    # Nothing is left over that protobuf would not know: it writes as many bytes as we did, but for
+    # a step of 0.
     assert len(again) == len(packed)
 
 
 @pytest.mark.parametrize("value", [1e40, -1e40, 3.5e38])
 def test_a_scalar_beyond_float32_becomes_infinite(value: float) -> None:
-    assert parsed(Event(0.0, 1, (("s", value),))).summary.value[0].scalar_value == np.copysign(np.inf, value)
+    assert parsed(Event(0.0, 1, (("s", value),))).summary.value[0].scalar_value == np.copysign(
+        np.inf, value
+    )
 
 
 def test_a_scalar_beyond_float32_may_share_its_step_with_other_kinds() -> None:
@@ -87,9 +101,15 @@ def test_not_a_number_is_kept_in_a_scalar() -> None:
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i8", "u8", "f2", "f8"])
 def test_elements_of_any_dtype_travel_as_float_data(dtype: str) -> None:
-    message = parsed(Event(0.0, 1, (("t", Tensor(np.array([0, 1, 3]).astype(dtype))),))).summary.value[0].tensor
+    message = (
+        parsed(Event(0.0, 1, (("t", Tensor(np.array([0, 1, 3]).astype(dtype))),)))
+        .summary.value[0]
+        .tensor
+    )
 
-    assert list(message.float_data) == [float(number) for number in np.array([0, 1, 3]).astype(dtype)]
+    assert list(message.float_data) == [
+        float(number) for number in np.array([0, 1, 3]).astype(dtype)
+    ]
     assert DataType(message.data_type).name.lower() == np.dtype(dtype).name
 
 
@@ -106,17 +126,28 @@ def test_a_histogram_without_finite_elements_leaves_its_range_unset() -> None:
     message = parsed(Event(0.0, 1, (("h", Histogram(empty, empty, empty, count=2, nan_count=2)),)))
     histogram = message.summary.value[0].histogram
 
-    assert [histogram.HasField(name) for name in ("min", "max", "sum", "count")] == [False, False, False, True]
+    assert [histogram.HasField(name) for name in ("min", "max", "sum", "count")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_an_image_says_its_size_and_keeps_its_bytes() -> None:
     image = parsed(Event(0.0, 1, (("i", Image(2, 3, b"\x89PNG")),))).summary.value[0].image
 
-    assert (image.height, image.width, image.colorspace, image.encoded_image) == (2, 3, 3, b"\x89PNG")
+    assert (image.height, image.width, image.colorspace, image.encoded_image) == (
+        2,
+        3,
+        3,
+        b"\x89PNG",
+    )
 
 
 def test_a_kind_of_event_that_is_not_known_is_skipped() -> None:
-    message = summary_pb2.Event(wall_time=2.0, step=3).SerializeToString() + b"\x32\x02\x08\x01"  # field 6: explain
+    # field 6: explain
+    message = summary_pb2.Event(wall_time=2.0, step=3).SerializeToString() + b"\x32\x02\x08\x01"
 
     assert decode_event(message) == Event(2.0, 3, None)
 
@@ -162,7 +193,9 @@ def test_any_bytes_are_an_event_or_the_one_error(payload: bytes) -> None:
 
 
 @given(draw.wall_times, pairs, st.data())
-def test_damaged_events_are_events_or_the_one_error(wall_time: float, what: Any, data: st.DataObject) -> None:
+def test_damaged_events_are_events_or_the_one_error(
+    wall_time: float, what: Any, data: st.DataObject
+) -> None:
     payload = bytearray(encoded(Event(wall_time, 1, what)))
     for _ in range(data.draw(st.integers(1, 3))):
         payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))

@@ -18,7 +18,9 @@ class FaultyWrites:
         at_most: largest number of bytes one call writes.
     """
 
-    def __init__(self, room: int = 1 << 60, error: int | None = errno.ENOSPC, at_most: int = 1 << 60) -> None:
+    def __init__(
+        self, room: int = 1 << 60, error: int | None = errno.ENOSPC, at_most: int = 1 << 60
+    ) -> None:
         self.room = room
         self.error = error
         self.at_most = at_most
@@ -49,7 +51,10 @@ class FaultyWrites:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for patch in self._patches:
             patch.stop()

@@ -98,7 +98,9 @@ def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path, file: Re
     assert path.read_bytes() == framed(b"first")
 
 
-def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: Path, file: RecordFile) -> None:
+def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(
+    path: Path, file: RecordFile
+) -> None:
     file.append(frame([b"first"]))
     real = os.write
     with (
@@ -111,7 +113,9 @@ def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: P
     assert path.read_bytes() == framed(b"first")
 
 
-def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path, file: RecordFile) -> None:
+def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(
+    path: Path, file: RecordFile
+) -> None:
     file.append(frame([b"first"]))
     with mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "cannot cut")):
         with FaultyWrites(room=4), pytest.raises(OSError, match="No space"):
@@ -146,7 +150,9 @@ def test_a_deleted_file_is_noticed(path: Path, file: RecordFile) -> None:
     assert not file.is_intact()
 
 
-def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(path: Path, file: RecordFile) -> None:
+def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(
+    path: Path, file: RecordFile
+) -> None:
     file.begin(frame([b"format"]))
     file.append(frame([b"one"]))
     path.rename(path.with_name("elsewhere"))
@@ -158,8 +164,12 @@ def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(
     assert file.missing() == append.MissingRecords(1, is_removed=True)
 
 
-@pytest.mark.parametrize("error", [errno.ETIMEDOUT, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
-def test_a_path_that_does_not_answer_leaves_a_handle_that_works(path: Path, file: RecordFile, error: int) -> None:
+@pytest.mark.parametrize(
+    "error", [errno.ETIMEDOUT, errno.EIO, errno.EACCES], ids=errno.errorcode.get
+)
+def test_a_path_that_does_not_answer_leaves_a_handle_that_works(
+    path: Path, file: RecordFile, error: int
+) -> None:
     with mock.patch.object(append.os, "stat", side_effect=OSError(error, "no answer")):
         assert file.is_intact()
     away = mock.patch.object(append.os, "stat", side_effect=OSError(errno.ETIMEDOUT, "away"))
@@ -201,7 +211,9 @@ def test_what_stands_behind_a_record_that_failed_is_cut_off_through_the_new_hand
 
 
 @pytest.mark.parametrize(("left", "missing"), [(0, 3), (22, 3), (41, 2), (60, 1), (79, 0)])
-def test_the_records_that_a_cut_file_lacks_are_counted(path: Path, file: RecordFile, left: int, missing: int) -> None:
+def test_the_records_that_a_cut_file_lacks_are_counted(
+    path: Path, file: RecordFile, left: int, missing: int
+) -> None:
     file.begin(frame([b"format"]))  # 22 bytes
     for _ in range(3):
         file.append(frame([b"one"]))  # 19 bytes
@@ -222,7 +234,9 @@ def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> Non
 
 
 @pytest.mark.parametrize("what_happened", ["deleted", "grown", "locked"])
-def test_a_file_that_is_not_ours_any_more_is_not_reopened(path: Path, file: RecordFile, what_happened: str) -> None:
+def test_a_file_that_is_not_ours_any_more_is_not_reopened(
+    path: Path, file: RecordFile, what_happened: str
+) -> None:
     file.append(frame([b"one"]))
     file.close()
     other = path.open("ab", buffering=0)
@@ -244,7 +258,10 @@ def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path, file: RecordF
 
 
 def test_a_file_system_without_locks_is_told_from_a_lock_that_is_taken(path: Path) -> None:
-    with path.open("wb") as file, mock.patch.object(append.fcntl, "flock", side_effect=OSError(errno.ENOLCK, "none")):
+    with (
+        path.open("wb") as file,
+        mock.patch.object(append.fcntl, "flock", side_effect=OSError(errno.ENOLCK, "none")),
+    ):
         assert try_lock(file.fileno()) is None
 
 

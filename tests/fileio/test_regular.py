@@ -43,7 +43,10 @@ def test_what_is_no_regular_file_is_refused_without_waiting(
     with pytest.raises(OSError, match=kind) as caught:
         open_regular(str(tmp_path / "file"), mode)
 
-    assert (caught.value.filename, os.listdir("/dev/fd")) == (str(tmp_path / "file"), open_descriptors)
+    assert (caught.value.filename, os.listdir("/dev/fd")) == (
+        str(tmp_path / "file"),
+        open_descriptors,
+    )
     assert (tmp_path / "theirs").read_bytes() == b"theirs"
 
 
@@ -74,7 +77,9 @@ def test_the_root_may_be_a_link_and_no_directory_below_it(tmp_path: Path) -> Non
     root = str(tmp_path / "run")
 
     assert read_regular(f"{root}/deep/file", root=root) == b"content"
-    with pytest.raises(OSError, match=r"symbolic link; below a run directory none is followed: .*/run/linked'"):
+    with pytest.raises(
+        OSError, match=r"symbolic link; below a run directory none is followed: .*/run/linked'"
+    ):
         read_regular(f"{root}/linked/file", root=root)
     with (
         pytest.raises(OSError, match="symbolic link; below a run directory none is followed"),
@@ -90,9 +95,15 @@ def test_what_is_missing_below_the_root_is_made(tmp_path: Path) -> None:
         file.write(b"content")
 
     assert read_regular(f"{root}/a/b/file", root=root) == b"content"
-    assert [os.listdir(tmp_path / "run" / "a" / "b"), (tmp_path / "run/a/b/file").stat().st_mode & 0o777] == [
+    assert [
+        os.listdir(tmp_path / "run" / "a" / "b"),
+        (tmp_path / "run/a/b/file").stat().st_mode & 0o777,
+    ] == [
         ["file"],
         0o640,
     ]
-    with pytest.raises(NotADirectoryError, match="/run/a/b/file'"), replacement(f"{root}/a/b/file/deeper", root=root):
+    with (
+        pytest.raises(NotADirectoryError, match="/run/a/b/file'"),
+        replacement(f"{root}/a/b/file/deeper", root=root),
+    ):
         pass

@@ -34,8 +34,12 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path, mode:
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "replace"])
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()], ids=["full", "interrupt"])
-def test_whatever_fails_the_old_file_is_untouched_and_alone(tmp_path: Path, step: str, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()], ids=["full", "interrupt"]
+)
+def test_whatever_fails_the_old_file_is_untouched_and_alone(
+    tmp_path: Path, step: str, error: BaseException
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with mock.patch.object(replace.os, step, side_effect=error), pytest.raises(type(error)):
@@ -50,7 +54,9 @@ def test_the_bytes_are_on_the_disk_before_the_name_moves(tmp_path: Path) -> None
     fsync, move = os.fsync, os.replace
     with (
         mock.patch.object(replace.os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd))),
-        mock.patch.object(replace.os, "replace", lambda old, new: (calls.append("replace"), move(old, new))),
+        mock.patch.object(
+            replace.os, "replace", lambda old, new: (calls.append("replace"), move(old, new))
+        ),
     ):
         replace_file(str(tmp_path / "file"), b"x")
 
@@ -73,7 +79,11 @@ def test_a_directory_that_cannot_be_synced_is_no_error(tmp_path: Path) -> None:
 
 def test_the_temporary_name_is_none_that_the_reader_parses(tmp_path: Path) -> None:
     seen: list[str] = []
-    with mock.patch.object(replace.os, "replace", lambda old, new: seen.append(os.path.basename(old))):
+    with mock.patch.object(
+        replace.os, "replace", lambda old, new: seen.append(os.path.basename(old))
+    ):
         replace_file(str(tmp_path / "a.summary.1_lineage"), b"x")
 
-    assert [(is_summary_name(name), is_lineage_name(name), name.endswith(".pb")) for name in seen] == [(False,) * 3]
+    assert [
+        (is_summary_name(name), is_lineage_name(name), name.endswith(".pb")) for name in seen
+    ] == [(False,) * 3]

@@ -18,14 +18,20 @@ def path(tmp_path: Path) -> Path:
 
 def _whole(path: Path) -> list[bytes]:
     data = path.read_bytes()
-    return [data[piece.start : piece.end] for piece in read_pieces(str(path)) if piece.payload is not None]
+    return [
+        data[piece.start : piece.end]
+        for piece in read_pieces(str(path))
+        if piece.payload is not None
+    ]
 
 
 def test_a_whole_file_is_all_records(path: Path) -> None:
     assert b"".join(_whole(path)) == path.read_bytes()
 
 
-@pytest.mark.parametrize("within", [0, 8, 14, -1], ids=["length", "length crc", "payload", "payload crc"])
+@pytest.mark.parametrize(
+    "within", [0, 8, 14, -1], ids=["length", "length crc", "payload", "payload crc"]
+)
 def test_reading_goes_on_behind_a_damaged_record(path: Path, within: int) -> None:
     data = bytearray(path.read_bytes())
     start = len(data) - sum(map(len, _RECORDS[2:]))
@@ -42,7 +48,9 @@ def test_reading_goes_on_behind_a_torn_record_and_behind_zeros(path: Path) -> No
     assert _whole(path)[-2:] == [_RECORDS[1], _RECORDS[2]]
 
 
-@pytest.mark.parametrize("beyond", [-4, 0, 7], ids=["across the edge", "at the edge", "behind the edge"])
+@pytest.mark.parametrize(
+    "beyond", [-4, 0, 7], ids=["across the edge", "at the edge", "behind the edge"]
+)
 def test_a_record_a_block_away_is_found(path: Path, beyond: int) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole + b"\xff" * ((1 << 20) + beyond) + _RECORDS[2])

@@ -66,7 +66,9 @@ def test_reading_begins_where_it_is_told_to(path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", range(len(WHOLE)))
-def test_any_changed_byte_is_an_error_with_the_records_offset_or_a_tail(path: Path, position: int) -> None:
+def test_any_changed_byte_is_an_error_with_the_records_offset_or_a_tail(
+    path: Path, position: int
+) -> None:
     damaged = bytearray(WHOLE)
     damaged[position] ^= 0x10
     path.write_bytes(damaged)
@@ -83,10 +85,14 @@ def test_any_changed_byte_is_an_error_with_the_records_offset_or_a_tail(path: Pa
 
 def test_an_empty_record_is_damage(path: Path) -> None:
     length = bytes(8)
-    empty = length + struct.pack("<I", masked_crc32c(length)) + struct.pack("<I", masked_crc32c(b""))
+    empty = (
+        length + struct.pack("<I", masked_crc32c(length)) + struct.pack("<I", masked_crc32c(b""))
+    )
     path.write_bytes(RECORDS[0] + empty + RECORDS[1])
 
-    with pytest.raises(DamagedFileError, match=f"record at byte {len(RECORDS[0])} .*an empty record"):
+    with pytest.raises(
+        DamagedFileError, match=f"record at byte {len(RECORDS[0])} .*an empty record"
+    ):
         list(RecordScanner(str(path)))
 
 
@@ -200,7 +206,10 @@ def _as_a_plain_loop_reads(content: bytes) -> tuple[list[bytes], int, bool]:
             return payloads, at, True
         if at + length + 16 > len(content):
             break
-        payload, (crc,) = content[at + 12 : at + 12 + length], struct.unpack_from("<I", content, at + 12 + length)
+        payload, (crc,) = (
+            content[at + 12 : at + 12 + length],
+            struct.unpack_from("<I", content, at + 12 + length),
+        )
         if masked_crc32c(payload) != crc:
             return payloads, at, True
         payloads.append(payload)
@@ -210,16 +219,21 @@ def _as_a_plain_loop_reads(content: bytes) -> tuple[list[bytes], int, bool]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
-def test_many_records_are_read_and_damage_is_found_as_a_plain_loop_does_it(path: Path, seed: int) -> None:
+def test_many_records_are_read_and_damage_is_found_as_a_plain_loop_does_it(
+    path: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     content = bytearray()
-    for _ in range(chance.choice([1, 3, 40, 300])):  # stretches of records of one length, long and short ones
+    # stretches of records of one length, long and short ones
+    for _ in range(chance.choice([1, 3, 40, 300])):
         length = chance.choice([1, 4, 28, 100, chance.randrange(1, 3000)])
         for _ in range(chance.choice([1, 2, 20, 40, 400, 3000 // length + 1])):
             content += b"".join(frame([chance.randbytes(length)]))
     for _ in range(chance.choice([0, 1, 2, 30])):
         at, count = chance.randrange(len(content)), chance.choice([1, 4, 100])
-        content[at : at + count] = chance.choice([bytes, chance.randbytes])(len(content[at : at + count]))
+        content[at : at + count] = chance.choice([bytes, chance.randbytes])(
+            len(content[at : at + count])
+        )
     del content[len(content) - chance.choice([0, 0, 1, 50]) :]
     path.write_bytes(content)
     payloads, end, is_damaged = _as_a_plain_loop_reads(bytes(content))

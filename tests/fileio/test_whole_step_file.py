@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning.fileio.whole_step_file import WholeStepReader, WholeStepWriter, whole_step_paths
+from mindsummary_lightning.fileio.whole_step_file import (
+    WholeStepReader,
+    WholeStepWriter,
+    whole_step_paths,
+)
 from mindsummary_lightning.values.whole_step import (
     StoredCall,
     StoredModule,
@@ -92,7 +96,10 @@ def test_a_step_that_is_too_large_states_its_whole_size_and_leaves_nothing(tmp_p
     for _ in range(3):
         writer.add(np.zeros(100_000))
 
-    with pytest.raises(ValueError, match=r"step 2 is not recorded whole: it takes 2.4 MB and max_bytes allows 1.0 MB"):
+    with pytest.raises(
+        ValueError,
+        match=r"step 2 is not recorded whole: it takes 2.4 MB and max_bytes allows 1.0 MB",
+    ):
         writer.finish(WholeStep("torch", "2", 2))
     assert [*tmp_path.iterdir()] == []
 
@@ -102,7 +109,9 @@ def test_half_a_file_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "whole_step_1.npz"
     path.write_bytes(content)
 
-    with pytest.raises(ValueError, match="must be the file of a whole step, got another or half a file"):
+    with pytest.raises(
+        ValueError, match="must be the file of a whole step, got another or half a file"
+    ):
         WholeStepReader(path)
 
 

@@ -1,7 +1,7 @@
 """The arrays that MindSpore and this package both record, so that their files can be laid over each other.
 
-NumPy only, importable in both environments. Every array is exact arithmetic on integers (no random generator, no
-sine), so each NumPy on each processor builds the same bits.
+NumPy only, importable in both environments. Every array is exact arithmetic on integers (no random
+generator, no sine), so each NumPy on each processor builds the same bits.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _tensors() -> list[Case]:
 
 def _histograms() -> list[Case]:
     values: dict[str, NDArray[Any]] = {
-        f"{n} float32": (_spread(n) * 6 - 3).astype(np.float32) for n in (1, 2, 5, 6, 10, 11, 57, 880, 881)
+        f"{n} float32": (_spread(n) * 6 - 3).astype(np.float32)
+        for n in (1, 2, 5, 6, 10, 11, 57, 880, 881)
     }
     values |= {
         "no element": np.zeros((0,), dtype=np.float32),

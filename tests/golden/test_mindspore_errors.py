@@ -18,7 +18,10 @@ _TEXTS = ("a text", "an empty text", "a file")
 _GENERATE = "gen_landscapes_with_multi_process"
 _OURS = [  # of each difference on the page: what it is about, what ours answers, to which kinds
     ("SummaryCollector(summary_dir)", "accepted", ["None"]),
-    *[(f"SummaryRecord({argument})", "accepted", _TEXTS[:2]) for argument in ("file_prefix", "file_suffix")],
+    *[
+        (f"SummaryRecord({argument})", "accepted", _TEXTS[:2])
+        for argument in ("file_prefix", "file_suffix")
+    ],
     ("SummaryRecord(max_file_size)", "ValueError", ["zero", "a negative int"]),
     ("SummaryRecord(max_file_size)", "TypeError", ["a bool"]),
     (
@@ -51,7 +54,9 @@ def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_nam
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    theirs = json.loads(Path(__file__).with_name("mindspore_errors.json").read_text(encoding="utf-8"))
+    theirs = json.loads(
+        Path(__file__).with_name("mindspore_errors.json").read_text(encoding="utf-8")
+    )
     ours = answers((SummaryRecord, SummaryCollector, SummaryLandscape), tmp_path, answer)
 
     differ = {
@@ -62,7 +67,8 @@ def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_nam
     }
     assert sum(map(len, theirs.values())) == 676
     assert differ == {(name, kind): error for name, error, kinds in _OURS for kind in kinds}
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]  # which the questions themselves made
+    # which the questions themselves made
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
     table = PAGE.read_text("utf-8").partition("### Errors")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)\((\w+)", table))
     assert named == {tuple(re.findall(r"\w+", name)[:2]) for name, _ in differ}

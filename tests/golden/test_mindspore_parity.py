@@ -1,7 +1,8 @@
 """What SummaryRecord writes equals, message by message, what a real MindSpore wrote for the same arrays.
 
-Where the arithmetic is the same, floats are compared bit by bit. Only the sum of a histogram may differ in its last
-digits: in which order elements are added is NumPy's affair. One difference is wanted: pictures of bytes.
+Where the arithmetic is the same, floats are compared bit by bit. Only the sum of a histogram may
+differ in its last digits: in which order elements are added is NumPy's affair. One difference is
+wanted: pictures of bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def _recorded(case: Case, folder: Path) -> SummaryValue:
         assert record.record(1)
     (path,) = folder.glob("*_MS")
     events = [decode_event(payload) for payload in RecordScanner(str(path))]
-    ((tag, value),) = [pair for event in events if isinstance(event.what, tuple) for pair in event.what]
+    ((tag, value),) = [
+        pair for event in events if isinstance(event.what, tuple) for pair in event.what
+    ]
     assert tag == case.tag
     return value
 
@@ -99,7 +102,9 @@ def _is_picture_of_bytes(case: Case) -> bool:
     return case.plugin == "image" and case.value.dtype == np.uint8
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not _is_picture_of_bytes(case)], ids=lambda case: case.tag)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not _is_picture_of_bytes(case)], ids=lambda case: case.tag
+)
 def test_a_value_is_written_as_mindspore_writes_it(case: Case, tmp_path: Path) -> None:
     golden = _GOLDEN[case.tag]
     written = _recorded(case, tmp_path)  # recorded even where MindSpore's worker died
@@ -108,7 +113,9 @@ def test_a_value_is_written_as_mindspore_writes_it(case: Case, tmp_path: Path) -
         _COMPARERS[case.plugin](written, golden)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if _is_picture_of_bytes(case)], ids=lambda case: case.tag)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if _is_picture_of_bytes(case)], ids=lambda case: case.tag
+)
 def test_bytes_of_a_picture_are_kept_as_they_are(case: Case, tmp_path: Path) -> None:
     """A mend. MindSpore means to keep uint8 too, but its canvas is float64, so 2.7.0 stretches them to 0..254."""
     golden = _GOLDEN[case.tag]
@@ -127,4 +134,6 @@ def test_bytes_of_a_picture_are_kept_as_they_are(case: Case, tmp_path: Path) -> 
 
 
 def test_golden_values_and_cases_are_of_one_generation() -> None:
-    assert list(_GOLDEN) == [case.tag for case in CASES], "regenerate the golden values: see tests/golden/README.md"
+    assert list(_GOLDEN) == [case.tag for case in CASES], (
+        "regenerate the golden values: see tests/golden/README.md"
+    )

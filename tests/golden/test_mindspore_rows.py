@@ -16,8 +16,11 @@ from tests.golden.collector.train_with_lightning import train
 from tests.golden.write_rows import answers
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from-mindspore.md"
-THEIRS: dict[str, Any] = json.loads(Path(__file__).with_name("mindspore_rows.json").read_text(encoding="utf-8"))
-# Rows of names and arguments, which `tests/contract/test_signatures.py` compares with MindSpore's and MindInsight's.
+THEIRS: dict[str, Any] = json.loads(
+    Path(__file__).with_name("mindspore_rows.json").read_text(encoding="utf-8")
+)
+# Rows of names and arguments, which `tests/contract/test_signatures.py` compares with MindSpore's
+# and MindInsight's.
 NAMES = {
     "`mindspore.train.callback.SummaryCollector`",
     "`mindspore.train.summary.SummaryRecord`",
@@ -42,7 +45,9 @@ class Ours:
         reader = SummaryReader(folder)
         read = {"scalar": reader.scalars, "histogram": reader.histograms, "image": reader.images}
         return {
-            f"{tag} {'scalar_value' if kind == 'scalar' else kind}": _steps(read.get(kind, reader.tensors)(tag))
+            f"{tag} {'scalar_value' if kind == 'scalar' else kind}": _steps(
+                read.get(kind, reader.tensors)(tag)
+            )
             for kind, tags in reader.tags().items()
             for tag in tags
         }
@@ -52,7 +57,11 @@ class Ours:
 
 
 def _steps(series: Any) -> list[int]:
-    return [int(step) for step in series.steps] if hasattr(series, "steps") else [each[0] for each in series]
+    return (
+        [int(step) for step in series.steps]
+        if hasattr(series, "steps")
+        else [each[0] for each in series]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +71,11 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_each_row_that_says_the_same_is_asked_of_mindspore() -> None:
     lines = PAGE.read_text("utf-8").splitlines()
-    cells = [line[2:-2].split(" | ", 1) for line in lines if line.startswith("| ") and " | " in line[2:-2]]
+    cells = [
+        line[2:-2].split(" | ", 1)
+        for line in lines
+        if line.startswith("| ") and " | " in line[2:-2]
+    ]
     say_so = {left for left, right in cells if re.search(r"\bsame\b", right)}
 
     assert say_so == {*THEIRS, *NAMES}

@@ -21,7 +21,9 @@ def decayed():
     net = nn.SequentialCell(nn.Dense(4, 4), nn.BatchNorm1d(4))
     optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9, weight_decay=0.1)
     names = [parameter.name.rpartition(".")[2] for parameter in optimizer.parameters]
-    return [name for name, is_decayed in zip(names, optimizer.decay_flags, strict=True) if is_decayed]
+    return [
+        name for name, is_decayed in zip(names, optimizer.decay_flags, strict=True) if is_decayed
+    ]
 
 
 def first_adam_step(eps):
@@ -42,7 +44,9 @@ def defaults():
         "Conv2d bias": default(nn.Conv2d, "has_bias"),
         "MaxPool2d(2) stride": default(nn.MaxPool2d, "stride"),
         "LeakyReLU slope": default(nn.LeakyReLU, "alpha"),
-        "Embedding standard deviation": round(float(nn.Embedding(1000, 64).embedding_table.asnumpy().std()), 2),
+        "Embedding standard deviation": round(
+            float(nn.Embedding(1000, 64).embedding_table.asnumpy().std()), 2
+        ),
         "AdamW epsilon": default(nn.AdamWeightDecay, "eps"),
         "Adam's first step on a gradient as small as epsilon": first_adam_step(1e-6),
         "cross entropy of a batch": default(nn.SoftmaxCrossEntropyWithLogits, "reduction"),

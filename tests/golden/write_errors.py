@@ -46,7 +46,8 @@ def questions(record, collector, landscape):
         return lambda folder, value: collector(str(folder), **{argument: wrap(value)})
 
     def generate(argument):
-        right = {"callback_fn": print, "device_ids": [0]}  # neither gets that far: there are no checkpoints
+        # neither gets that far: there are no checkpoints
+        right = {"callback_fn": print, "device_ids": [0]}
         return lambda folder, value: landscape(str(Path.cwd())).gen_landscapes_with_multi_process(
             **{**right, argument: value}
         )
@@ -57,7 +58,13 @@ def questions(record, collector, landscape):
 
     asked = {"SummaryRecord(log_dir)": lambda folder, value: close(record(value))}
     asked["SummaryCollector(summary_dir)"] = lambda folder, value: collector(value)
-    for argument in ("file_prefix", "file_suffix", "max_file_size", "raise_exception", "export_options"):
+    for argument in (
+        "file_prefix",
+        "file_suffix",
+        "max_file_size",
+        "raise_exception",
+        "export_options",
+    ):
         asked[f"SummaryRecord({argument})"] = wrong(record, argument)
     for argument in (
         "collect_freq", "collect_specified_data", "keep_default_action", "custom_lineage_data", "collect_tensor_freq",
@@ -72,12 +79,20 @@ def questions(record, collector, landscape):
             "collect_specified_data", lambda value, key=key: {key: value}
         )
     for key in ("landscape_size", "unit", "num_samples", "create_landscape", "intervals"):
-        settings = lambda value, key=key: {"collect_landscape": {"intervals": [[1, 2, 3]], key: value}}  # noqa: E731
+
+        def settings(value, key=key):
+            return {"collect_landscape": {"intervals": [[1, 2, 3]], key: value}}
+
         asked[f"SummaryCollector(collect_specified_data collect_landscape {key})"] = inside(
             "collect_specified_data", settings
         )
-    asked["SummaryCollector(custom_lineage_data value)"] = inside("custom_lineage_data", lambda value: {"a": value})
-    for kind, ask in ((record, wrong(record, "export_options")), (collector, wrong(collector, "export_options"))):
+    asked["SummaryCollector(custom_lineage_data value)"] = inside(
+        "custom_lineage_data", lambda value: {"a": value}
+    )
+    for kind, ask in (
+        (record, wrong(record, "export_options")),
+        (collector, wrong(collector, "export_options")),
+    ):
         name = "SummaryRecord" if kind is record else "SummaryCollector"
         asked[f"{name}(export_options tensor_format)"] = lambda folder, value, ask=ask: ask(
             folder, {"tensor_format": value}
@@ -86,7 +101,9 @@ def questions(record, collector, landscape):
     asked["SummaryLandscape(summary_dir)"] = lambda folder, value: landscape(value)
     for argument in ("callback_fn", "collect_landscape", "device_ids", "output"):
         asked[f"gen_landscapes_with_multi_process({argument})"] = generate(argument)
-    asked["set_mode"] = lambda folder, value: record_call(record, folder, lambda made: made.set_mode(value))
+    asked["set_mode"] = lambda folder, value: record_call(
+        record, folder, lambda made: made.set_mode(value)
+    )
     asked["add_value(plugin)"] = lambda folder, value: record_call(
         record, folder, lambda made: made.add_value(value, "a", 1.0)
     )
@@ -104,7 +121,9 @@ def questions(record, collector, landscape):
         asked[f"record({argument})"] = lambda folder, value, argument=argument: record_call(
             record, folder, lambda made: made.record(1, **{argument: value})
         )
-    asked["record(step)"] = lambda folder, value: record_call(record, folder, lambda made: made.record(value))
+    asked["record(step)"] = lambda folder, value: record_call(
+        record, folder, lambda made: made.record(value)
+    )
     return asked
 
 
@@ -141,7 +160,9 @@ def answers(classes, root, answered):
     file.touch()
     for name, ask in questions(*classes).items():
         values = {**WRONG, "a file": str(file)}.items()
-        found[name] = {kind: answered(ask, Path(root, f"{len(found)} {kind}"), value) for kind, value in values}
+        found[name] = {
+            kind: answered(ask, Path(root, f"{len(found)} {kind}"), value) for kind, value in values
+        }
     os.chdir("/")
     return found
 
@@ -149,7 +170,8 @@ def answers(classes, root, answered):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=Path, required=True)
-    output = parser.parse_args().output.resolve()  # the directory is another one while the questions are asked
+    # the directory is another one while the questions are asked
+    output = parser.parse_args().output.resolve()
     mindspore = importlib.import_module("mindspore")
     classes = mindspore.SummaryRecord, mindspore.SummaryCollector, mindspore.SummaryLandscape
     with tempfile.TemporaryDirectory() as root:

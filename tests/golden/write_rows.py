@@ -1,7 +1,7 @@
 """What MindSpore does where the page for those who come from it says "the same".
 
-``python write_rows.py --output FILE``; ``answers`` asks the same of ours. A question is named by the left cell of its
-row, and asked in a forked process, for MindSpore allows one record at a time.
+``python write_rows.py --output FILE``; ``answers`` asks the same of ours. A question is named by
+the left cell of its row, and asked in a forked process, for MindSpore allows one record at a time.
 """
 
 from __future__ import annotations
@@ -68,12 +68,20 @@ def after_close(side, folder):
     path = Path(record.log_dir)
     record.add_value("scalar", "loss", side.array(np.float32(2)))
     answer = record.record(2)
-    return {"is a file": path.is_file(), "answer": answer, "nothing is written": content(folder) == before}
+    return {
+        "is a file": path.is_file(),
+        "answer": answer,
+        "nothing is written": content(folder) == before,
+    }
 
 
 def plugins(side, folder):
     with side.record(folder) as record:
-        return [name for name in PLUGINS if error_of(record.add_value, name, "a", object()) != "ValueError"]
+        return [
+            name
+            for name in PLUGINS
+            if error_of(record.add_value, name, "a", object()) != "ValueError"
+        ]
 
 
 def one_step(side, folder):
@@ -81,9 +89,17 @@ def one_step(side, folder):
         record.set_mode("eval")
         record.set_mode("train")
         for plugin in ("scalar", "tensor"):
-            record.add_value(plugin, f"a {plugin}", side.array(np.ones(3 if plugin == "tensor" else (), np.float32)))
+            record.add_value(
+                plugin,
+                f"a {plugin}",
+                side.array(np.ones(3 if plugin == "tensor" else (), np.float32)),
+            )
         answer = record.record(1, None, lambda plugin: plugin == "scalar")
-        found = [answer, record.record(step=2, train_network=None, plugin_filter=None), record.flush()]
+        found = [
+            answer,
+            record.record(step=2, train_network=None, plugin_filter=None),
+            record.flush(),
+        ]
     record.close()  # once more
     written = content(folder)
     return [*found, Path(record.log_dir).is_file(), b"a scalar" in written, b"a tensor" in written]
@@ -91,7 +107,9 @@ def one_step(side, folder):
 
 def specified(side, folder):
     """Which keys there are, and what is recorded with one of them beside the default and alone."""
-    errors = {key: error_of(side.collector, folder, collect_specified_data={key: 3.5}) for key in KEYS}
+    errors = {
+        key: error_of(side.collector, folder, collect_specified_data={key: 3.5}) for key in KEYS
+    }
     tags = {}
     for default in (True, False):
         where = f"{folder}/{default}"
@@ -117,9 +135,15 @@ def landscapes(side, folder):
 
 
 def custom_data(side, folder):
-    os.environ["MINDINSIGHT_HYPER_CONFIG"] = json.dumps({"custom_lineage_data": {"tuned": 2, "both": "tuner"}})
+    os.environ["MINDINSIGHT_HYPER_CONFIG"] = json.dumps(
+        {"custom_lineage_data": {"tuned": 2, "both": "tuner"}}
+    )
     side.train(folder, custom_lineage_data={"mine": 1.5, "both": "mine"})
-    return {name: value for name, value in side.custom(folder).items() if name in ("mine", "tuned", "both")}
+    return {
+        name: value
+        for name, value in side.custom(folder).items()
+        if name in ("mine", "tuned", "both")
+    }
 
 
 def frequencies(side, folder):
@@ -129,11 +153,17 @@ def frequencies(side, folder):
 
 def directory(side, folder):
     side.train(f"{folder}/new/run")
-    return sorted({path.name.rpartition("_")[2] for path in Path(folder, "new/run").glob("*summary*")})
+    return sorted(
+        {path.name.rpartition("_")[2] for path in Path(folder, "new/run").glob("*summary*")}
+    )
 
 
 def early_stopping(side, folder):
-    return [name for name in inspect.signature(side.early_stopping).parameters if name in ("min_delta", "verbose")]
+    return [
+        name
+        for name in inspect.signature(side.early_stopping).parameters
+        if name in ("min_delta", "verbose")
+    ]
 
 
 QUESTIONS = {
@@ -180,7 +210,11 @@ class MindSpore:
         import mindspore as ms
         from mindspore.train import EarlyStopping
 
-        self.record, self.collector, self.early_stopping = ms.SummaryRecord, ms.SummaryCollector, EarlyStopping
+        self.record, self.collector, self.early_stopping = (
+            ms.SummaryRecord,
+            ms.SummaryCollector,
+            EarlyStopping,
+        )
         self.array = ms.Tensor
 
     def train(self, folder, **options):
@@ -193,7 +227,11 @@ class MindSpore:
         """Tag -> its steps, each once."""
         from train_with_mindspore import recorded
 
-        return {tag: sorted({step for step, _ in each}) for tag, each in recorded(folder).items() if tag != "lineage"}
+        return {
+            tag: sorted({step for step, _ in each})
+            for tag, each in recorded(folder).items()
+            if tag != "lineage"
+        }
 
     def custom(self, folder):
         """Custom lineage data."""

@@ -26,15 +26,26 @@ _ORIGINALS = {
 
 def _arguments(function: Any) -> list[str]:
     """Every argument but ``self``, in order, as ``name`` or ``name=default``."""
-    return [str(argument) for name, argument in inspect.signature(function).parameters.items() if name != "self"]
+    return [
+        str(argument)
+        for name, argument in inspect.signature(function).parameters.items()
+        if name != "self"
+    ]
 
 
 def _signatures(original: Any) -> dict[str, Any]:
     """Those of a function, or of a class's constructor and its own public methods."""
     if not inspect.isclass(original):
         return {"()": _arguments(original)}
-    methods = {name: member for name, member in vars(original).items() if name[0] != "_" and inspect.isfunction(member)}
-    signatures = {name: _arguments(method) for name, method in {"__init__": original.__init__, **methods}.items()}
+    methods = {
+        name: member
+        for name, member in vars(original).items()
+        if name[0] != "_" and inspect.isfunction(member)
+    }
+    signatures = {
+        name: _arguments(method)
+        for name, method in {"__init__": original.__init__, **methods}.items()
+    }
     inputs = re.search(r"Inputs:\n(.*?)\n\n", inspect.getdoc(original) or "", re.DOTALL)
     if inputs is not None:  # an operator: it takes *args, and its documentation names them
         signatures["__call__"] = re.findall(r"- \*\*(\w+)\*\*", inputs[1])
@@ -52,7 +63,10 @@ def main() -> None:
         for module, names in _ORIGINALS[arguments.package].items()
         for name in names
     }
-    document = {"written_by": {arguments.package: version(arguments.package)}, "signatures": signatures}
+    document = {
+        "written_by": {arguments.package: version(arguments.package)},
+        "signatures": signatures,
+    }
     output = arguments.output or Path(__file__).with_name(f"{arguments.package}_signatures.json")
     output.write_text(json.dumps(document, indent=1) + "\n")
 

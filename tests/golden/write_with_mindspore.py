@@ -1,8 +1,9 @@
 """Record every case with a real MindSpore and write down what its file says: the golden values.
 
-Run in an environment that holds MindSpore 2.7.0 (never in ours): ``python write_with_mindspore.py [--output FILE]``.
-The files are read back with MindSpore's own protobuf classes, so nothing of this package takes part. MindSpore writes
-in a worker process; a case that kills the worker is missing from its file and is noted as lost.
+Run in an environment that holds MindSpore 2.7.0 (never in ours):
+``python write_with_mindspore.py [--output FILE]``. The files are read back with MindSpore's own
+protobuf classes, so nothing of this package takes part. MindSpore writes in a worker process; a
+case that kills the worker is missing from its file and is noted as lost.
 """
 
 from __future__ import annotations
@@ -65,7 +66,11 @@ def _written(value: Any) -> dict[str, Any]:
         return {"scalar": _number(value.scalar_value)}
     if kind == "tensor":
         tensor = value.tensor
-        assert {field.name for field, _ in tensor.ListFields()} <= {"dims", "data_type", "float_data"}, tensor
+        assert {field.name for field, _ in tensor.ListFields()} <= {
+            "dims",
+            "data_type",
+            "float_data",
+        }, tensor
         return {
             "dims": list(tensor.dims),
             "data_type": tensor.data_type,
@@ -111,11 +116,18 @@ def _record(case: Case, folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Record, read back and write the JSON text."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=_DEFAULT_OUTPUT, help="the golden file by default")
+    parser.add_argument(
+        "--output", type=Path, default=_DEFAULT_OUTPUT, help="the golden file by default"
+    )
     output: Path = parser.parse_args().output
     with tempfile.TemporaryDirectory() as folder:
-        values = {case.tag: _record(case, Path(folder, str(number))) for number, case in enumerate(CASES)}
-    document = {"written_by": {"mindspore": mindspore.__version__, "numpy": np.__version__}, "values": values}
+        values = {
+            case.tag: _record(case, Path(folder, str(number))) for number, case in enumerate(CASES)
+        }
+    document = {
+        "written_by": {"mindspore": mindspore.__version__, "numpy": np.__version__},
+        "values": values,
+    }
     text = json.dumps(document, indent=1, allow_nan=False)
     output.write_text(_one_line_a_field(text) + "\n", encoding="utf-8")
     lost = [tag for tag, value in values.items() if "lost" in value]

@@ -21,7 +21,9 @@ def _neuralforecast(name: str, **settings: Any) -> LibraryModel:
     def fit(trainer: dict[str, Any]) -> torch.nn.Module:
         library = importlib.import_module("neuralforecast")
         frame = importlib.import_module("neuralforecast.utils").AirPassengersDF
-        model = getattr(library.models, name)(h=6, input_size=12, max_steps=3, random_seed=1, **settings, **trainer)
+        model = getattr(library.models, name)(
+            h=6, input_size=12, max_steps=3, random_seed=1, **settings, **trainer
+        )
         fitted = library.NeuralForecast(models=[model], freq="ME")
         fitted.fit(frame)
         module: torch.nn.Module = fitted.models[0]
@@ -36,7 +38,12 @@ def _darts(name: str, **settings: Any) -> LibraryModel:
         models = importlib.import_module("darts.models")
         series = library.TimeSeries.from_values(np.sin(np.arange(80) / 5).astype(np.float32))
         model = getattr(models, name)(
-            input_chunk_length=24, n_epochs=1, batch_size=16, random_state=1, pl_trainer_kwargs=trainer, **settings
+            input_chunk_length=24,
+            n_epochs=1,
+            batch_size=16,
+            random_state=1,
+            pl_trainer_kwargs=trainer,
+            **settings,
         )
         model.fit(series)
         module: torch.nn.Module = model.model
@@ -49,7 +56,11 @@ def _pytorch_forecasting(name: str, columns: list[str], **settings: Any) -> Libr
     def fit(trainer: dict[str, Any]) -> torch.nn.Module:
         library = importlib.import_module("pytorch_forecasting")
         frame = importlib.import_module("pandas").DataFrame(
-            {"time": [*range(60)] * 2, "group": ["a"] * 60 + ["b"] * 60, "value": np.sin(np.arange(120) / 4) + 2}
+            {
+                "time": [*range(60)] * 2,
+                "group": ["a"] * 60 + ["b"] * 60,
+                "value": np.sin(np.arange(120) / 4) + 2,
+            }
         )
         frame["other"] = np.cos(np.arange(120))
         data = library.TimeSeriesDataSet(
@@ -58,7 +69,9 @@ def _pytorch_forecasting(name: str, columns: list[str], **settings: Any) -> Libr
         )  # fmt: skip
         torch.manual_seed(1)
         module: torch.nn.Module = getattr(library, name).from_dataset(data, log_interval=-1)
-        L.Trainer(max_steps=3, **trainer).fit(module, data.to_dataloader(train=True, batch_size=16, num_workers=0))
+        L.Trainer(max_steps=3, **trainer).fit(
+            module, data.to_dataloader(train=True, batch_size=16, num_workers=0)
+        )
         return module
 
     return fit
@@ -87,7 +100,11 @@ def _pytorch_geometric(name: str) -> LibraryModel:
         torch.manual_seed(1)
         module = Classifier()
         graphs = [
-            data.Data(x=torch.randn(10, 8), edge_index=torch.randint(0, 10, (2, 30)), y=torch.tensor([index % 3]))
+            data.Data(
+                x=torch.randn(10, 8),
+                edge_index=torch.randint(0, 10, (2, 30)),
+                y=torch.tensor([index % 3]),
+            )
             for index in range(24)
         ]
         L.Trainer(max_steps=3, **trainer).fit(module, loading.DataLoader(graphs, 6))
@@ -99,15 +116,26 @@ def _pytorch_geometric(name: str) -> LibraryModel:
 _TRANSFORMER = {"static_categoricals": ["group"], "add_relative_time_idx": True}
 
 LIBRARY_MODELS: dict[str, LibraryModel] = {
-    **{f"neuralforecast-{name}": _neuralforecast(name) for name in ("NHITS", "TFT", "PatchTST", "LSTM", "DeepAR")},
+    **{
+        f"neuralforecast-{name}": _neuralforecast(name)
+        for name in ("NHITS", "TFT", "PatchTST", "LSTM", "DeepAR")
+    },
     "neuralforecast-iTransformer": _neuralforecast("iTransformer", n_series=1),
-    **{f"darts-{name}": _darts(name, output_chunk_length=6) for name in ("NBEATSModel", "TCNModel", "TiDEModel")},
+    **{
+        f"darts-{name}": _darts(name, output_chunk_length=6)
+        for name in ("NBEATSModel", "TCNModel", "TiDEModel")
+    },
     "darts-TransformerModel": _darts("TransformerModel", output_chunk_length=6),
     "darts-TFTModel": _darts("TFTModel", output_chunk_length=6, add_relative_index=True),
     "darts-RNNModel": _darts("RNNModel", model="LSTM", training_length=30),
-    "pytorch-forecasting-TFT": _pytorch_forecasting("TemporalFusionTransformer", ["value", "other"], **_TRANSFORMER),
+    "pytorch-forecasting-TFT": _pytorch_forecasting(
+        "TemporalFusionTransformer", ["value", "other"], **_TRANSFORMER
+    ),
     "pytorch-forecasting-NHiTS": _pytorch_forecasting("NHiTS", ["value", "other"]),
-    **{f"pytorch-forecasting-{name}": _pytorch_forecasting(name, ["value"]) for name in ("NBeats", "DeepAR")},
+    **{
+        f"pytorch-forecasting-{name}": _pytorch_forecasting(name, ["value"])
+        for name in ("NBeats", "DeepAR")
+    },
     **{
         f"pytorch-geometric-{name}": _pytorch_geometric(name)
         for name in ("GCNConv", "GATv2Conv", "SAGEConv", "TransformerConv")

@@ -28,7 +28,9 @@ class Block(nn.Module):
 class ConvNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True)
+        )
         self.blocks = nn.ModuleList([Block(8, 8), Block(8, 16, 2)])
         self.dropout = nn.Dropout(0.2)
         self.head = nn.Linear(16, 10)

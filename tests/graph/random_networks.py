@@ -25,7 +25,9 @@ def _renamed(kind: type[nn.Module], chance: random.Random) -> type[nn.Module]:
     if chance.random() < 0.5:
         return kind
     name = _name(chance).encode("utf-8", "replace").decode().replace("\x00", "")
-    return type(name, (kind,), {"__module__": chance.choice(["torch.nn.modules.mine", "somewhere"])})
+    return type(
+        name, (kind,), {"__module__": chance.choice(["torch.nn.modules.mine", "somewhere"])}
+    )
 
 
 class _Scaled(nn.Module):

@@ -1,7 +1,8 @@
 """What MindInsight 2.3.1 demands of a graph, stated apart from the code that names it.
 
-Each rule is one that a real reader punished: by dropping the graph, a node or an edge, or by a page that breaks. The
-sources are ``datavisual/data_transform/graph/{graph,msgraph,optimized_graph}.py`` of its wheel.
+Each rule is one that a real reader punished: by dropping the graph, a node or an edge, or by a page
+that breaks. The sources are ``datavisual/data_transform/graph/{graph,msgraph,optimized_graph}.py``
+of its wheel.
 """
 
 from __future__ import annotations
@@ -15,12 +16,27 @@ from mindsummary_lightning.fileformat.graph_codec import encode_graph
 from mindsummary_lightning.values.graph_nodes import Graph, GraphConstant, GraphNode
 
 FORBIDDEN = set('<>"{}|\\\n\r\t\x00')
-TYPES_OF_THE_READER = {"", "Const", "Parameter", "Load", "MakeTuple", "UpdateState", "name_scope", "aggregation_scope"}
+TYPES_OF_THE_READER = {
+    "",
+    "Const",
+    "Parameter",
+    "Load",
+    "MakeTuple",
+    "UpdateState",
+    "name_scope",
+    "aggregation_scope",
+}
 
 
 def broken_rules(graph: Graph) -> list[str]:
     """A sentence for each rule the graph breaks; empty for a graph that the reader keeps whole."""
-    return [*_names(graph), *_scopes(graph), *_references(graph), *_types(graph), *_attributes(graph)]
+    return [
+        *_names(graph),
+        *_scopes(graph),
+        *_references(graph),
+        *_types(graph),
+        *_attributes(graph),
+    ]
 
 
 def edges(graph: Graph) -> set[tuple[str, str]]:
@@ -30,7 +46,9 @@ def edges(graph: Graph) -> set[tuple[str, str]]:
 
 def unconnected(graph: Graph) -> set[str]:
     """Ids of the operations without an edge."""
-    return {node.name for node in graph.nodes if not node.inputs} - {source for source, _ in edges(graph)}
+    return {node.name for node in graph.nodes if not node.inputs} - {
+        source for source, _ in edges(graph)
+    }
 
 
 def comes_from(graph: Graph, result: str, inputs: Collection[str]) -> bool:
@@ -60,7 +78,11 @@ def _names(graph: Graph) -> list[str]:
         )
     if len({node.full_name for node in graph.nodes}) != len(graph.nodes):
         broken.append("two nodes have one full name")
-    broken += [f"id {name!r} is no plain number" for name in ids if not (name.isascii() and name.isdecimal())]
+    broken += [
+        f"id {name!r} is no plain number"
+        for name in ids
+        if not (name.isascii() and name.isdecimal())
+    ]
     for text in (*(node.full_name for node in graph.nodes), *shared):
         if not text or FORBIDDEN & set(text):
             broken.append(f"{text!r} is empty or holds a character that breaks the reader")
@@ -72,7 +94,12 @@ def _names(graph: Graph) -> list[str]:
 
 def _scopes(graph: Graph) -> list[str]:
     broken = []
-    scopes = {"/".join(parts[:k]) for node in graph.nodes for parts in [node.scope.split("/")] for k in range(1, 70)}
+    scopes = {
+        "/".join(parts[:k])
+        for node in graph.nodes
+        for parts in [node.scope.split("/")]
+        for k in range(1, 70)
+    }
     names = {node.full_name for node in graph.nodes}
     for node in graph.nodes:
         if node.full_name != f"{node.scope}/{node.op_type}-op{node.name}".lstrip("/"):
@@ -81,7 +108,11 @@ def _scopes(graph: Graph) -> list[str]:
             broken.append(f"scope {node.scope!r} has an empty part or too many")
         if node.full_name in scopes:
             broken.append(f"node {node.full_name!r} is named like a scope")
-        if "optimizer" in node.full_name or node.full_name.startswith("Gradients") or "opt" in node.instance_name:
+        if (
+            "optimizer" in node.full_name
+            or node.full_name.startswith("Gradients")
+            or "opt" in node.instance_name
+        ):
             broken.append(f"the optimized view drops {node.full_name!r}")
         for entry in node.inputs:  # parameters and constants are copied to <scope>/<name>
             copy = f"{node.scope}/{entry.name}".lstrip("/")
@@ -98,8 +129,12 @@ def _references(graph: Graph) -> list[str]:
     for place, node in enumerate(graph.nodes):
         for entry in node.inputs:
             if entry.name not in outside and position.get(entry.name, place) >= place:
-                broken.append(f"{node.full_name!r} takes {entry.name!r}, which is not there before it")
-    broken += [f"{name!r} is taken by no node, so the reader drops it" for name in sorted(outside - used)]
+                broken.append(
+                    f"{node.full_name!r} takes {entry.name!r}, which is not there before it"
+                )
+    broken += [
+        f"{name!r} is taken by no node, so the reader drops it" for name in sorted(outside - used)
+    ]
     if not any(node.inputs and node.op_type != "TupleGetItem" for node in graph.nodes):
         broken.append("the optimized view has nothing to show")
     return broken
@@ -108,7 +143,12 @@ def _references(graph: Graph) -> list[str]:
 def _types(graph: Graph) -> list[str]:
     broken = []
     for kind in {node.op_type for node in graph.nodes}:
-        if kind in TYPES_OF_THE_READER or kind.endswith("_scope") or "Parameter" in kind or "/" in kind:
+        if (
+            kind in TYPES_OF_THE_READER
+            or kind.endswith("_scope")
+            or "Parameter" in kind
+            or "/" in kind
+        ):
             broken.append(f"type {kind!r} means something else to the reader")
     return broken
 
@@ -116,7 +156,11 @@ def _types(graph: Graph) -> list[str]:
 def _attributes(graph: Graph) -> list[str]:
     values = [(node.full_name, a.name, a.value) for node in graph.nodes for a in node.attributes]
     values += [("constants", constant.name, constant.value) for constant in graph.constants]
-    return [f"{name} of {owner} is too large" for owner, name, value in values if attribute_size(value) > 1024]
+    return [
+        f"{name} of {owner} is too large"
+        for owner, name, value in values
+        if attribute_size(value) > 1024
+    ]
 
 
 def sources(graph: Graph, consumer: GraphNode) -> list[Any]:

@@ -46,7 +46,9 @@ _NOT_ALL_WEIGHTS_BY_NAME = {"identity", "branch", "awkward-names"}
 def test_every_weight_is_connected(kind: str) -> None:
     model, _ = KINDS[kind]()
 
-    assert {name for name, _ in model.named_parameters()} <= {source for source, _ in edges(captured(kind))}
+    assert {name for name, _ in model.named_parameters()} <= {
+        source for source, _ in edges(captured(kind))
+    }
 
 
 def test_every_weight_of_the_side_that_ran_is_connected() -> None:
@@ -60,7 +62,13 @@ def test_every_weight_with_an_awkward_name_is_connected() -> None:
     graph = captured("awkward-names")
     weights = len(list(AwkwardNames().parameters())) + 1  # and a buffer
 
-    assert len({source for source, _ in edges(graph)} & {entry.name for entry in graph.parameters} - {"x"}) == weights
+    assert (
+        len(
+            {source for source, _ in edges(graph)}
+            & {entry.name for entry in graph.parameters} - {"x"}
+        )
+        == weights
+    )
 
 
 def test_scopes_are_the_paths_of_the_modules() -> None:
@@ -78,9 +86,22 @@ def test_the_top_level_holds_the_children_of_the_network() -> None:
 
 
 def test_operations_have_the_names_that_users_know() -> None:
-    kinds = {node.op_type for kind in ("cnn", "lstm", "keyword-mask", "bag") for node in captured(kind).nodes}
+    kinds = {
+        node.op_type
+        for kind in ("cnn", "lstm", "keyword-mask", "bag")
+        for node in captured(kind).nodes
+    }
 
-    assert {"Conv2d", "BatchNorm2d", "ReLU", "Linear", "LSTM", "MultiheadAttention", "EmbeddingBag", "Dropout"} <= kinds
+    assert {
+        "Conv2d",
+        "BatchNorm2d",
+        "ReLU",
+        "Linear",
+        "LSTM",
+        "MultiheadAttention",
+        "EmbeddingBag",
+        "Dropout",
+    } <= kinds
     assert {"add", "mean"} <= kinds
 
 
@@ -93,7 +114,11 @@ def test_edges_carry_shapes_and_dtypes() -> None:
 def test_weights_and_inputs_are_parameters_with_dotted_names() -> None:
     graph = captured("cnn")
 
-    assert sources(graph, node(graph, "stem-Sequential/0-Conv2d")) == ["x", "stem.0.weight", "stem.0.bias"]
+    assert sources(graph, node(graph, "stem-Sequential/0-Conv2d")) == [
+        "x",
+        "stem.0.weight",
+        "stem.0.bias",
+    ]
     types = {parameter.name: parameter.type for parameter in graph.parameters}
     assert types["stem.0.weight"] == TensorType(DataType.FLOAT32, (8, 3, 3, 3))
 
@@ -112,7 +137,9 @@ def test_settings_that_a_module_of_an_older_torch_lacks_are_left_out() -> None:
 
     graph = capture_example(layer, torch.ones(1, 4))
 
-    assert [(entry.name, entry.value) for entry in graph.nodes[0].attributes] == [("in_features", 4)]
+    assert [(entry.name, entry.value) for entry in graph.nodes[0].attributes] == [
+        ("in_features", 4)
+    ]
 
 
 def test_a_scripted_module_has_the_name_of_its_class() -> None:
@@ -157,8 +184,12 @@ def test_arguments_that_are_none_are_no_attributes() -> None:
     ],
     ids=["inplace", "underscore", "operator", "out", "requires_grad_", "same tensor"],
 )
-def test_a_function_that_returns_its_argument_counts_if_it_writes(function: Any, op_types: list[str]) -> None:
-    assert [node.op_type for node in capture_example(Calling(function), torch.ones(2)).nodes] == op_types
+def test_a_function_that_returns_its_argument_counts_if_it_writes(
+    function: Any, op_types: list[str]
+) -> None:
+    assert [
+        node.op_type for node in capture_example(Calling(function), torch.ones(2)).nodes
+    ] == op_types
 
 
 _TABLE = torch.ones(3)
@@ -242,7 +273,9 @@ def test_private_attributes_add_nothing_to_the_name_of_an_input() -> None:
         def forward(self, batch: Storage) -> torch.Tensor:
             return batch.x * 2
 
-    assert [entry.name for entry in capture_example(Net(), Storage(x=torch.ones(2))).parameters] == ["batch.x"]
+    assert [
+        entry.name for entry in capture_example(Net(), Storage(x=torch.ones(2))).parameters
+    ] == ["batch.x"]
 
 
 def test_who_reads_after_a_write_in_place_follows_the_write() -> None:
@@ -299,9 +332,15 @@ def test_wrappers_leave_no_trace_in_names() -> None:
 def test_a_module_made_in_the_step_has_a_scope_if_it_has_weights() -> None:
     extra = nn.Linear(4, 4)
 
-    graph = capture_example(Calling(lambda x: nn.L1Loss()(extra(x), nn.ReLU()(x))), torch.ones(1, 4))
+    graph = capture_example(
+        Calling(lambda x: nn.L1Loss()(extra(x), nn.ReLU()(x))), torch.ones(1, 4)
+    )
 
-    assert [node.full_name for node in graph.nodes] == ["Linear-Linear/Linear-op1", "ReLU-op2", "L1Loss-op3"]
+    assert [node.full_name for node in graph.nodes] == [
+        "Linear-Linear/Linear-op1",
+        "ReLU-op2",
+        "L1Loss-op3",
+    ]
     assert sources(graph, graph.nodes[0]) == ["x", "Linear.weight", "Linear.bias"]
 
 
@@ -331,7 +370,9 @@ def test_a_module_that_skips_its_children_is_not_in_the_graph() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x
 
-    graph = capture_example(nn.Sequential(Skipped(), nn.Identity(), nn.Linear(4, 2)), torch.ones(1, 4))
+    graph = capture_example(
+        nn.Sequential(Skipped(), nn.Identity(), nn.Linear(4, 2)), torch.ones(1, 4)
+    )
 
     assert [entry.op_type for entry in graph.nodes] == ["Identity", "Linear"]
 
@@ -415,7 +456,10 @@ def state(model: nn.Module) -> list[Any]:
     tensors = [*model.parameters(), *model.buffers()]
     return [
         [(name, tensor.tolist()) for name, tensor in model.state_dict().items()],
-        [(id(tensor), tensor._version, tensor.requires_grad, id(tensor.grad)) for tensor in tensors],
+        [
+            (id(tensor), tensor._version, tensor.requires_grad, id(tensor.grad))
+            for tensor in tensors
+        ],
         [part.training for part in model.modules()],
         random.getstate(),
         np.random.get_state()[1].tobytes(),  # type: ignore[union-attr,index]  # noqa: NPY002
@@ -501,7 +545,12 @@ def test_an_example_is_read_as_lightning_reads_it() -> None:
     for example in ((1, 2), [1, 2], {"a": 1}, 3):
         capture_example(net, example)
         got = net.got
-        assert got == {tuple: ((1, 2), {}), list: ((1, 2), {}), dict: ((), {"a": 1}), int: ((3,), {})}[type(example)]
+        assert (
+            got
+            == {tuple: ((1, 2), {}), list: ((1, 2), {}), dict: ((), {"a": 1}), int: ((3,), {})}[
+                type(example)
+            ]
+        )
     for example in ((1, 2), [1, 2, 3], {"a": 1}):
         capture_example(single, example)
         assert single.got == example
@@ -509,7 +558,9 @@ def test_an_example_is_read_as_lightning_reads_it() -> None:
 
 def test_threads_that_overlap_leave_compiling_as_it_was() -> None:
     class Waiting(nn.Linear):
-        def __init__(self, before: Callable[[], object], until: threading.Event, limit_s: float) -> None:
+        def __init__(
+            self, before: Callable[[], object], until: threading.Event, limit_s: float
+        ) -> None:
             super().__init__(2, 2)
             self.before, self.until, self.limit_s = before, until, limit_s
 
@@ -525,7 +576,9 @@ def test_threads_that_overlap_leave_compiling_as_it_was() -> None:
         return graph.forward
 
     is_in, is_out = threading.Event(), threading.Event()
-    second = threading.Thread(target=capture_example, args=(Waiting(is_in.set, is_out, 60), torch.ones(2, 2)))
+    second = threading.Thread(
+        target=capture_example, args=(Waiting(is_in.set, is_out, 60), torch.ones(2, 2))
+    )
     torch.compile(nn.ReLU(), backend=count)(torch.ones(2))  # torch._dynamo is there
     capture_example(Waiting(second.start, is_in, 1), torch.ones(2, 2))
     is_out.set()

@@ -109,7 +109,11 @@ WAYS = [
 def run(way: Any, directory: Path | None, **options: Any) -> tuple[Trace, dict[str, Any]]:
     torch._dynamo.reset()
     counters.clear()
-    trace = train(Training(lambda: Model(way), lambda: [torch.randn(6, 4)], is_hooked=False), directory, **options)
+    trace = train(
+        Training(lambda: Model(way), lambda: [torch.randn(6, 4)], is_hooked=False),
+        directory,
+        **options,
+    )
     return trace, {name: dict(copy.deepcopy(values)) for name, values in counters.items()}
 
 
@@ -157,7 +161,9 @@ def test_a_compiled_child_is_a_node_of_its_class(tmp_path: Path) -> None:
 
 
 _KEEPS_RESULT = "result" in compiled(smooth_loss).__code__.co_varnames
-needs_result = pytest.mark.skipif(not _KEEPS_RESULT, reason="this torch returns a compiled function's result unseen")
+needs_result = pytest.mark.skipif(
+    not _KEEPS_RESULT, reason="this torch returns a compiled function's result unseen"
+)
 
 
 @needs_result

@@ -19,7 +19,20 @@ from tests.graph.random_networks import random_network
 from tests.graph.reader_rules import attribute_size, broken_rules
 
 _ANY_TEXT = st.text() | st.sampled_from(
-    ["optimizer", "Parameter", "my_scope", "Const", "1", "x-op3", "op3", "Default", "network-Net", "cst1", "a/b", ""]
+    [
+        "optimizer",
+        "Parameter",
+        "my_scope",
+        "Const",
+        "1",
+        "x-op3",
+        "op3",
+        "Default",
+        "network-Net",
+        "cst1",
+        "a/b",
+        "",
+    ]
 )
 
 
@@ -55,7 +68,9 @@ def test_no_text_breaks_a_rule_of_the_reader(
 
 def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
     builder = GraphBuilder()
-    used, unused = (builder.parameter(name, TensorType(DataType.FLOAT32)) for name in ("used", "unused"))
+    used, unused = (
+        builder.parameter(name, TensorType(DataType.FLOAT32)) for name in ("used", "unused")
+    )
     builder.constant(1)
     builder.node("zeros", "", [])
     builder.output(builder.node("relu", "", [used]), None)
@@ -69,7 +84,9 @@ def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
     assert graph.constants == ()
 
 
-def test_a_graph_that_mindinsight_would_not_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_mindinsight_would_not_load_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(graph_builder, "_MAX_NODES", 2)
     layers = [nn.Linear(4, 4) for _ in range(3)]
 
@@ -100,7 +117,8 @@ def test_modules_keep_the_names_that_are_harmless() -> None:
 
     scopes = {node.scope.split("/")[-1] for node in graph.nodes}
     assert {"dropout-Linear", "opt-Linear", "größe-Linear", "图层-Linear"} <= scopes
-    assert "Optimizer-Linear" in scopes  # in lower case the optimized view would drop its operations
+    # in lower case the optimized view would drop its operations
+    assert "Optimizer-Linear" in scopes
     assert "parts.optimizer.weight" in {parameter.name for parameter in graph.parameters}
 
 

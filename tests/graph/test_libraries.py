@@ -43,7 +43,9 @@ def test_the_weights_are_bit_for_bit_those_without_a_collector(
     assert found == {name: value.numpy().tobytes() for name, value in plain.state_dict().items()}
 
 
-def test_the_graph_keeps_the_readers_rules(trained: tuple[torch.nn.Module, torch.nn.Module, Graph]) -> None:
+def test_the_graph_keeps_the_readers_rules(
+    trained: tuple[torch.nn.Module, torch.nn.Module, Graph],
+) -> None:
     assert broken_rules(trained[2]) == []
 
 
@@ -57,7 +59,9 @@ def test_every_parameter_with_a_gradient_and_every_operation_has_an_edge(
     assert unconnected(graph) == set()
 
 
-def test_the_loss_comes_from_the_batch(trained: tuple[torch.nn.Module, torch.nn.Module, Graph]) -> None:
+def test_the_loss_comes_from_the_batch(
+    trained: tuple[torch.nn.Module, torch.nn.Module, Graph],
+) -> None:
     _, model, graph = trained
     of_batch = {parameter.name for parameter in graph.parameters} - model.state_dict().keys()
 

@@ -52,8 +52,16 @@ class Net(nn.Module):
     def __init__(self, loss: Loss) -> None:
         super().__init__()
         self.layer, self.loss = nn.Linear(3, 3), loss
-        self.unused_first, self.mse, self.ce = nn.L1Loss(), nn.MSELoss(), nn.CrossEntropyLoss(label_smoothing=0.1)
-        self.dice, self.weighted, self.head = Dice(), WeightedLoss(), nn.Sequential(nn.Linear(3, 1), nn.Flatten(0))
+        self.unused_first, self.mse, self.ce = (
+            nn.L1Loss(),
+            nn.MSELoss(),
+            nn.CrossEntropyLoss(label_smoothing=0.1),
+        )
+        self.dice, self.weighted, self.head = (
+            Dice(),
+            WeightedLoss(),
+            nn.Sequential(nn.Linear(3, 1), nn.Flatten(0)),
+        )
 
     def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
         return self.loss(self, self.layer(batch), torch.rand(4, 3))
@@ -67,7 +75,8 @@ def by_hand(net: Net, scores: torch.Tensor, target: torch.Tensor) -> torch.Tenso
     return (scores - target).square().mean()
 
 
-# What computes the loss -> its name in an observed step, and by watched modules and autograd alone where that differs.
+# What computes the loss -> its name in an observed step, and by watched modules and autograd alone
+# where that differs.
 LOSSES: dict[str, tuple[Loss, str | None] | tuple[Loss, str | None, str | None]] = {
     "module": (lambda net, x, y: net.mse(x, y), "MSELoss"),
     "module, smoothed": (lambda net, x, y: net.ce(x, classes(y)), "CrossEntropyLoss"),
@@ -111,7 +120,10 @@ def test_a_loss_has_the_name_of_what_computed_it(kind: str, is_observed: bool) -
         observer.arm()
     loss = net.training_step(torch.rand(4, 3), 0)
 
-    assert loss_name(loss, observer.losses if is_observed else watched.names) == expected[0 if is_observed else -1]
+    assert (
+        loss_name(loss, observer.losses if is_observed else watched.names)
+        == expected[0 if is_observed else -1]
+    )
 
 
 def test_a_loss_that_needs_no_gradient_has_no_name() -> None:

@@ -31,7 +31,9 @@ class LiveBytes(TorchDispatchMode):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
                 self._sizes[StorageWeakRef(storage)] = storage.nbytes()
-        self._sizes = {storage: size for storage, size in self._sizes.items() if not storage.expired()}
+        self._sizes = {
+            storage: size for storage, size in self._sizes.items() if not storage.expired()
+        }
         self.peak = max(self.peak, sum(self._sizes.values()))
         return output
 
@@ -41,7 +43,9 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*(part for _ in range(6) for part in (nn.Linear(64, 64), nn.Tanh())))
+        self.layers = nn.Sequential(
+            *(part for _ in range(6) for part in (nn.Linear(64, 64), nn.Tanh()))
+        )
 
     def training_step(self, batch: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():

@@ -25,5 +25,7 @@ from mindsummary_lightning.graph.node_details import familiar_name
         ("_", None, "op"),
     ],
 )
-def test_a_function_has_the_name_that_users_know(function: str, module_class: str | None, op_type: str) -> None:
+def test_a_function_has_the_name_that_users_know(
+    function: str, module_class: str | None, op_type: str
+) -> None:
     assert familiar_name(function, module_class) == op_type

@@ -72,14 +72,17 @@ def test_ddp_with_a_collective_in_forward_and_a_branch_on_data(tmp_path: Path) -
 
     for rank in (0, 1):
         plain, observed = (
-            json.loads((tmp_path / f"{name}{rank}.json").read_text(encoding="utf-8")) for name in ("plain", "observed")
+            json.loads((tmp_path / f"{name}{rank}.json").read_text(encoding="utf-8"))
+            for name in ("plain", "observed")
         )
         assert observed == plain
     graph = SummaryReader(tmp_path / "observed" / "run").graph()
     assert broken_rules(graph) == []
     sources = {source for source, _ in edges(graph)}
     assert {"batch.0", "batch.1", "first.weight", "up.weight"} <= sources
-    assert [node.op_type for node in graph.nodes if node.name == graph.outputs[0].name] == ["CrossEntropyLoss"]
+    assert [node.op_type for node in graph.nodes if node.name == graph.outputs[0].name] == [
+        "CrossEntropyLoss"
+    ]
     lines = [line for line in done.stderr.splitlines() if "the computational graph" in line]
     assert len(lines) == 1
     assert "one of 2 processes" in lines[0]
@@ -151,15 +154,21 @@ if __name__ == "__main__":
 @pytest.fixture(scope="module")
 def sharded_runs(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
     directory = tmp_path_factory.mktemp("sharded")
-    kinds = ["FSDP", "checkpointed", "FSDP2"] if pytestconfig.getoption("--full") else ["FSDP", "FSDP2"]
+    kinds = (
+        ["FSDP", "checkpointed", "FSDP2"] if pytestconfig.getoption("--full") else ["FSDP", "FSDP2"]
+    )
     done = run_script_on_two_ranks(_SHARDED, directory, *kinds)
     assert done.returncode == 0, done.stderr[-3000:]
     return directory
 
 
 @SHARDS_ON_CPU
-@pytest.mark.parametrize("kind", ["FSDP", pytest.param("checkpointed", marks=pytest.mark.long), "FSDP2"])
-def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(kind: str, sharded_runs: Path) -> None:
+@pytest.mark.parametrize(
+    "kind", ["FSDP", pytest.param("checkpointed", marks=pytest.mark.long), "FSDP2"]
+)
+def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(
+    kind: str, sharded_runs: Path
+) -> None:
     for rank in (0, 1):
         plain, observed = (
             json.loads((sharded_runs / f"{kind}-{name}{rank}.json").read_text(encoding="utf-8"))
@@ -177,4 +186,6 @@ def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(kind: str, s
     shapes = {parameter.name: parameter.type for parameter in graph.parameters}
     assert shapes["first.0.weight"] == TensorType(DataType.FLOAT32, (8, 4))
     assert shapes["second.weight"] == TensorType(DataType.FLOAT32, (2, 8))
-    assert {"first.0.bias", "second.bias", "batch.0", "batch.1"} <= {source for source, _ in edges(graph)}
+    assert {"first.0.bias", "second.bias", "batch.0", "batch.1"} <= {
+        source for source, _ in edges(graph)
+    }

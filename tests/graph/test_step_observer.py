@@ -152,7 +152,11 @@ def operations_beside_a_thread(work: Callable[[nn.Module, torch.Tensor], object]
 
 
 def test_other_threads_are_not_observed() -> None:
-    assert operations_beside_a_thread(lambda layer, batch: layer(batch).exp()) == ["Linear", "square", "mean"]
+    assert operations_beside_a_thread(lambda layer, batch: layer(batch).exp()) == [
+        "Linear",
+        "square",
+        "mean",
+    ]
 
 
 def test_two_threads_whose_observations_overlap_leave_all_as_it_was() -> None:
@@ -231,7 +235,11 @@ def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
     def double(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 
-    assert operations_beside_a_thread(lambda layer, batch: double(batch).exp()) == ["Linear", "square", "mean"]
+    assert operations_beside_a_thread(lambda layer, batch: double(batch).exp()) == [
+        "Linear",
+        "square",
+        "mean",
+    ]
 
 
 def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
@@ -240,7 +248,8 @@ def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
             hidden = self.layer(batch)
             with torch._C.DisableTorchFunction():
                 view = hidden[:60]
-            hidden.mul_(0.7)  # from here on autograd makes the view's function anew, when it is needed
+            # from here on autograd makes the view's function anew, when it is needed
+            hidden.mul_(0.7)
             view.detach()
             parts = [hidden * 0.3, hidden * 0.1, view * 0.9]
             return sum(part.sin().sum() for part in parts)  # type: ignore[return-value]
@@ -259,7 +268,9 @@ def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize("use_reentrant", [False, True])
-def test_a_block_that_a_backward_pass_computes_again_is_there_once(is_compiled: bool, use_reentrant: bool) -> None:
+def test_a_block_that_a_backward_pass_computes_again_is_there_once(
+    is_compiled: bool, use_reentrant: bool
+) -> None:
     class Checkpointed(Net):
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
             hidden = checkpoint(lambda x: self.layer(x).exp(), batch, use_reentrant=use_reentrant)
@@ -276,12 +287,20 @@ def test_a_block_that_a_backward_pass_computes_again_is_there_once(is_compiled: 
 
     assert is_clean(net)
     in_block = ["Sequential"] if is_compiled else ["Linear", "Tanh", "Tanh"]
-    assert [node.op_type for node in observer.graph.nodes] == [*in_block, "exp", "square", "mean", "detach"]
+    assert [node.op_type for node in observer.graph.nodes] == [
+        *in_block,
+        "exp",
+        "square",
+        "mean",
+        "detach",
+    ]
 
 
 def test_a_mode_of_the_user_is_left_as_it_is() -> None:
     class Mode(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             return func(*args, **(kwargs or {}))
 
     mode = Mode()
@@ -303,7 +322,9 @@ def test_a_mode_of_the_user_is_left_as_it_is() -> None:
 def test_fused_kernels_stay_fused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[int] = []
     fused = torch._transformer_encoder_layer_fwd
-    monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", lambda *args: calls.append(1) or fused(*args))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        torch, "_transformer_encoder_layer_fwd", lambda *args: calls.append(1) or fused(*args)
+    )  # type: ignore[func-returns-value]
 
     train(ZOO["fused-kernels"], None)
     plain = len(calls)
@@ -335,7 +356,11 @@ PLACES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("where", "name"), PLACES, ids=[name for _, name in PLACES])
 def test_whatever_fails_in_the_observer_the_training_continues_and_one_line_is_logged(
-    where: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    where: Any,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     plain = train(ZOO["readme-autoencoder"], None)
     monkeypatch.setattr(where, name, fails)

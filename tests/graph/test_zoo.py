@@ -20,7 +20,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=ZOO)
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace, Graph]:
+def trained(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Trace, Trace, Graph]:
     """A training without a collector, the same with one, and the graph that it recorded."""
     directory = tmp_path_factory.mktemp("run")
     plain, observed = train(ZOO[request.param], None), train(ZOO[request.param], directory)
@@ -29,7 +31,9 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return plain, observed, graph
 
 
-def test_the_training_is_bit_for_bit_the_one_without_a_collector(trained: tuple[Trace, Trace, Graph]) -> None:
+def test_the_training_is_bit_for_bit_the_one_without_a_collector(
+    trained: tuple[Trace, Trace, Graph],
+) -> None:
     plain, observed, _ = trained
 
     assert observed.values() == plain.values()
@@ -51,7 +55,9 @@ def test_every_called_leaf_module_and_each_of_its_trainable_parameters_is_there(
     for name in called_leaves(plain):
         assert scope_of(plain.model, name) in scopes
     names = {name for name, weight in plain.model.named_parameters() if weight.requires_grad}
-    for name in names & {weight for weight in names if weight.rpartition(".")[0] in called_leaves(plain)}:
+    for name in names & {
+        weight for weight in names if weight.rpartition(".")[0] in called_leaves(plain)
+    }:
         assert name in sources
 
 
@@ -61,7 +67,9 @@ def test_no_operation_is_without_an_edge(trained: tuple[Trace, Trace, Graph]) ->
 
 def test_what_the_step_returned_comes_from_the_batch(trained: tuple[Trace, Trace, Graph]) -> None:
     graph = trained[2]
-    of_batch = {parameter.name for parameter in graph.parameters if parameter.name.startswith("batch")}
+    of_batch = {
+        parameter.name for parameter in graph.parameters if parameter.name.startswith("batch")
+    }
 
     losses = [output.name for output in graph.outputs] or [graph.nodes[-1].name]
     assert any(comes_from(graph, loss, of_batch) for loss in losses)
@@ -82,7 +90,9 @@ def scope_of(model: Any, name: str) -> str:
     return "/".join(parts)
 
 
-def test_what_lightning_and_the_optimizers_do_within_the_step_is_not_in_the_graph(tmp_path: Path) -> None:
+def test_what_lightning_and_the_optimizers_do_within_the_step_is_not_in_the_graph(
+    tmp_path: Path,
+) -> None:
     def operations(name: str) -> list[str]:
         train(ZOO[name], tmp_path / name)
         graph = SummaryReader(tmp_path / name).graph()
@@ -97,5 +107,16 @@ def test_what_lightning_and_the_optimizers_do_within_the_step_is_not_in_the_grap
     ]  # fmt: skip
     assert operations("gan") == [
         *("randn", *generator, *discriminator, "ones", loss),
-        *(*discriminator, "ones", loss, *generator, "detach", *discriminator, "zeros", loss, "add", "div"),
+        *(
+            *discriminator,
+            "ones",
+            loss,
+            *generator,
+            "detach",
+            *discriminator,
+            "zeros",
+            loss,
+            "add",
+            "div",
+        ),
     ]

@@ -47,14 +47,18 @@ class _Witness(L.Callback):
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         value = outputs["loss"] if isinstance(outputs, dict) and "loss" in outputs else outputs
         self._trace.losses.append(_bytes(value) if isinstance(value, Tensor) else b"")
         self._trace.calls.append([])
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         gradients = {name: weight.grad for name, weight in pl_module.named_parameters()}
-        self._trace.gradients.append({name: _bytes(grad) for name, grad in gradients.items() if grad is not None})
+        self._trace.gradients.append(
+            {name: _bytes(grad) for name, grad in gradients.items() if grad is not None}
+        )
 
 
 def train(
@@ -78,11 +82,17 @@ def train(
         for name, part in trace.model.named_modules():
             if isinstance(part, torch.jit.ScriptModule):
                 continue  # has no hooks
-            part.register_forward_pre_hook(lambda *_, name=name: trace.calls[-1].append(f"before {name}"))
-            part.register_forward_hook(lambda *_, name=name: trace.calls[-1].append(f"after {name}"))
+            part.register_forward_pre_hook(
+                lambda *_, name=name: trace.calls[-1].append(f"before {name}")
+            )
+            part.register_forward_hook(
+                lambda *_, name=name: trace.calls[-1].append(f"after {name}")
+            )
     prepare(trace.model)
     collectors = [] if directory is None else [SummaryCollector(directory, 1, **options)]
-    settings = {name: value() if callable(value) else value for name, value in training.trainer.items()}
+    settings = {
+        name: value() if callable(value) else value for name, value in training.trainer.items()
+    }
     trainer = L.Trainer(
         **{"accelerator": "cpu", "max_epochs": 1, **settings},
         logger=False,
@@ -93,7 +103,11 @@ def train(
     )
     trainer.fit(trace.model, DataLoader(batches, batch_size=None, collate_fn=lambda batch: batch))  # type: ignore[arg-type]
     trace.weights = {name: _bytes(tensor) for name, tensor in trace.model.state_dict().items()}
-    trace.random_states = [torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()]  # type: ignore[union-attr,index]  # noqa: NPY002
+    trace.random_states = [
+        torch.get_rng_state().tolist(),
+        np.random.get_state()[1].tolist(),  # type: ignore[union-attr,index]  # noqa: NPY002
+        random.getstate(),
+    ]
     return trace
 
 

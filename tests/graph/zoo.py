@@ -21,7 +21,9 @@ BATCHES = 3
 
 class Base(L.LightningModule):
     def configure_optimizers(self) -> Any:
-        return torch.optim.Adam([weight for weight in self.parameters() if weight.requires_grad], 0.01)
+        return torch.optim.Adam(
+            [weight for weight in self.parameters() if weight.requires_grad], 0.01
+        )
 
 
 class AutoEncoder(Base):
@@ -44,7 +46,12 @@ class Classifier(Base):
     def __init__(self) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Dropout(0.2), nn.Flatten()
+            nn.Conv2d(1, 4, 3),
+            nn.BatchNorm2d(4),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+            nn.Dropout(0.2),
+            nn.Flatten(),
         )
         self.head = nn.Linear(4 * 9, 5)
         self.criterion = nn.CrossEntropyLoss()
@@ -55,7 +62,9 @@ class Classifier(Base):
     def training_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
         logits = self(batch["image"])
         loss = self.criterion(logits, batch["label"])
-        self.log_dict({"loss": loss, "accuracy": (logits.argmax(1) == batch["label"]).float().mean()})
+        self.log_dict(
+            {"loss": loss, "accuracy": (logits.argmax(1) == batch["label"]).float().mean()}
+        )
         return {"loss": loss, "logits": logits.detach()}
 
 
@@ -75,7 +84,9 @@ class Gan(Base):
     def __init__(self) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.generator = nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 4), nn.Tanh())
+        self.generator = nn.Sequential(
+            nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 4), nn.Tanh()
+        )
         self.discriminator = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
@@ -83,14 +94,18 @@ class Gan(Base):
         first, second = self.optimizers()  # type: ignore[misc]
         noise = torch.randn(len(real), 3).type_as(real)
         self.toggle_optimizer(first)
-        loss = F.binary_cross_entropy_with_logits(self.discriminator(self.generator(noise)), torch.ones(len(real), 1))
+        loss = F.binary_cross_entropy_with_logits(
+            self.discriminator(self.generator(noise)), torch.ones(len(real), 1)
+        )
         self.manual_backward(loss)
         self.clip_gradients(first, 1.0)
         first.step()
         first.zero_grad()
         self.untoggle_optimizer(first)
         self.toggle_optimizer(second)
-        right = F.binary_cross_entropy_with_logits(self.discriminator(real), torch.ones(len(real), 1))
+        right = F.binary_cross_entropy_with_logits(
+            self.discriminator(real), torch.ones(len(real), 1)
+        )
         wrong = self.discriminator(self.generator(noise).detach())
         loss = (right + F.binary_cross_entropy_with_logits(wrong, torch.zeros(len(real), 1))) / 2
         self.manual_backward(loss)
@@ -132,14 +147,19 @@ class Forecaster(Base):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embeddings = nn.ModuleDict({"month": nn.Embedding(12, 4), "weekday": nn.Embedding(7, 4)})
+        self.embeddings = nn.ModuleDict(
+            {"month": nn.Embedding(12, 4), "weekday": nn.Embedding(7, 4)}
+        )
         self.rnn = nn.GRU(6, 8, batch_first=True)
         self.quantiles = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         x, y = batch
         encoded = x["encoder"]
-        features = [encoded["cont"], *(self.embeddings[key](encoded["cat"][key]) for key in ("month",))]
+        features = [
+            encoded["cont"],
+            *(self.embeddings[key](encoded["cat"][key]) for key in ("month",)),
+        ]
         states, _ = self.rnn(torch.cat(features, dim=-1))
         forecast = torch.stack([quantile(states[:, -1]) for quantile in self.quantiles], -1)
         error = y["target"].unsqueeze(-1) - forecast
@@ -179,7 +199,9 @@ class GraphNetwork(Base):
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         hidden = self.conv1(batch.x, batch.edge_index).relu()
-        return F.cross_entropy(self.conv2(hidden, batch.edge_index)[batch.mask], batch.y[batch.mask])
+        return F.cross_entropy(
+            self.conv2(hidden, batch.edge_index)[batch.mask], batch.y[batch.mask]
+        )
 
 
 @dataclass
@@ -194,10 +216,14 @@ class AnomalyDetector(Base):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU()).requires_grad_(False).eval()
+        self.backbone = (
+            nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU()).requires_grad_(False).eval()
+        )
         self.head = nn.Conv2d(4, 1, 1)
         self.features: list[Tensor] = []
-        self.backbone[0].register_forward_hook(lambda module, args, output: self.features.append(output.mean()))
+        self.backbone[0].register_forward_hook(
+            lambda module, args, output: self.features.append(output.mean())
+        )
         self.head.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
 
     def training_step(self, batch: Item, batch_idx: int) -> dict[str, Tensor]:
@@ -227,7 +253,9 @@ class CausalBlock(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width), nn.Dropout(0.1))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width), nn.Dropout(0.1)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         b, t, c = x.shape
@@ -342,16 +370,25 @@ class Momentum(Base):
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         with torch.no_grad():
-            for slow, fast in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
+            for slow, fast in zip(
+                self.teacher.parameters(), self.student.parameters(), strict=True
+            ):
                 slow.data = slow.data * 0.9 + fast.data * 0.1
                 slow.mul_(0.99).add_(fast, alpha=0.01)
-        return 2 - 2 * F.cosine_similarity(self.student(batch[0]), self.teacher(batch[0]), dim=1).mean()
+        return (
+            2
+            - 2 * F.cosine_similarity(self.student(batch[0]), self.teacher(batch[0]), dim=1).mean()
+        )
 
 
 class Vae(Base):
     def __init__(self) -> None:
         super().__init__()
-        self.encoder, self.mean, self.log_variance = nn.Linear(4, 8), nn.Linear(8, 2), nn.Linear(8, 2)
+        self.encoder, self.mean, self.log_variance = (
+            nn.Linear(4, 8),
+            nn.Linear(8, 2),
+            nn.Linear(8, 2),
+        )
         self.decoder = nn.Linear(2, 4)
         self.prior = torch.zeros(2)  # neither a parameter nor a buffer
 
@@ -420,7 +457,8 @@ class Training:
         model: makes the module.
         batch: makes a batch.
         trainer: arguments of its Trainer; a function makes one anew for each.
-        is_hooked: whether the test may register hooks on all modules. They would disable fused kernels.
+        is_hooked: whether the test may register hooks on all modules. They would disable fused
+            kernels.
     """
 
     model: Callable[[], L.LightningModule]
@@ -446,12 +484,16 @@ def _image() -> dict[str, Tensor]:
 
 def _series() -> Any:
     categories = {"month": torch.randint(0, 12, (4, 5))}
-    return {"encoder": {"cont": torch.randn(4, 5, 2), "cat": categories}}, {"target": torch.randn(4, 1)}
+    return {"encoder": {"cont": torch.randn(4, 5, 2), "cat": categories}}, {
+        "target": torch.randn(4, 1)
+    }
 
 
 def _nodes() -> Storage:
     edges = torch.randint(0, 5, (2, 9))
-    return Storage(x=torch.randn(5, 4), edge_index=edges, y=torch.randint(0, 2, (5,)), mask=torch.arange(5) > 1)
+    return Storage(
+        x=torch.randn(5, 4), edge_index=edges, y=torch.randint(0, 2, (5,)), mask=torch.arange(5) > 1
+    )
 
 
 def _sequences() -> Any:
@@ -469,7 +511,10 @@ def _text() -> list[Tensor]:
 
 
 def _loaders() -> dict[str, Any]:
-    return {name: {"x": torch.randn(6, 4), "y": torch.randint(0, 3, (6,))} for name in ("first", "second")}
+    return {
+        name: {"x": torch.randn(6, 4), "y": torch.randint(0, 3, (6,))}
+        for name in ("first", "second")
+    }
 
 
 def _half_precision() -> MixedPrecision:
@@ -485,8 +530,12 @@ ZOO: dict[str, Training] = {
     "gradient-penalty": Training(CriticWithPenalty, _floats()),
     "nested-dicts": Training(Forecaster, _series),
     "graph-batch": Training(GraphNetwork, _nodes),
-    "dataclass": Training(AnomalyDetector, lambda: Item(torch.rand(2, 1, 6, 6), torch.rand(2, 1, 6, 6))),
-    "simclr": Training(SimClr, lambda: [[torch.rand(3, 1, 7, 7), torch.rand(3, 1, 7, 7)], torch.zeros(3)]),
+    "dataclass": Training(
+        AnomalyDetector, lambda: Item(torch.rand(2, 1, 6, 6), torch.rand(2, 1, 6, 6))
+    ),
+    "simclr": Training(
+        SimClr, lambda: [[torch.rand(3, 1, 7, 7), torch.rand(3, 1, 7, 7)], torch.zeros(3)]
+    ),
     "gpt-bf16": Training(Gpt, _tokens, {"precision": "bf16-mixed"}),
     "gpt-fp16": Training(Gpt, _tokens, {"plugins": _half_precision}),
     "checkpointed": Training(lambda: Gpt(checkpointed=False), _tokens),
@@ -501,5 +550,7 @@ ZOO: dict[str, Training] = {
     "accumulation": Training(Linear, _floats(), {"accumulate_grad_batches": 2}),
     "lbfgs": Training(Lbfgs, _floats()),
     "autocast-decorator": Training(Decorated, _floats()),
-    "gradient-clipping": Training(Linear, _floats(), {"gradient_clip_val": 0.1, "precision": "64-true"}),
+    "gradient-clipping": Training(
+        Linear, _floats(), {"gradient_clip_val": 0.1, "precision": "64-true"}
+    ),
 }

@@ -18,7 +18,10 @@ def batches() -> list[Any]:
     """Three batches of 16."""
     generator = torch.Generator().manual_seed(4)
     return [
-        (torch.randn(SAMPLES, WIDTH, generator=generator), torch.randint(0, CLASSES, (SAMPLES,), generator=generator))
+        (
+            torch.randn(SAMPLES, WIDTH, generator=generator),
+            torch.randint(0, CLASSES, (SAMPLES,), generator=generator),
+        )
         for _ in range(3)
     ]
 
@@ -53,7 +56,9 @@ class Queue(Bound):
     """MoCo's: keys of the last batches, in a ring whose length is a multiple of the batch."""
 
     def prepare(self) -> None:
-        self.register_buffer("queue", normalize(torch.randn(32, CLASSES, generator=torch.Generator().manual_seed(1))))
+        self.register_buffer(
+            "queue", normalize(torch.randn(32, CLASSES, generator=torch.Generator().manual_seed(1)))
+        )
         self.register_buffer("place", torch.zeros(1, dtype=torch.long))
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:

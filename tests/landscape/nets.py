@@ -137,9 +137,13 @@ def save(writer: LandscapeCheckpointWriter, number: int, state_dict: Mapping[str
     return is_saved
 
 
-def train(net: nn.Module, summary_dir: str, steps: int = 7, settings: LandscapeSettings | None = None) -> None:
+def train(
+    net: nn.Module, summary_dir: str, steps: int = 7, settings: LandscapeSettings | None = None
+) -> None:
     """Train for a few steps and save landscape checkpoints in ``summary_dir``."""
-    settings = settings or LandscapeSettings(landscape_size=5, num_samples=96, intervals=(tuple(range(1, 7)),))
+    settings = settings or LandscapeSettings(
+        landscape_size=5, num_samples=96, intervals=(tuple(range(1, 7)),)
+    )
     torch.manual_seed(0)
     for parameter in net.parameters():
         if parameter.ndim > 1:

@@ -26,18 +26,25 @@ def plane_of(net: nn.Module, names: list[str] | None = None) -> Plane:
     names = moving_names(net) if names is None else names
     tensors = dict(net.named_parameters()) | dict(net.named_buffers())
     anchor = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    return Plane(anchor, *(flat({name: 0.3 * torch.randn_like(anchor[name]) for name in names}) for _ in range(2)))
+    return Plane(
+        anchor,
+        *(flat({name: 0.3 * torch.randn_like(anchor[name]) for name in names}) for _ in range(2)),
+    )
 
 
 def flat(parts: dict[str, torch.Tensor]) -> FlatState:
     """A direction of these parts."""
-    direction = FlatState({name: part.shape for name, part in parts.items()}, next(iter(parts.values())).dtype)
+    direction = FlatState(
+        {name: part.shape for name, part in parts.items()}, next(iter(parts.values())).dtype
+    )
     for name, part in parts.items():
         direction[name].copy_(part)
     return direction
 
 
-def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = nets.LOSS) -> np.ndarray:
+def plain_loop(
+    net: nn.Module, plane: Plane, loader: object, loss_fn: object = nets.LOSS
+) -> np.ndarray:
     net = copy.deepcopy(net).eval()
     losses = []
     for x, y in POINTS:
@@ -45,7 +52,9 @@ def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = n
             for name, tensor in [*net.named_parameters(), *net.named_buffers()]:
                 moved = x * plane.first[name] + y * plane.second[name] if name in plane.first else 0
                 tensor.copy_(plane.anchor[name] + moved)
-            losses.append(np.mean([loss_fn(net(inputs), target).item() for inputs, target in loader]))
+            losses.append(
+                np.mean([loss_fn(net(inputs), target).item() for inputs, target in loader])
+            )
     return np.array(losses)
 
 
@@ -53,12 +62,16 @@ def job_of(plane: Plane) -> LandscapeGrid:
     return LandscapeGrid((1,), lambda: plane, np.linspace(-1, 1, 5), np.linspace(-0.9, 0.9, 5))
 
 
-def without_shortcuts(net: nn.Module, plane: Plane, batches: tuple[Batch, ...] | None = None) -> PlaneLoss:
+def without_shortcuts(
+    net: nn.Module, plane: Plane, batches: tuple[Batch, ...] | None = None
+) -> PlaneLoss:
     own = take_batches(nets.loader(net), 96, 0) if batches is None else batches
     return PlaneLoss(MeanLoss(net, nets.LOSS), FlatPlane(plane, CPU), own, EvaluationOptions())
 
 
-def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> PlaneLoss:
+def evaluation(
+    net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object
+) -> PlaneLoss:
     batches = take_batches(nets.loader(net), 96, 0)
     loss = MeanLoss(net, loss_fn)
     first_loss(loss, plane.anchor, batches, CPU, EvaluationOptions())

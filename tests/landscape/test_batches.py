@@ -22,9 +22,12 @@ def counts(batches: tuple[Batch, ...]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("num_samples", "expected"), [(100, [4, 4, 2]), (10, [4, 4, 2]), (9, [4, 4]), (8, [4, 4]), (7, [4]), (1, [4])]
+    ("num_samples", "expected"),
+    [(100, [4, 4, 2]), (10, [4, 4, 2]), (9, [4, 4]), (8, [4, 4]), (7, [4]), (1, [4])],
 )
-def test_whole_batches_are_taken_up_to_the_number_of_samples(num_samples: int, expected: list[int]) -> None:
+def test_whole_batches_are_taken_up_to_the_number_of_samples(
+    num_samples: int, expected: list[int]
+) -> None:
     assert counts(take_batches(DataLoader(DATA, 4), num_samples, 0)) == expected
 
 
@@ -49,12 +52,16 @@ def test_a_batch_may_be_an_object_with_tensors_and_is_joined_with_no_other() -> 
 
 
 def test_a_batch_without_a_batch_dimension_is_refused() -> None:
-    with pytest.raises(ValueError, match="a batch of type str has no tensor with a batch dimension"):
+    with pytest.raises(
+        ValueError, match="a batch of type str has no tensor with a batch dimension"
+    ):
         take_batches(["text"], 4, 0)
 
 
 def test_batches_are_joined_as_far_as_they_fit() -> None:
-    batches = tuple(Batch((torch.full((2, 3), float(i)), {"y": torch.tensor([i, i])}), 2) for i in range(5))
+    batches = tuple(
+        Batch((torch.full((2, 3), float(i)), {"y": torch.tensor([i, i])}), 2) for i in range(5)
+    )
     found = joined(batches, 4)
     assert counts(found) == [4, 4, 2]
     inputs, targets = found[1].data
@@ -101,7 +108,9 @@ LOADERS = {
 
 
 @pytest.mark.parametrize("kind", LOADERS)
-def test_a_loader_with_its_own_generator_gives_the_same_samples_twice_and_is_where_it_was(kind: str) -> None:
+def test_a_loader_with_its_own_generator_gives_the_same_samples_twice_and_is_where_it_was(
+    kind: str,
+) -> None:
     loader, untouched = LOADERS[kind](), LOADERS[kind]()
     before = random.getstate(), torch.get_rng_state()
     once, again, other = (digest(take_batches(loader, 8, seed)) for seed in (0, 0, 1))

@@ -6,7 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning.landscape.checkpoint_names import canonical_names, moving_names, names_in_checkpoint
+from mindsummary_lightning.landscape.checkpoint_names import (
+    canonical_names,
+    moving_names,
+    names_in_checkpoint,
+)
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
 from tests.landscape import zoo
 
@@ -16,7 +20,9 @@ def found(module: nn.Module, trained: nn.Module, prefix: str | None = None) -> d
 
 
 def test_two_parts_that_could_be_the_network_are_listed_and_the_prefix_decides() -> None:
-    with pytest.raises(LandscapeCheckpointError, match=r"'teacher\.', 'student\.'; say which one with prefix="):
+    with pytest.raises(
+        LandscapeCheckpointError, match=r"'teacher\.', 'student\.'; say which one with prefix="
+    ):
         found(zoo.small(), zoo.Distilled())
     for prefix in ("student", "student."):
         assert found(zoo.small(), zoo.Distilled(), prefix)["0.weight"] == "student.0.weight"
@@ -32,7 +38,9 @@ def test_shapes_decide_between_parts_of_the_same_names() -> None:
 
 
 def test_the_beginning_of_a_larger_network_is_refused() -> None:
-    with pytest.raises(LandscapeCheckpointError, match=r"it has 2 tensors more, '2\.weight' among them"):
+    with pytest.raises(
+        LandscapeCheckpointError, match=r"it has 2 tensors more, '2\.weight' among them"
+    ):
         found(zoo.small()[:1], zoo.small())
 
 
@@ -40,11 +48,19 @@ def test_the_beginning_of_a_larger_network_is_refused() -> None:
     ("prefix", "width", "message"),
     [
         ("nobody", 8, r"it has no 'nobody\.0\.weight'.*; what does: 'teacher\.', 'student\.'$"),
-        ("student", 9, r"'student\.0\.weight' has shape \(6, 8\), the network's has \(6, 9\); what does: nothing$"),
+        (
+            "student",
+            9,
+            r"'student\.0\.weight' has shape \(6, 8\), the network's has \(6, 9\); what does: nothing$",
+        ),
     ],
 )
-def test_a_prefix_of_something_else_is_refused_with_those_that_fit(prefix: str, width: int, message: str) -> None:
-    with pytest.raises(LandscapeCheckpointError, match=rf"prefix='{prefix}' does not name a Sequential.*{message}"):
+def test_a_prefix_of_something_else_is_refused_with_those_that_fit(
+    prefix: str, width: int, message: str
+) -> None:
+    with pytest.raises(
+        LandscapeCheckpointError, match=rf"prefix='{prefix}' does not name a Sequential.*{message}"
+    ):
         found(zoo.small(width), zoo.Distilled(), prefix)
 
 
@@ -59,7 +75,10 @@ def test_compiled_parts_have_the_names_of_what_they_compile() -> None:
             super().__init__()
             self.net = nn.Linear(2, 2)
 
-    assert found(Bare(), Wrapped()) == {"net.weight": "net._orig_mod.weight", "net.bias": "net._orig_mod.bias"}
+    assert found(Bare(), Wrapped()) == {
+        "net.weight": "net._orig_mod.weight",
+        "net.bias": "net._orig_mod.bias",
+    }
 
 
 def test_one_tensor_has_one_canonical_name() -> None:

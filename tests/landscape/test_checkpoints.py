@@ -45,7 +45,9 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 
 def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
     save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
-    assert json.loads((tmp_path / "ckpt_dir" / "train_metadata.json").read_text(encoding="utf-8")) == {
+    assert json.loads(
+        (tmp_path / "ckpt_dir" / "train_metadata.json").read_text(encoding="utf-8")
+    ) == {
         "epoch_group": {"0": [1, 2, 3], "1": [4, 5, 6]},
         "model_params_file_map": {"1": "Net_1_step.ckpt"},
         "step_per_epoch": 1,
@@ -60,7 +62,9 @@ def test_a_killed_run_can_be_used_up_to_its_last_save(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     for number in (1, 2, 3, 4):
         save(writer, number, STATE)
-    assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == ((1, 2, 3),)
+    assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == (
+        (1, 2, 3),
+    )
 
 
 def test_a_checkpoint_that_could_not_be_written_is_not_named_among_the_saved(
@@ -75,19 +79,33 @@ def test_a_checkpoint_that_could_not_be_written_is_not_named_among_the_saved(
         save(writer, number, STATE)
 
     assert saved(tmp_path) == [2, 3, 4, 5, 6]
-    assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == ((4, 5, 6),)
+    assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == (
+        (4, 5, 6),
+    )
 
 
 def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
     first, second = nn.Linear(200, 200), nn.Linear(200, 200)
     second.weight = first.weight
-    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, nn.Sequential(first, second).state_dict())
-    assert list(mapped(LandscapeCheckpoints.open(tmp_path).files[1])) == ["0.weight", "0.bias", "1.bias"]
+    save(
+        LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS),
+        1,
+        nn.Sequential(first, second).state_dict(),
+    )
+    assert list(mapped(LandscapeCheckpoints.open(tmp_path).files[1])) == [
+        "0.weight",
+        "0.bias",
+        "1.bias",
+    ]
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 1.2 * first.weight.nbytes
 
 
 def test_a_view_is_saved_without_the_storage_behind_it(tmp_path: Path) -> None:
-    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, {"weight": torch.zeros(1_000_000)[:10]})
+    save(
+        LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS),
+        1,
+        {"weight": torch.zeros(1_000_000)[:10]},
+    )
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 10_000
 
 
@@ -138,7 +156,9 @@ def test_a_run_that_goes_on_keeps_what_lies_before_and_another_networks_does_not
 def test_a_moved_run_finds_its_checkpoints(tmp_path: Path) -> None:
     save(LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS), 1, STATE)
     os.rename(tmp_path / "run", tmp_path / "moved")
-    assert torch.equal(mapped(LandscapeCheckpoints.open(tmp_path / "moved").files[1])["weight"], STATE["weight"])
+    assert torch.equal(
+        mapped(LandscapeCheckpoints.open(tmp_path / "moved").files[1])["weight"], STATE["weight"]
+    )
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
@@ -146,14 +166,17 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     save(writer, 1, STATE)
     save(writer, 2, STATE)
     (tmp_path / "ckpt_dir" / "Net_2_step.ckpt").unlink()
-    with pytest.raises(LandscapeCheckpointError, match=r"no checkpoint of step 2, 3 in .*; saved are \[1\]"):
+    with pytest.raises(
+        LandscapeCheckpointError, match=r"no checkpoint of step 2, 3 in .*; saved are \[1\]"
+    ):
         LandscapeCheckpoints.open(tmp_path).check([1, 2, 3])
 
 
 def test_too_short_a_run_says_what_was_wanted_and_found(tmp_path: Path) -> None:
     save(LandscapeCheckpointWriter(tmp_path, "Net", replace(SETTINGS, result=False)), 1, STATE)
     with pytest.raises(
-        LandscapeCheckpointError, match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]"
+        LandscapeCheckpointError,
+        match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]",
     ):
         LandscapeCheckpoints.open(tmp_path).with_saved_intervals()
 
@@ -187,7 +210,9 @@ def test_a_damaged_or_hostile_checkpoint_is_one_error_and_runs_nothing(
         torch.save({"weight": Hostile()}, path)
     else:
         path.write_bytes(path.read_bytes()[:200] if damage == "cut" else b"")
-    with pytest.raises(LandscapeCheckpointError, match=r"Net_1_step\.ckpt is not a checkpoint this package wrote"):
+    with pytest.raises(
+        LandscapeCheckpointError, match=r"Net_1_step\.ckpt is not a checkpoint this package wrote"
+    ):
         mapped(LandscapeCheckpoints.open(tmp_path).files[1])
     assert not (tmp_path / "hostile").exists()
 
@@ -200,7 +225,9 @@ def test_clean_removes_the_checkpoints_and_nothing_else(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_sharded_parameters_are_left_out_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_sharded_parameters_are_left_out_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     from torch import distributed
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor

@@ -24,7 +24,11 @@ def flat(direction: dict[str, torch.Tensor]) -> np.ndarray:
 
 
 def test_only_weights_and_biases_move() -> None:
-    assert [name for name in ("a.weight", "bias", "a.running_mean", "moment.weight", "gamma") if d.is_moved(name)] == [
+    assert [
+        name
+        for name in ("a.weight", "bias", "a.running_mean", "moment.weight", "gamma")
+        if d.is_moved(name)
+    ] == [
         "a.weight",
         "bias",
     ]
@@ -42,9 +46,13 @@ def test_principal_directions_are_those_of_a_full_svd() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are given back by a call of Linux")
-def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     generator = torch.Generator().manual_seed(1)
-    states = [{"weight": torch.randn(2**22, generator=generator), "bias": torch.ones(3)} for _ in range(3)]
+    states = [
+        {"weight": torch.randn(2**22, generator=generator), "bias": torch.ones(3)} for _ in range(3)
+    ]
     for number, state in enumerate(states):
         torch.save(state, tmp_path / f"{number}.ckpt")
     mapped: list[int] = []
@@ -55,14 +63,20 @@ def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(tmp_path: Path, mon
 
     monkeypatch.setattr(d, "_MAX_MAPPED_ELEMENTS", 2**19)
     resident, found = 0, []
-    for _, _, rows in d._differences([partial(opening, number) for number in range(3)], ["weight", "bias"]):
+    for _, _, rows in d._differences(
+        [partial(opening, number) for number in range(3)], ["weight", "bias"]
+    ):
         found.append(rows)
         if len(found) % 16 == 0:
             maps = Path("/proc/self/smaps").read_text(encoding="utf-8").split(str(tmp_path))[1:]
-            resident = max(resident, sum(int(each.partition("Rss:")[2].split()[0]) for each in maps))
+            resident = max(
+                resident, sum(int(each.partition("Rss:")[2].split()[0]) for each in maps)
+            )
     assert mapped == [0, 1, 2]
     assert 0 < resident < 3 * 2**14 / 2  # kB, of which there are 16 MiB in each file
-    expected = torch.stack([torch.cat([state["weight"], state["bias"]]).double() for state in states])
+    expected = torch.stack(
+        [torch.cat([state["weight"], state["bias"]]).double() for state in states]
+    )
     assert torch.equal(torch.cat(found, 1), expected[:-1] - expected[-1])
 
 
@@ -70,12 +84,17 @@ def test_a_tensor_that_never_changed_takes_no_part() -> None:
     states = [state | {"frozen.weight": torch.ones(1000)} for state in checkpoints()]
     first, second = d.pca_directions(states, list(states[0]))
     assert list(first) == list(second) == ["a.weight", "a.bias"]
-    np.testing.assert_array_equal(flat(first), flat(d.pca_directions(checkpoints(), ["a.weight", "a.bias"])[0]))
+    np.testing.assert_array_equal(
+        flat(first), flat(d.pca_directions(checkpoints(), ["a.weight", "a.bias"])[0])
+    )
 
 
 def test_a_straight_path_gets_a_random_second_direction() -> None:
     start, end = checkpoints(2)
-    states = [{name: start[name] + t * (end[name] - start[name]) for name in start} for t in (0.0, 0.5, 1.0)]
+    states = [
+        {name: start[name] + t * (end[name] - start[name]) for name in start}
+        for t in (0.0, 0.5, 1.0)
+    ]
     first, second = d.pca_directions(states, list(start), seed=4)
     assert np.linalg.norm(flat(second)) > 1
     np.testing.assert_array_equal(flat(second), flat(d.random_directions(start, list(start), 4)[1]))
@@ -90,7 +109,9 @@ def test_equal_checkpoints_have_no_direction() -> None:
 def test_random_directions_depend_on_the_seed_alone() -> None:
     state = checkpoints(1)[0]
     for once, again in zip(
-        d.random_directions(state, list(state), 3), d.random_directions(state, list(state), 3), strict=True
+        d.random_directions(state, list(state), 3),
+        d.random_directions(state, list(state), 3),
+        strict=True,
     ):
         np.testing.assert_array_equal(flat(once), flat(again))
     one, other = (flat(d.random_directions(state, list(state), seed)[0]) for seed in (3, 4))
@@ -98,12 +119,18 @@ def test_random_directions_depend_on_the_seed_alone() -> None:
 
 
 def test_scaling_gives_each_tensor_the_norm_of_its_parameter() -> None:
-    state = checkpoints(1)[0] | {"b.bias": torch.zeros(3), "c.weight": torch.ones(2, dtype=torch.float64)}
+    state = checkpoints(1)[0] | {
+        "b.bias": torch.zeros(3),
+        "c.weight": torch.ones(2, dtype=torch.float64),
+    }
     names = list(state)
     found = d.scaled(d.random_directions(state, names, 0)[0], state)
     for name in names:
         assert found[name].norm().item() == pytest.approx(state[name].norm().item())
-    assert (found.flat.dtype, d.random_directions(state, ["a.weight"])[0].flat.dtype) == (torch.float64, torch.float32)
+    assert (found.flat.dtype, d.random_directions(state, ["a.weight"])[0].flat.dtype) == (
+        torch.float64,
+        torch.float32,
+    )
     assert d.scaled(FlatState({"a.bias": (10,)}), state).flat.abs().sum() == 0
 
 

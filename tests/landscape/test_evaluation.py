@@ -41,7 +41,9 @@ def test_losses_are_those_of_a_plain_loop(net: nn.Module) -> None:
 def test_several_points_at_once_give_the_same_losses(net: nn.Module) -> None:
     plane = plane_of(net)
     expected = plain_loop(net, plane, nets.loader(net))
-    np.testing.assert_allclose(evaluation(net, plane, points_at_once=5).losses(POINTS), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        evaluation(net, plane, points_at_once=5).losses(POINTS), expected, rtol=1e-5
+    )
 
 
 class Silent(nn.Module):
@@ -85,14 +87,24 @@ def test_threads_that_overlap_leave_the_process_as_it_was() -> None:
 
     is_in, is_out, thread = threading.Event(), threading.Event(), threading.Thread(target=second)
     losses = [evaluation(net, plane_of(net)) for net in (nets.Mlp().double(), nets.Mlp().double())]
-    before = torch.get_default_dtype(), random.getstate(), torch.get_rng_state().tolist(), list(warnings.filters)
+    before = (
+        torch.get_default_dtype(),
+        random.getstate(),
+        torch.get_rng_state().tolist(),
+        list(warnings.filters),
+    )
     with losses[0].prepared():
         thread.start()
         is_in.wait(1)
     is_out.set()
     thread.join()
 
-    assert (torch.get_default_dtype(), random.getstate(), torch.get_rng_state().tolist(), warnings.filters) == before
+    assert (
+        torch.get_default_dtype(),
+        random.getstate(),
+        torch.get_rng_state().tolist(),
+        warnings.filters,
+    ) == before
 
 
 def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -> None:
@@ -105,12 +117,16 @@ def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler"
+)
 def test_compiled_losses_are_the_same() -> None:
     net = nets.Mlp()
     plane = plane_of(net)
     expected = evaluation(net, plane).losses(POINTS)
-    np.testing.assert_allclose(evaluation(net, plane, compile=True).losses(POINTS), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        evaluation(net, plane, compile=True).losses(POINTS), expected, rtol=1e-5
+    )
 
 
 def test_a_module_without_a_loss_says_what_to_pass() -> None:

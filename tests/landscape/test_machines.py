@@ -81,13 +81,16 @@ def by_torchrun(script: Path, run: Path, devices: int) -> list[tuple[int, str]]:
     finally:
         for launcher in launchers:
             launcher.kill()
-    return [(launcher.returncode, output) for launcher, output in zip(launchers, outputs, strict=True)]
+    return [
+        (launcher.returncode, output) for launcher, output in zip(launchers, outputs, strict=True)
+    ]
 
 
 def rows_computed(tmp_path: Path) -> list[int]:
     """Rows of each machine, from files: what its two processes print to one pipe could be cut into each other."""
     return [
-        sum(int(path.read_text(encoding="utf-8")) for path in tmp_path.glob(f"computed-{node}-*")) for node in range(2)
+        sum(int(path.read_text(encoding="utf-8")) for path in tmp_path.glob(f"computed-{node}-*"))
+        for node in range(2)
     ]
 
 
@@ -95,7 +98,9 @@ def expected(tmp_path: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     net = nets.Mlp()
     nets.train(net, str(tmp_path / "alone"))
-    return SummaryLandscape(tmp_path / "alone").generate(net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=1)
+    return SummaryLandscape(tmp_path / "alone").generate(
+        net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=1
+    )
 
 
 def assert_recorded(run: Path, landscapes: dict[str, Any]) -> None:
@@ -105,14 +110,18 @@ def assert_recorded(run: Path, landscapes: dict[str, Any]) -> None:
         np.testing.assert_allclose(landscape.z, landscapes[tag].surface.z, rtol=1e-6)
 
 
-def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Path, script: Path, run: Path) -> None:
+def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(
+    tmp_path: Path, script: Path, run: Path
+) -> None:
     done = run_two_ranks(as_script, script, run, 1, are_machines=True)
     assert done.returncode == 0, done.stderr
     assert_divided(tmp_path, run)
 
 
 @pytest.mark.long
-def test_torchrun_starts_several_processes_on_each_machine(tmp_path: Path, script: Path, run: Path) -> None:
+def test_torchrun_starts_several_processes_on_each_machine(
+    tmp_path: Path, script: Path, run: Path
+) -> None:
     outputs = by_torchrun(script, run, 2)
     assert [status for status, _ in outputs] == [0, 0], outputs
     assert_divided(tmp_path, run)
@@ -143,5 +152,8 @@ def test_after_one_machine_dies_the_same_call_computes_the_missing_rows(
 
 
 def test_several_machines_need_a_launcher() -> None:
-    with pytest.raises(ValueError, match="num_nodes is 2, but this process was not started by torchrun, SLURM or LSF"):
+    with pytest.raises(
+        ValueError,
+        match="num_nodes is 2, but this process was not started by torchrun, SLURM or LSF",
+    ):
         make_fabric("cpu", 1, 2, "32-true")

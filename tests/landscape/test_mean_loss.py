@@ -38,7 +38,10 @@ class Unpicklable(zoo.Lit):
 
 class NeedsItsOptimizer(zoo.Lit):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
-        return super().training_step(batch, batch_idx) * self.trainer.optimizers[0].param_groups[0]["lr"]
+        return (
+            super().training_step(batch, batch_idx)
+            * self.trainer.optimizers[0].param_groups[0]["lr"]
+        )
 
 
 class ReadsWhatAHookSets(zoo.Lit):
@@ -73,11 +76,16 @@ def test_manual_optimization_is_refused_unless_a_validation_step_gives_the_loss(
 
 
 def test_a_step_that_reads_the_loader_itself_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"training_step of ReadsItself reads the dataloader_iter itself; pass loss_fn"):
+    with pytest.raises(
+        TypeError,
+        match=r"training_step of ReadsItself reads the dataloader_iter itself; pass loss_fn",
+    ):
         MeanLoss(ReadsItself())
 
 
-@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"loss": x}, lambda x: (x, 9.0), lambda x: [{"loss": x}]])
+@pytest.mark.parametrize(
+    "wrap", [lambda x: x, lambda x: {"loss": x}, lambda x: (x, 9.0), lambda x: [{"loss": x}]]
+)
 def test_a_loss_is_taken_from_what_the_collector_takes_it_from(wrap: Callable[[Any], Any]) -> None:
     loss = MeanLoss(torch.nn.Identity(), lambda output, target: wrap(output - target))
 
@@ -101,13 +109,21 @@ class Tripled(lightning.LightningDataModule):
         return batch**2
 
 
-def test_a_data_modules_hooks_take_the_place_of_the_modules_as_in_lightning_and_do_without_its_trainer() -> None:
+def test_a_data_modules_hooks_take_the_place_of_the_modules_as_in_lightning_and_do_without_its_trainer() -> (
+    None
+):
     data, own = Tripled(), threading.Lock()  # which cannot be sent
     data.trainer = own  # type: ignore[assignment]
     for given, expected in ((None, 2), (data, 16)):
         loss = MeanLoss(Doubled(), datamodule=given)
-        assert loss.on_device(torch.ones(2), torch.device("cpu"), None).tolist() == [expected, expected]
-        assert pickle.loads(pickle.dumps(loss)).on_device(torch.ones(1), torch.device("cpu"), None) == expected
+        assert loss.on_device(torch.ones(2), torch.device("cpu"), None).tolist() == [
+            expected,
+            expected,
+        ]
+        assert (
+            pickle.loads(pickle.dumps(loss)).on_device(torch.ones(1), torch.device("cpu"), None)
+            == expected
+        )
     assert data.seen is None
     assert data.trainer is own
 
@@ -139,12 +155,16 @@ def test_a_step_that_asks_has_a_trainer_that_trains_and_not_its_own() -> None:
 def generate(run: Path, module: Any, **options: Any) -> Any:
     settings = LandscapeSettings(3, num_samples=8, train=False)
     save(LandscapeCheckpointWriter(run, "Net", settings), 1, module.state_dict())
-    return SummaryLandscape(run).generate(module, zoo.loader(), accelerator="cpu", **{"devices": 1} | options)
+    return SummaryLandscape(run).generate(
+        module, zoo.loader(), accelerator="cpu", **{"devices": 1} | options
+    )
 
 
 @pytest.mark.slow
 def test_a_step_that_reads_what_a_hook_sets_says_so(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"training_step of ReadsWhatAHookSets reads 'weight_of_batch', .*loss_fn"):
+    with pytest.raises(
+        TypeError, match=r"training_step of ReadsWhatAHookSets reads 'weight_of_batch', .*loss_fn"
+    ):
         generate(tmp_path, ReadsWhatAHookSets())
     trained = ReadsWhatAHookSets()
     trained.on_train_batch_start(None, 0)
@@ -153,7 +173,8 @@ def test_a_step_that_reads_what_a_hook_sets_says_so(tmp_path: Path) -> None:
 
 def test_a_step_that_needs_its_trainers_optimizers_says_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(
-        TypeError, match=r"training_step of NeedsItsOptimizer needs the Trainer of its training.*loss_fn"
+        TypeError,
+        match=r"training_step of NeedsItsOptimizer needs the Trainer of its training.*loss_fn",
     ):
         generate(tmp_path, NeedsItsOptimizer())
 
@@ -182,7 +203,10 @@ def test_a_users_own_error_stays_his(tmp_path: Path) -> None:
 
 
 def test_several_devices_need_a_module_that_can_be_pickled(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"several devices need a module and loss that can be pickled .*use devices=1"):
+    with pytest.raises(
+        TypeError,
+        match=r"several devices need a module and loss that can be pickled .*use devices=1",
+    ):
         generate(tmp_path, Unpicklable(), devices=2)
 
 
@@ -190,7 +214,9 @@ class Draws(zoo.Lit):
     """Needs a gradient, and random numbers."""
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
-        (slope,) = torch.autograd.grad(super().training_step(batch, batch_idx), self.parameters().__next__())
+        (slope,) = torch.autograd.grad(
+            super().training_step(batch, batch_idx), self.parameters().__next__()
+        )
         return 0 * slope.sum() + torch.rand(()) + random.random()
 
 
@@ -211,6 +237,8 @@ def test_random_numbers_are_the_same_at_every_point_and_every_time_and_the_proce
 def test_half_precision_can_be_asked_for_of_a_run_in_float32(tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = zoo.Lit()
-    exact, half = (generate(tmp_path, module, precision=precision) for precision in (None, "bf16-true"))
+    exact, half = (
+        generate(tmp_path, module, precision=precision) for precision in (None, "bf16-true")
+    )
     one, other = (made["landscape_[1]"].surface.z for made in (exact, half))
     assert 1e-5 < abs(one / other - 1).max() < 2e-2

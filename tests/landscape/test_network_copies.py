@@ -30,9 +30,21 @@ class Everything(nn.Module):
         self.items, self.queue, self.names = [1, [2]], deque([1], maxlen=2), {"a"}
         self.by_key = OrderedDict(a=1, b=torch.zeros(1))
         self.array, self.slotted = np.zeros(3), Slotted()
-        self.generators = [torch.Generator().manual_seed(1), np.random.default_rng(1), random.Random(1)]
-        self.partial, self.closed, self.itself = partial(count, {"calls": 0}), counter(), lambda: self
-        self.lock, self.data, self.method = threading.Lock(), TensorDataset(torch.zeros(3)), self.change
+        self.generators = [
+            torch.Generator().manual_seed(1),
+            np.random.default_rng(1),
+            random.Random(1),
+        ]
+        self.partial, self.closed, self.itself = (
+            partial(count, {"calls": 0}),
+            counter(),
+            lambda: self,
+        )
+        self.lock, self.data, self.method = (
+            threading.Lock(),
+            TensorDataset(torch.zeros(3)),
+            self.change,
+        )
 
     def change(self) -> None:
         self.mean.data.add_(1)
@@ -50,9 +62,25 @@ class Everything(nn.Module):
     def look(self) -> list[Any]:
         torch_random, numpy_random, python_random = self.generators
         return [
-            *(self.mean.tolist(), self.half.tolist(), self.items[1][:], list(self.queue), set(self.names)),
-            *(list(self.by_key), self.by_key["b"].item(), self.array.tolist(), self.slotted.total, self.training),
-            *(torch.rand(1, generator=torch_random).item(), numpy_random.random(), python_random.random()),
+            *(
+                self.mean.tolist(),
+                self.half.tolist(),
+                self.items[1][:],
+                list(self.queue),
+                set(self.names),
+            ),
+            *(
+                list(self.by_key),
+                self.by_key["b"].item(),
+                self.array.tolist(),
+                self.slotted.total,
+                self.training,
+            ),
+            *(
+                torch.rand(1, generator=torch_random).item(),
+                numpy_random.random(),
+                python_random.random(),
+            ),
             *(self.partial(), self.closed(), len(self._forward_hooks)),
         ]
 

@@ -21,8 +21,12 @@ from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from mindsummary_lightning.values import LossLandscape
 from tests.landscape.plain_loop import flat
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "mindspore.json").read_text(encoding="utf-8"))
-STATES = [{name: torch.tensor(value) for name, value in state.items()} for state in GOLDEN["checkpoints"]]
+GOLDEN = json.loads(
+    (Path(__file__).parent / "golden" / "mindspore.json").read_text(encoding="utf-8")
+)
+STATES = [
+    {name: torch.tensor(value) for name, value in state.items()} for state in GOLDEN["checkpoints"]
+]
 NAMES = list(STATES[-1])
 
 
@@ -45,9 +49,14 @@ def test_an_interval_landscape_is_mindspores() -> None:
     ours = computed(job)
     assert job.tag == "landscape_[1, 6]"
     assert list(ours.intervals) == golden["intervals"]
-    assert (ours.metadata.decomposition, ours.metadata.unit, ours.metadata.step_per_epoch) == ("PCA", "step", 3)
+    assert (ours.metadata.decomposition, ours.metadata.unit, ours.metadata.step_per_epoch) == (
+        "PCA",
+        "step",
+        3,
+    )
     z = ours.surface.z
-    for axis in "xy":  # the sign of a principal direction is free; a flipped axis runs the other way
+    # the sign of a principal direction is free; a flipped axis runs the other way
+    for axis in "xy":
         coordinates, grid = getattr(ours.path, axis), getattr(ours.surface, axis)
         if np.dot(coordinates, golden["path"][axis]) < 0:
             coordinates, grid, z = -coordinates, -grid[::-1], z[:, ::-1] if axis == "x" else z[::-1]
@@ -60,7 +69,9 @@ def test_an_interval_landscape_is_mindspores() -> None:
 
 def test_a_final_landscape_is_mindspores_in_its_random_directions() -> None:
     golden = GOLDEN["landscapes"]["landscape_[6]"]
-    first, second = (scaled(flat(split(torch.tensor(vector))), STATES[-1]) for vector in GOLDEN["random"])
+    first, second = (
+        scaled(flat(split(torch.tensor(vector))), STATES[-1]) for vector in GOLDEN["random"]
+    )
     job = LandscapeGrid((6,), lambda: Plane(STATES[-1], first, second), *final_axes(8))
     ours = computed(job)
     assert job.tag == "landscape_[6]"
@@ -74,4 +85,6 @@ def test_a_final_landscape_is_mindspores_in_its_random_directions() -> None:
 
 def split(vector: Tensor) -> dict[str, Tensor]:
     parts = vector.double().split([STATES[-1][name].numel() for name in NAMES])
-    return {name: part.view(STATES[-1][name].shape) for name, part in zip(NAMES, parts, strict=True)}
+    return {
+        name: part.view(STATES[-1][name].shape) for name, part in zip(NAMES, parts, strict=True)
+    }

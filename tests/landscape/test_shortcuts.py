@@ -55,13 +55,19 @@ class NotAffine(nets.Mlp):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", [nets.Mlp, nets.ConvNet, nets.Tied, nets.Frozen, UsesItsWeightAgain])
-def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(cls: type[nn.Module]) -> None:
+@pytest.mark.parametrize(
+    "cls", [nets.Mlp, nets.ConvNet, nets.Tied, nets.Frozen, UsesItsWeightAgain]
+)
+def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(
+    cls: type[nn.Module],
+) -> None:
     net = cls()
     plane = plane_of(net)
     found = evaluation(net, plane)
     assert isinstance(found, KeptLayerLoss)
-    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
+    np.testing.assert_allclose(
+        found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5
+    )
 
 
 @pytest.mark.slow
@@ -85,15 +91,21 @@ class Bound(nets.Mlp):
         return super().forward(x.view(32, 80))
 
 
-def test_batches_that_cannot_be_joined_stay_apart_which_one_line_says(caplog: pytest.LogCaptureFixture) -> None:
+def test_batches_that_cannot_be_joined_stay_apart_which_one_line_says(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     net = Bound()
     plane = plane_of(net)
     with caplog.at_level("INFO"):
         found = evaluation(net, plane)
     assert len(found.batches) == 3
-    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
+    np.testing.assert_allclose(
+        found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5
+    )
     (message,) = caplog.messages
-    assert message.startswith("loss landscape: computed without joining batches, which raises RuntimeError: shape")
+    assert message.startswith(
+        "loss landscape: computed without joining batches, which raises RuntimeError: shape"
+    )
     assert net.sizes == []
 
 
@@ -107,10 +119,14 @@ def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
 
     found = evaluation(net, plane, summed)
     assert len(found.batches) == 3
-    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net), summed), rtol=1e-5)
+    np.testing.assert_allclose(
+        found.losses(POINTS), plain_loop(net, plane, nets.loader(net), summed), rtol=1e-5
+    )
 
 
-@pytest.mark.parametrize("option", [{"points_at_once": 2}, {"train_mode": True}, {"precision": "bf16-mixed"}])
+@pytest.mark.parametrize(
+    "option", [{"points_at_once": 2}, {"train_mode": True}, {"precision": "bf16-mixed"}]
+)
 def test_no_shortcut_is_tried_where_it_could_change_the_loss(option: dict[str, object]) -> None:
     net = nets.Mlp()
     found = evaluation(net, plane_of(net), **option)

@@ -34,16 +34,22 @@ def run(tmp_path: Path) -> Path:
 
 def generate(run: Path, **options: object) -> dict[str, LossLandscape]:
     net = nets.Mlp()
-    return SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS, accelerator="cpu", **options)
+    return SummaryLandscape(run).generate(
+        net, nets.loader(net), nets.LOSS, accelerator="cpu", **options
+    )
 
 
 def assert_equal(one: dict[str, LossLandscape], other: dict[str, LossLandscape]) -> None:
     assert list(one) == list(other)
     for tag in one:
         for axis in "xyz":
-            np.testing.assert_array_equal(getattr(one[tag].surface, axis), getattr(other[tag].surface, axis))
+            np.testing.assert_array_equal(
+                getattr(one[tag].surface, axis), getattr(other[tag].surface, axis)
+            )
             if one[tag].path is not None:
-                np.testing.assert_array_equal(getattr(one[tag].path, axis), getattr(other[tag].path, axis))
+                np.testing.assert_array_equal(
+                    getattr(one[tag].path, axis), getattr(other[tag].path, axis)
+                )
         assert one[tag].convergence_point == other[tag].convergence_point
         assert one[tag].metadata == other[tag].metadata
 
@@ -74,7 +80,9 @@ def test_the_same_call_gives_the_same_landscapes_of_a_shuffling_loader_too(run: 
     net = nets.Mlp()
     loader = DataLoader(TensorDataset(*net.data()), 16, shuffle=True)
     calls = [
-        SummaryLandscape(run).generate(net, loader, nets.LOSS, accelerator="cpu", collect_landscape={"num_samples": 32})
+        SummaryLandscape(run).generate(
+            net, loader, nets.LOSS, accelerator="cpu", collect_landscape={"num_samples": 32}
+        )
         for _ in range(2)
     ]
     assert_equal(*calls)
@@ -110,9 +118,13 @@ def callback() -> tuple[None, nn.Module, DataLoader, dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_mindspores_call_gives_the_same(run: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_mindspores_call_gives_the_same(
+    run: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     output = tmp_path_factory.mktemp("output")
-    made = SummaryLandscape(run).gen_landscapes_with_multi_process(callback, {}, device_ids=[0], output=output)
+    made = SummaryLandscape(run).gen_landscapes_with_multi_process(
+        callback, {}, device_ids=[0], output=output
+    )
     assert len(list(output.glob("*summary*_MS"))) == 1
     assert not list(run.glob("*summary*_MS"))
     assert_equal(made, generate(run))
@@ -125,7 +137,9 @@ def test_mindspores_call_takes_a_lightning_module(tmp_path: Path) -> None:
     made = SummaryLandscape(tmp_path).gen_landscapes_with_multi_process(
         lambda: (lit, lit.net, nets.loader(lit), None), device_ids=[0]
     )
-    assert_equal(made, SummaryLandscape(tmp_path).generate(lit, nets.loader(lit), accelerator="cpu"))
+    assert_equal(
+        made, SummaryLandscape(tmp_path).generate(lit, nets.loader(lit), accelerator="cpu")
+    )
 
 
 @pytest.mark.slow
@@ -162,8 +176,12 @@ def test_rows_of_other_samples_are_not_taken(run: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_losses_that_are_not_finite_become_the_largest_finite_one(run: Path, caplog: pytest.LogCaptureFixture) -> None:
-    plain = generate(run, collect_landscape={"create_landscape": {"train": False}})[TAGS[1]].surface.z
+def test_losses_that_are_not_finite_become_the_largest_finite_one(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = generate(run, collect_landscape={"create_landscape": {"train": False}})[
+        TAGS[1]
+    ].surface.z
     limit = float(np.sort(plain.flatten())[-4])
 
     def exploding(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -173,11 +191,15 @@ def test_losses_that_are_not_finite_become_the_largest_finite_one(run: Path, cap
     net = nets.Mlp()
     loader = DataLoader(TensorDataset(*next(iter(nets.loader(net, 96)))), 96)
     final = {"create_landscape": {"train": False}}
-    made = SummaryLandscape(run).generate(net, loader, exploding, accelerator="cpu", collect_landscape=final)
+    made = SummaryLandscape(run).generate(
+        net, loader, exploding, accelerator="cpu", collect_landscape=final
+    )
     assert [record.message for record in caplog.records if "not finite" in record.message] == [
         f"landscape_[6]: 3 losses that are not finite were replaced by {limit:g}"
     ]
-    np.testing.assert_allclose(made[TAGS[1]].surface.z, np.minimum(plain, np.float32(limit)), rtol=1e-6)
+    np.testing.assert_allclose(
+        made[TAGS[1]].surface.z, np.minimum(plain, np.float32(limit)), rtol=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -199,8 +221,12 @@ def saved(run: Path, numbers: range, **settings: object) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [None, {"landscape_size": 4}, {"create_landscape": {"train": False}}])
-def test_the_last_checkpoint_is_the_last_that_was_saved_whatever_else_is_asked(tmp_path: Path, changes: object) -> None:
+@pytest.mark.parametrize(
+    "changes", [None, {"landscape_size": 4}, {"create_landscape": {"train": False}}]
+)
+def test_the_last_checkpoint_is_the_last_that_was_saved_whatever_else_is_asked(
+    tmp_path: Path, changes: object
+) -> None:
     made = generate(saved(tmp_path, range(1, 12)), collect_landscape=changes)
     assert "landscape_[11]" in made
 
@@ -210,22 +236,31 @@ def test_named_intervals_name_the_last_checkpoint_too(tmp_path: Path) -> None:
     assert list(made) == ["landscape_[1, 3]", "landscape_[3]"]
 
 
-def test_a_directory_is_the_one_that_the_collector_means_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_is_the_one_that_the_collector_means_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "run").mkdir()
 
     with pytest.raises(FileNotFoundError, match=r"summary_dir: there is no directory .*nope$"):
         SummaryLandscape("~/nope")
-    assert repr(SummaryLandscape("~/run")) == f"SummaryLandscape({os.path.realpath(tmp_path / 'run')!r})"
+    assert (
+        repr(SummaryLandscape("~/run"))
+        == f"SummaryLandscape({os.path.realpath(tmp_path / 'run')!r})"
+    )
 
 
-def test_a_run_of_two_steps_gives_the_landscape_of_its_last(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_of_two_steps_gives_the_landscape_of_its_last(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     assert list(generate(saved(tmp_path, range(1, 3)))) == ["landscape_[2]"]
     assert "only the landscape around the last checkpoint is made" in caplog.text
 
 
 @pytest.mark.slow
-def test_intervals_that_a_short_run_cuts_to_the_same_ends_give_one_landscape(tmp_path: Path) -> None:
+def test_intervals_that_a_short_run_cuts_to_the_same_ends_give_one_landscape(
+    tmp_path: Path,
+) -> None:
     run = saved(tmp_path, range(1, 6), intervals=((1, 2, 3, 4, 5, 6), (1, 3, 5, 7)))
     assert list(generate(run)) == ["landscape_[1, 5]", "landscape_[5]"]
 
@@ -252,7 +287,11 @@ def of_other_width() -> nn.Module:
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (without_step_four, LandscapeCheckpointError, r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]"),
+        (
+            without_step_four,
+            LandscapeCheckpointError,
+            r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]",
+        ),
         (changed(intervals=[[5, 6, 7, 8]]), LandscapeCheckpointError, "no checkpoint of step 7, 8"),
         (changed(intervals=[[1, 2]]), ValueError, "each interval needs at least 3 numbers"),
         (changed(unit="epoch"), ValueError, "one checkpoint per step, so unit cannot be 'epoch'"),
@@ -262,25 +301,54 @@ def of_other_width() -> nn.Module:
             LandscapeCheckpointError,
             r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)",
         ),
-        (lambda run: SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS), ValueError, "the dataloader is empty"),
+        (
+            lambda run: SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS),
+            ValueError,
+            "the dataloader is empty",
+        ),
         (lambda run: SummaryLandscape(run).generate(nets.Mlp(), []), TypeError, "pass loss_fn"),
-        (lambda run: SummaryLandscape(run).generate(None, [], nets.LOSS), TypeError, r"module must be an nn\.Module"),
-        (lambda run: SummaryLandscape(run).generate(nn.Linear, []), TypeError, "not the class Linear itself"),
-        (lambda run: by_mindspores_call(run, 3), TypeError, "callback_fn must be a function, not 3"),
-        (lambda run: by_mindspores_call(run, nets.Mlp), TypeError, r"\(model, network, dataset, metrics\), not Mlp"),
+        (
+            lambda run: SummaryLandscape(run).generate(None, [], nets.LOSS),
+            TypeError,
+            r"module must be an nn\.Module",
+        ),
+        (
+            lambda run: SummaryLandscape(run).generate(nn.Linear, []),
+            TypeError,
+            "not the class Linear itself",
+        ),
+        (
+            lambda run: by_mindspores_call(run, 3),
+            TypeError,
+            "callback_fn must be a function, not 3",
+        ),
+        (
+            lambda run: by_mindspores_call(run, nets.Mlp),
+            TypeError,
+            r"\(model, network, dataset, metrics\), not Mlp",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_before_a_loss_is_computed(
-    run: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], Any], error: type[Exception], says: str
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[Path], Any],
+    error: type[Exception],
+    says: str,
 ) -> None:
-    monkeypatch.setattr(evaluation.PlaneLoss, "losses", lambda *_: pytest.fail("a loss was computed"))
+    monkeypatch.setattr(
+        evaluation.PlaneLoss, "losses", lambda *_: pytest.fail("a loss was computed")
+    )
     with pytest.raises(error, match=says):
         call(run)
     assert not list(run.glob("*summary*"))
 
 
 def test_nothing_to_make_is_nothing_written_as_with_mindspore(run: Path) -> None:
-    assert generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}}) == {}
+    assert (
+        generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}})
+        == {}
+    )
     assert not list(run.glob("*summary*"))
 
 

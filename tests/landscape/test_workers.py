@@ -28,7 +28,9 @@ def kept(_: Any) -> list[str | None]:
     return [os.environ.get(name) for name in NAMES]
 
 
-def test_processes_of_a_landscape_keep_freed_memory_and_nobody_elses_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_a_landscape_keep_freed_memory_and_nobody_elses_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv(NAMES[0], raising=False)
     monkeypatch.setenv(NAMES[1], "12345")
 
@@ -61,7 +63,9 @@ def test_a_log_gets_at_most_a_line_for_every_tenth(
     assert lines[0].endswith("s, landscape_[3], loss 1 to 2")
 
 
-def test_other_processes_and_short_landscapes_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_processes_and_short_landscapes_say_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for total, is_shown in ((100, False), (3, True), (0, True)):
         with workers.Progress(total, is_shown) as shown:
             for done in range(1, total + 1):

@@ -18,7 +18,11 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.landscape import summary_landscape, workers
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter, RowStore
+from mindsummary_lightning.landscape.checkpoints import (
+    LandscapeCheckpoints,
+    LandscapeCheckpointWriter,
+    RowStore,
+)
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -46,7 +50,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-def generate(runs: Path, name: str, module: nn.Module | None = None, **options: Any) -> dict[str, LossLandscape]:
+def generate(
+    runs: Path, name: str, module: nn.Module | None = None, **options: Any
+) -> dict[str, LossLandscape]:
     animal = ZOO[name]
     module = fresh(animal) if module is None else module
     return SummaryLandscape(runs / name).generate(
@@ -74,21 +80,42 @@ def moving(animal: Animal, state: dict[str, torch.Tensor]) -> list[str]:
     module = materialized(fresh(animal))
     scope = animal.part(module) if animal.part else module
     inside = {id(parameter) for parameter in scope.parameters()}
-    names = [name for name, parameter in module.named_parameters() if id(parameter) in inside and name in state]
+    names = [
+        name
+        for name, parameter in module.named_parameters()
+        if id(parameter) in inside and name in state
+    ]
     names = [name for name in names if state[name].is_floating_point() or state[name].is_complex()]
     return [name for name in names if "weight" in name or "bias" in name]
 
 
-def scaled(parts: dict[str, torch.Tensor], state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    dtype = torch.float64 if any(state[name].dtype == torch.float64 for name in parts) else torch.float32
-    factors = {name: state[name].double().norm() / (part.norm() or 1.0) for name, part in parts.items()}
+def scaled(
+    parts: dict[str, torch.Tensor], state: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    dtype = (
+        torch.float64
+        if any(state[name].dtype == torch.float64 for name in parts)
+        else torch.float32
+    )
+    factors = {
+        name: state[name].double().norm() / (part.norm() or 1.0) for name, part in parts.items()
+    }
     return {name: (part * factors[name]).to(dtype) for name, part in parts.items()}
 
 
-def principal(states: list[dict[str, torch.Tensor]], names: list[str]) -> list[dict[str, torch.Tensor]]:
-    names = [name for name in names if any(not torch.equal(one[name], states[-1][name]) for one in states)]
+def principal(
+    states: list[dict[str, torch.Tensor]], names: list[str]
+) -> list[dict[str, torch.Tensor]]:
+    names = [
+        name
+        for name in names
+        if any(not torch.equal(one[name], states[-1][name]) for one in states)
+    ]
     rows = np.stack(
-        [np.concatenate([(one[n].double() - states[-1][n].double()).flatten() for n in names]) for one in states]
+        [
+            np.concatenate([(one[n].double() - states[-1][n].double()).flatten() for n in names])
+            for one in states
+        ]
     )
     centred = rows[:-1] - rows[:-1].mean(1, keepdims=True)
     found = []
@@ -96,12 +123,21 @@ def principal(states: list[dict[str, torch.Tensor]], names: list[str]) -> list[d
         pieces = torch.from_numpy(vector * np.sign(vector[np.abs(vector).argmax()])).split(
             [states[-1][name].numel() for name in names]
         )
-        found.append({name: piece.view(states[-1][name].shape) for name, piece in zip(names, pieces, strict=True)})
+        found.append(
+            {
+                name: piece.view(states[-1][name].shape)
+                for name, piece in zip(names, pieces, strict=True)
+            }
+        )
     return [scaled(one, states[-1]) for one in found]
 
 
-def path_of(states: list[dict[str, torch.Tensor]], axes: list[dict[str, torch.Tensor]]) -> np.ndarray:
-    columns = np.stack([np.concatenate([part.double().flatten() for part in axis.values()]) for axis in axes], 1)
+def path_of(
+    states: list[dict[str, torch.Tensor]], axes: list[dict[str, torch.Tensor]]
+) -> np.ndarray:
+    columns = np.stack(
+        [np.concatenate([part.double().flatten() for part in axis.values()]) for axis in axes], 1
+    )
     return np.stack([
         np.linalg.lstsq(
             columns, np.concatenate([(one[n].double() - states[-1][n].double()).flatten() for n in axes[0]]), rcond=None
@@ -110,7 +146,9 @@ def path_of(states: list[dict[str, torch.Tensor]], axes: list[dict[str, torch.Te
     ])  # fmt: skip
 
 
-def loss_at(animal: Animal, state: dict[str, torch.Tensor], axes: list[dict[str, torch.Tensor]], point: Any) -> float:
+def loss_at(
+    animal: Animal, state: dict[str, torch.Tensor], axes: list[dict[str, torch.Tensor]], point: Any
+) -> float:
     module = materialized(fresh(animal, seed=11)).eval()
     module = module if animal.dtype == torch.float32 else module.to(animal.dtype)
     module.load_state_dict(state, strict=False)
@@ -119,7 +157,11 @@ def loss_at(animal: Animal, state: dict[str, torch.Tensor], axes: list[dict[str,
     with torch.no_grad():
         for name in first:
             wide = real(state[name]).to(first[name].dtype)
-            value = torch.add(torch.add(wide, second[name], alpha=float(point[1])), first[name], alpha=float(point[0]))
+            value = torch.add(
+                torch.add(wide, second[name], alpha=float(point[1])),
+                first[name],
+                alpha=float(point[0]),
+            )
             real(parameters[name]).copy_(value)
     torch.manual_seed(0)
     random.seed(0)
@@ -147,25 +189,37 @@ def leaves(value: Any) -> Iterator[torch.Tensor]:
         yield from leaves(part)
 
 
-def assert_plain_loop(animal: Animal, made: dict[str, LossLandscape], states: list[dict[str, torch.Tensor]]) -> None:
+def assert_plain_loop(
+    animal: Animal, made: dict[str, LossLandscape], states: list[dict[str, torch.Tensor]]
+) -> None:
     names, last = moving(animal, states[-1]), states[-1]
     reals = [{name: real(state[name]) for name in names} for state in states]
     axes = principal(reals, names)
     path = path_of(reals, axes)
     margins = 0.2 * (path.max(0) - path.min(0))
-    x, y = (np.linspace(path[:, k].min() - margins[k], path[:, k].max() + margins[k], SIZE) for k in (0, 1))
+    x, y = (
+        np.linspace(path[:, k].min() - margins[k], path[:, k].max() + margins[k], SIZE)
+        for k in (0, 1)
+    )
     interval = made[TAGS[0]]
     np.testing.assert_allclose(interval.surface.x, x, rtol=1e-4)
     np.testing.assert_allclose(interval.surface.y, y, rtol=1e-4)
-    np.testing.assert_allclose(interval.path.z, [loss_at(animal, last, axes, point) for point in path], rtol=1e-6)
+    np.testing.assert_allclose(
+        interval.path.z, [loss_at(animal, last, axes, point) for point in path], rtol=1e-6
+    )
     grid = [[loss_at(animal, last, axes, (a, b)) for a in x] for b in y]
     np.testing.assert_allclose(interval.surface.z, grid, rtol=1e-6)
-    assert interval.convergence_point == pytest.approx((0, 0, loss_at(animal, last, axes, (0.0, 0.0))), rel=1e-6)
+    assert interval.convergence_point == pytest.approx(
+        (0, 0, loss_at(animal, last, axes, (0.0, 0.0))), rel=1e-6
+    )
 
     generator = torch.Generator().manual_seed(0)
     both = [
         scaled(
-            {n: torch.randn(one.shape, generator=generator, dtype=torch.float64) for n, one in reals[-1].items()},
+            {
+                n: torch.randn(one.shape, generator=generator, dtype=torch.float64)
+                for n, one in reals[-1].items()
+            },
             reals[-1],
         )
         for _ in range(2)
@@ -197,7 +251,13 @@ def contents(value: Any) -> Any:
             return type(value), value.requires_grad
         if value.layout != torch.strided:
             return type(value), value.to_dense().tolist()
-        return type(value), value.requires_grad, value.data_ptr(), value.dtype, value.detach().tolist()
+        return (
+            type(value),
+            value.requires_grad,
+            value.data_ptr(),
+            value.dtype,
+            value.detach().tolist(),
+        )
     if isinstance(value, (list, dict, set)):
         return list(map(id, value.values() if isinstance(value, dict) else value))
     return sorted(vars(value).items()) if type(value).__name__ == "Memory" else None
@@ -299,7 +359,8 @@ def test_two_processes_give_the_bits_of_one(
                 generate(runs, name)
         fabric: Any = workers.make_fabric("cpu", 2, 1, "32-true")
         assert fabric.strategy.launcher._start_method == "spawn"
-        fabric.strategy.launcher._start_method = warm_processes().get_start_method()  # which pickles the same
+        # which pickles the same
+        fabric.strategy.launcher._start_method = warm_processes().get_start_method()
         _, final = workers.launch(fabric, Work(works))
     np.testing.assert_array_equal(np.float32(final), landscapes[names[-1]][TAGS[1]].surface.z)
     for name in names:

@@ -64,7 +64,9 @@ class SharedMemory(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder, self.decoder, self.head = (nn.Linear(WIDTH, size) for size in (WIDTH, WIDTH, CLASSES))
+        self.encoder, self.decoder, self.head = (
+            nn.Linear(WIDTH, size) for size in (WIDTH, WIDTH, CLASSES)
+        )
         self.decoder.weight = nn.Parameter(self.encoder.weight.data)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -106,7 +108,9 @@ class Counting(Small):
         self.calls += 1
         self.losses.append(x.mean())
         self.state.total = self.state.total + 1
-        return self.net(x) * (1 + 0.1 * self.calls + 0.1 * len(self.losses) + 0.1 * self.state.total)
+        return self.net(x) * (
+            1 + 0.1 * self.calls + 0.1 * len(self.losses) + 0.1 * self.state.total
+        )
 
 
 class Memory:
@@ -126,7 +130,11 @@ class Hidden(Small):
 
     def prepare(self) -> None:
         self.state = Slotted()
-        self.numbers, self.python, self.older = np.random.default_rng(0), random.Random(0), np.random.RandomState(0)
+        self.numbers, self.python, self.older = (
+            np.random.default_rng(0),
+            random.Random(0),
+            np.random.RandomState(0),
+        )
         self.net[0].register_forward_hook(counting_hook())
         self.net[1].register_forward_hook(partial(counting_in, {"calls": 0}))
 
@@ -179,7 +187,9 @@ class Viewed(Small):
         self.prior = torch.distributions.Normal(self.scale_weight.detach(), torch.ones(CLASSES))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.prior.log_prob(self.net(x) * self.flat.norm() + nn.functional.linear(x, self.half))
+        return self.prior.log_prob(
+            self.net(x) * self.flat.norm() + nn.functional.linear(x, self.half)
+        )
 
 
 class Scripted(Small):
@@ -228,7 +238,9 @@ class Awaking(Small):
 
 class OldWeightNorm(Small):
     def prepare(self) -> None:
-        self.net = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(64, 6)), nn.ReLU(), nn.Linear(6, CLASSES))
+        self.net = nn.Sequential(
+            torch.nn.utils.weight_norm(nn.Linear(64, 6)), nn.ReLU(), nn.Linear(6, CLASSES)
+        )
 
 
 class Parametrized(Small):
@@ -245,7 +257,9 @@ class Packed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         lengths = torch.arange(len(x)) % 2 + 1
-        packed = pack_padded_sequence(x.view(-1, 2, 4), lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            x.view(-1, 2, 4), lengths, batch_first=True, enforce_sorted=False
+        )
         return self.head(self.lstm(packed)[1][0][-1])
 
 
@@ -363,7 +377,9 @@ class Ema(Lit):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         for slow, fast in zip(self.ema.parameters(), self.net.parameters(), strict=True):
             slow.data.mul_(0.9).add_(fast.data, alpha=0.1)
-        return super().training_step(batch, batch_idx) + mse_loss(self.net(batch[0]), self.ema(batch[0]))
+        return super().training_step(batch, batch_idx) + mse_loss(
+            self.net(batch[0]), self.ema(batch[0])
+        )
 
 
 class Transferring(Lit):
@@ -420,7 +436,9 @@ class NoIndex(Lit):
 class AsksItsTrainer(Lit):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         self.logger.experiment.add_scalar("x", 1)
-        return super().training_step(batch, batch_idx) * (1 + self.trainer.current_epoch + self.current_epoch)
+        return super().training_step(batch, batch_idx) * (
+            1 + self.trainer.current_epoch + self.current_epoch
+        )
 
 
 class Physics(Lit):
@@ -438,7 +456,9 @@ class Mixup(Lit):
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         share = 0.5 + 0.1 * np.random.rand() + 0.1 * random.random()  # noqa: NPY002 - as users write it
-        return super().training_step([share * batch[0] + (1 - share) * batch[0].flip(0), batch[1]], batch_idx)
+        return super().training_step(
+            [share * batch[0] + (1 - share) * batch[0].flip(0), batch[1]], batch_idx
+        )
 
 
 class Contrastive(Lit):
@@ -451,7 +471,9 @@ class Contrastive(Lit):
 
 class SeveralLoaders(Lit):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
-        return super().training_step(batch["a"], batch_idx) + 0.5 * super().training_step(batch["b"], batch_idx)
+        return super().training_step(batch["a"], batch_idx) + 0.5 * super().training_step(
+            batch["b"], batch_idx
+        )
 
 
 class Data(lightning.LightningDataModule):
@@ -508,11 +530,16 @@ def lit(make: Callable[[], nn.Module], loss: Any = step, **others: Any) -> Anima
 
 
 ZOO = {
-    "mlp": Animal(nets.Mlp, lambda: [(x.repeat(1, 2)[:, :80].view(-1, 8, 10), y) for x, y in wide()]),
-    "convolutions": Animal(
-        nets.ConvNet, lambda: [(torch.stack([x.sin()] * 8, 1).view(-1, 8, 8, 8), y) for x, y in wide()]
+    "mlp": Animal(
+        nets.Mlp, lambda: [(x.repeat(1, 2)[:, :80].view(-1, 8, 10), y) for x, y in wide()]
     ),
-    "transformer": Animal(nets.Transformer, lambda: [((x.abs() * 9).long() % 20, y) for x, y in pairs()]),
+    "convolutions": Animal(
+        nets.ConvNet,
+        lambda: [(torch.stack([x.sin()] * 8, 1).view(-1, 8, 8, 8), y) for x, y in wide()],
+    ),
+    "transformer": Animal(
+        nets.Transformer, lambda: [((x.abs() * 9).long() % 20, y) for x, y in pairs()]
+    ),
     "tied": Animal(nets.Tied, lambda: [(x.repeat(1, 2)[:, :80], y) for x, y in wide()]),
     "aliased": Animal(Aliased, wide),
     "used twice": Animal(UsedTwice, wide),
@@ -526,7 +553,9 @@ ZOO = {
     "caching": Animal(Caching),
     "viewed": Animal(Viewed),
     "scripted": Animal(Scripted, wide),
-    "sparse": Animal(SparseGraph, lambda: [(x, torch.eye(len(x)).roll(1, 0).to_sparse(), y) for x, y in pairs()]),
+    "sparse": Animal(
+        SparseGraph, lambda: [(x, torch.eye(len(x)).roll(1, 0).to_sparse(), y) for x, y in pairs()]
+    ),
     "spectral": Animal(Spectral),
     "old weight norm": Animal(OldWeightNorm, wide),
     "parametrized": Animal(Parametrized, wide),
@@ -539,7 +568,9 @@ ZOO = {
     "metrics": lit(Metrics),
     "configured": lit(Configured),
     "gan": Animal(
-        Gan, loss=lambda gan, batch, _: LOSS(gan.discriminator(batch[0]), batch[1]), part=lambda gan: gan.discriminator
+        Gan,
+        loss=lambda gan, batch, _: LOSS(gan.discriminator(batch[0]), batch[1]),
+        part=lambda gan: gan.discriminator,
     ),
     "student": Animal(
         Distilled,
@@ -549,7 +580,10 @@ ZOO = {
     ),
     "distilled": lit(Distilled),
     "ema": lit(Ema),
-    "transferring": lit(Transferring, lambda net, batch, index: step(net, [2 * batch[0] - net.mean, batch[1]], index)),
+    "transferring": lit(
+        Transferring,
+        lambda net, batch, index: step(net, [2 * batch[0] - net.mean, batch[1]], index),
+    ),
     "augmenting": lit(Augmenting, lambda net, batch, _: LOSS(net.net(2 * batch[0]), batch[1])),
     "dict batches": lit(DictBatch, batches=lambda: [{"x": x, "y": y} for x, y in pairs()]),
     "in-place batches": lit(InPlaceBatch),
@@ -567,12 +601,14 @@ ZOO = {
     "data module": lit(Lit, batches=lambda: [[3 * x, y] for x, y in pairs()], data=Data),
     "bf16-true": lit(Lit, dtype=torch.bfloat16),
     "64-true": lit(Lit, dtype=torch.float64),
-    "compiled": lit(lambda: torch.compile(Lit())),  # not run compiled: only its LightningModule is asked
+    # not run compiled: only its LightningModule is asked
+    "compiled": lit(lambda: torch.compile(Lit())),
 }
 
 
 ZOO |= {
-    f"bound: {make.__name__}": lit(make, batches=bound_networks.batches, samples=48) for make in bound_networks.BOUND
+    f"bound: {make.__name__}": lit(make, batches=bound_networks.batches, samples=48)
+    for make in bound_networks.BOUND
 }
 
 
@@ -586,13 +622,16 @@ def walk(animal: Animal, steps: int) -> Iterator[dict[str, Tensor]]:
     """The state dicts of a training: each parameter moves a little, each floating buffer too."""
     torch.manual_seed(1)
     module = materialized(animal.make())
-    module = module if animal.dtype == torch.float32 else module.to(animal.dtype)  # complex ones stay
+    # complex ones stay
+    module = module if animal.dtype == torch.float32 else module.to(animal.dtype)
     generator = torch.Generator().manual_seed(2)
     for _ in range(steps):
         with torch.no_grad():
             for name, tensor in module.state_dict(keep_vars=True).items():
                 if tensor.is_complex():
-                    tensor.add_(0.1 * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype))
+                    tensor.add_(
+                        0.1 * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype)
+                    )
                 elif tensor.is_floating_point() and (tensor.requires_grad or "mean" in name):
                     noise = torch.randn(tensor.shape, generator=generator) * 0.1
                     tensor.add_(noise.to(tensor.dtype))

@@ -17,13 +17,48 @@ _TEXTS: dict[str, tuple[str, ...]] = {
     "optimizer": OPTIMIZERS,
     "dataset_mark": ("1", "2", "3", "5", "10"),
 }
-_INTEGERS = ("train_dataset_count", "test_dataset_count", "epoch", "batch_size", "device_num", "model_size")
-_NUMBERS = ("learning_rate", "loss", *(f"metric/{name}" for name in METRICS), "metric/unknown", "metric/a/b")
-_CUSTOM_FIELDS = (*(f"user_defined/{name}" for name in CUSTOM), "user_defined/unknown", "user_defined/")
+_INTEGERS = (
+    "train_dataset_count",
+    "test_dataset_count",
+    "epoch",
+    "batch_size",
+    "device_num",
+    "model_size",
+)
+_NUMBERS = (
+    "learning_rate",
+    "loss",
+    *(f"metric/{name}" for name in METRICS),
+    "metric/unknown",
+    "metric/a/b",
+)
+_CUSTOM_FIELDS = (
+    *(f"user_defined/{name}" for name in CUSTOM),
+    "user_defined/unknown",
+    "user_defined/",
+)
 _ORDERS = ("eq", "lt", "gt", "le", "ge")
 _ALL = (*_ORDERS, "in", "not_in")
 _ANYTHING: tuple[Any, ...] = (
-    *(None, True, False, 0, 1, -1, 0.5, 10**20, "", "text", "0.5", "Adam", [], [1, "text"], ["./run001"], {}, {"a": 1}),
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        0.5,
+        10**20,
+        "",
+        "text",
+        "0.5",
+        "Adam",
+        [],
+        [1, "text"],
+        ["./run001"],
+        {},
+        {"a": 1},
+    ),
     *((), (1, 2), 1.0, "Infinity", [None], [[1]], {"inner": 1, "deeper": {"x": 0}}, 16, "2", "2.3"),
 )
 
@@ -48,12 +83,16 @@ def _condition(chance: random.Random) -> Any:
 
 def _text(chance: random.Random) -> dict[Any, Any]:
     field = chance.choice(list(_TEXTS))
-    return {field: _expressions(chance, ("eq", "in", "not_in"), lambda: chance.choice(_TEXTS[field]))}
+    return {
+        field: _expressions(chance, ("eq", "in", "not_in"), lambda: chance.choice(_TEXTS[field]))
+    }
 
 
 def _integer(chance: random.Random) -> dict[Any, Any]:
     return {
-        chance.choice(_INTEGERS): _expressions(chance, _ALL, lambda: chance.choice((0, 1, 5, 8, 32, 60_000, 2**40)))
+        chance.choice(_INTEGERS): _expressions(
+            chance, _ALL, lambda: chance.choice((0, 1, 5, 8, 32, 60_000, 2**40))
+        )
     }
 
 
@@ -64,10 +103,14 @@ def _number(chance: random.Random) -> dict[Any, Any]:
 
 
 def _custom(chance: random.Random) -> dict[Any, Any]:
-    return {chance.choice(_CUSTOM_FIELDS): _expressions(chance, _ALL, lambda: chance.choice(_ANYTHING))}
+    return {
+        chance.choice(_CUSTOM_FIELDS): _expressions(chance, _ALL, lambda: chance.choice(_ANYTHING))
+    }
 
 
-def _expressions(chance: random.Random, operators: tuple[str, ...], value: Callable[[], Any]) -> dict[str, Any]:
+def _expressions(
+    chance: random.Random, operators: tuple[str, ...], value: Callable[[], Any]
+) -> dict[str, Any]:
     chosen = chance.sample(operators, chance.choice((1, 1, 1, 2)))
     return {
         name: [value() for _ in range(chance.randrange(4))]
@@ -79,7 +122,16 @@ def _expressions(chance: random.Random, operators: tuple[str, ...], value: Calla
 
 
 def _sorting(chance: random.Random) -> dict[Any, Any]:
-    fields = (*_TEXTS, *_INTEGERS, *_NUMBERS, *_CUSTOM_FIELDS, "tag", "loss", "metric/accuracy", "user_defined/nested")
+    fields = (
+        *_TEXTS,
+        *_INTEGERS,
+        *_NUMBERS,
+        *_CUSTOM_FIELDS,
+        "tag",
+        "loss",
+        "metric/accuracy",
+        "user_defined/nested",
+    )
     condition: dict[str, Any] = {"sorted_name": chance.choice(fields)}
     if chance.random() < 0.8:
         condition["sorted_type"] = chance.choice(("ascending", "descending", None))
@@ -111,18 +163,33 @@ def _mistake(chance: random.Random) -> dict[Any, Any]:
     fields = (*_TEXTS, *_INTEGERS, *_NUMBERS)
     return chance.choice(
         (
-            {chance.choice(("Loss", "metric/", "user defined/x", "lineage", "", "added_info", 5, None)): {"eq": 1}},
+            {
+                chance.choice(
+                    ("Loss", "metric/", "user defined/x", "lineage", "", "added_info", 5, None)
+                ): {"eq": 1}
+            },
             {chance.choice(fields): anything},
             {chance.choice(fields): {chance.choice(("ne", "EQ", "", "like", 3)): 1}},
             {chance.choice(fields): {chance.choice(_ALL): anything}},
             {chance.choice(fields): {chance.choice(_ALL): anything, "eq": anything}},
             {chance.choice(_NUMBERS): {"not_in": chance.choice((0.5, 1, True, [0.5]))}},
-            {chance.choice(_INTEGERS): {"lt": chance.choice((3.5, 2**63, 2**63 - 1, -1, True, "5"))}},
+            {
+                chance.choice(_INTEGERS): {
+                    "lt": chance.choice((3.5, 2**63, 2**63 - 1, -1, True, "5"))
+                }
+            },
             {chance.choice(list(_TEXTS)): {chance.choice(_ORDERS): "x"}},
             {"limit": chance.choice((0, 101, True, 1.0, "5", None, -1, [1]))},
             {"offset": chance.choice((-1, 100_001, False, 0.0, "0", None, {}))},
-            {"sorted_name": chance.choice(("Loss", "metric/", "user_defined/", 5, None, "", ["loss"], "update_time"))},
-            {"sorted_name": "loss", "sorted_type": chance.choice(("up", "", 1, True, [], "DESCENDING"))},
+            {
+                "sorted_name": chance.choice(
+                    ("Loss", "metric/", "user_defined/", 5, None, "", ["loss"], "update_time")
+                )
+            },
+            {
+                "sorted_name": "loss",
+                "sorted_type": chance.choice(("up", "", 1, True, [], "DESCENDING")),
+            },
             {"sorted_type": chance.choice(("ascending", None, "up"))},
             {"lineage_type": chance.choice(_WRONG_LINEAGE_TYPES)},
         )
@@ -131,7 +198,22 @@ def _mistake(chance: random.Random) -> dict[Any, Any]:
 
 # Without ``None``, "model" and "dataset", which the older API takes and MindInsight 2.3.1 refuses.
 _WRONG_LINEAGE_TYPES: tuple[Any, ...] = (
-    *("", 5, ["model"], {"eq": "other"}, {"eq": 5}, {"in": "model"}, {"in": ["model", "other"]}, {"lt": "model"}),
-    *({"not_in": ["model"]}, {"in": [["model"]]}, {"eq": None}, {"eq": "model", "gt": "x"}, {"eq": 5, "in": ["model"]}),
+    *(
+        "",
+        5,
+        ["model"],
+        {"eq": "other"},
+        {"eq": 5},
+        {"in": "model"},
+        {"in": ["model", "other"]},
+        {"lt": "model"},
+    ),
+    *(
+        {"not_in": ["model"]},
+        {"in": [["model"]]},
+        {"eq": None},
+        {"eq": "model", "gt": "x"},
+        {"eq": 5, "in": ["model"]},
+    ),
     *({"eq": "other", "in": ["model"]}, {"in": ["model"], "eq": "other"}, {"in": [None]}),
 )

@@ -1,6 +1,7 @@
 """Sixty runs of a sweep as a month leaves them: diverged, killed, resumed, tested and untested ones.
 
-Every number that a table shows of them is computed here by hand, from the curves as they were written.
+Every number that a table shows of them is computed here by hand, from the curves as they were
+written.
 """
 
 from __future__ import annotations
@@ -89,9 +90,12 @@ def sixty_runs() -> list[Run]:
     runs = []
     for number in range(COUNT):
         best_at = 3 + number * 7 % 6
-        floor = (10 + number * 37 % COUNT) / 100 + number / 10_000  # so that no two runs are equally good
+        # so that no two runs are equally good
+        floor = (10 + number * 37 % COUNT) / 100 + number / 10_000
         rise = 1 + number * 11 % 7
-        losses = [round(floor + abs(step - best_at) * rise / 100, 4) for step in range(1, STEPS + 1)]
+        losses = [
+            round(floor + abs(step - best_at) * rise / 100, 4) for step in range(1, STEPS + 1)
+        ]
         if number % 10 == 3:
             losses[-2:] = [math.nan, math.nan]
         runs.append(Run(number, tuple(losses)))
@@ -123,11 +127,18 @@ def _write(directory: Path, run: Run) -> None:
         for step, loss in enumerate(run.losses, 1)
     ]
     if run.is_resumed:  # from step 6 on; the first part got to step 8, with other values
-        first = [*events[:5], *(values_at(step, {"val/loss": 0.001}, second + 2.0 * step) for step in (6, 7, 8))]
-        later = [
-            values_at(step, {"val/loss": run.losses[step - 1]}, second + 500.0 + 2.0 * step) for step in range(6, 11)
+        first = [
+            *events[:5],
+            *(values_at(step, {"val/loss": 0.001}, second + 2.0 * step) for step in (6, 7, 8)),
         ]
-        paths = [write_summary(directory, first, second), write_summary(directory, later, second + 500)]
+        later = [
+            values_at(step, {"val/loss": run.losses[step - 1]}, second + 500.0 + 2.0 * step)
+            for step in range(6, 11)
+        ]
+        paths = [
+            write_summary(directory, first, second),
+            write_summary(directory, later, second + 500),
+        ]
     else:
         paths = [write_summary(directory, events, second)]
     paths.append(_write_lineage(directory, run, second))
@@ -136,13 +147,20 @@ def _write(directory: Path, run: Run) -> None:
 
 
 def _write_lineage(directory: Path, run: Run, second: int) -> Path:
-    settings: dict[str, int | float | str] = {"lr": run.lr, "seed": run.seed, "batch_norm": 1, "optim/beta": 0.9}
+    settings: dict[str, int | float | str] = {
+        "lr": run.lr,
+        "seed": run.seed,
+        "batch_norm": 1,
+        "optim/beta": 0.9,
+    }
     metrics = {} if run.is_diverged else {"val/loss": run.last}
     if run.is_tested:
         metrics["test/acc"] = round(1 - run.best, 4)
     if run.is_of_old_version and "val/loss" in metrics:
         settings["val/loss"] = metrics.pop("val/loss")
-    raw = {"finished": "success", "interrupted": "finished", "killed": STARTED}.get(run.status, run.status)
+    raw = {"finished": "success", "interrupted": "finished", "killed": STARTED}.get(
+        run.status, run.status
+    )
     notes = RunInfo({"status": raw, "lightning_version": "2.6.0", "precision": "32-true"})
     train = TrainInfo(network="Net", optimizer="Adam", learning_rate=run.lr, batch_size=32, epoch=3)
     evaluation = [EvaluationInfo(json.dumps(metrics))] if metrics else []

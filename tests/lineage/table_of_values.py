@@ -63,7 +63,9 @@ INT64 = range(-(2**63), 2**63)
 def record_run(directory: Path, settings: dict[str, Any] = SETTINGS) -> None:
     """Record a run with the settings, as a training script does."""
     with SummaryRecord(str(directory)) as record:
-        record.add_value("train_lineage", "train", TrainInfo(network="Net", optimizer="Adam", epoch=1))
+        record.add_value(
+            "train_lineage", "train", TrainInfo(network="Net", optimizer="Adam", epoch=1)
+        )
         record.add_value("custom_lineage_data", "custom", UserDefinedInfo(flatten(settings)))
         record.record(1)
 
@@ -72,4 +74,6 @@ def condition_for(name: str) -> str:
     """A query that the value of a setting meets, as a person would write it."""
     value = RECORDED[name]
     quoted = '"' + name.replace('"', '""') + '"'
-    return f"{quoted}=" + ('"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value))
+    return f"{quoted}=" + (
+        '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
+    )

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
-from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
+from mindsummary_lightning.lineage.conditions import (
+    INTEGER_FIELDS,
+    NUMBER_FIELDS,
+    TEXT_FIELDS,
+    parse_condition,
+)
 from mindsummary_lightning.lineage.merge import FIELDS
 
 ACCEPTED: list[Any] = [
@@ -91,27 +96,44 @@ def test_is_refused(condition: Any) -> None:
 
 
 def test_a_refusal_says_where_what_was_expected_and_what_was_found() -> None:
-    with pytest.raises(LineageSearchConditionParamError, match=r"search_condition\['epoch'\]\['lt'\] .*int.*not 3\.5"):
+    with pytest.raises(
+        LineageSearchConditionParamError,
+        match=r"search_condition\['epoch'\]\['lt'\] .*int.*not 3\.5",
+    ):
         parse_condition({"epoch": {"lt": 3.5}}, "/runs")
 
 
 def test_every_field_has_a_kind() -> None:
-    assert {*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS} == {*FIELDS, "summary_dir", "dataset_mark"}
+    assert {*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS} == {
+        *FIELDS,
+        "summary_dir",
+        "dataset_mark",
+    }
 
 
 def test_the_condition_passed_is_left_as_it_was() -> None:
-    condition = {"lineage_type": {"in": ["model"], "eq": "dataset"}, "summary_dir": {"in": ["/runs/a"]}}
+    condition = {
+        "lineage_type": {"in": ["model"], "eq": "dataset"},
+        "summary_dir": {"in": ["/runs/a"]},
+    }
 
     parse_condition(condition, "/runs")
 
-    assert condition == {"lineage_type": {"in": ["model"], "eq": "dataset"}, "summary_dir": {"in": ["/runs/a"]}}
+    assert condition == {
+        "lineage_type": {"in": ["model"], "eq": "dataset"},
+        "summary_dir": {"in": ["/runs/a"]},
+    }
 
 
 class TestTheOlderSpelling:
     def test_of_a_metric_is_understood_as_field_and_as_order(self) -> None:
-        old = parse_condition({"metric_accuracy": {"lt": 0.1}, "sorted_name": "metric_loss"}, "/runs")
+        old = parse_condition(
+            {"metric_accuracy": {"lt": 0.1}, "sorted_name": "metric_loss"}, "/runs"
+        )
 
-        assert old == parse_condition({"metric/accuracy": {"lt": 0.1}, "sorted_name": "metric/loss"}, "/runs")
+        assert old == parse_condition(
+            {"metric/accuracy": {"lt": 0.1}, "sorted_name": "metric/loss"}, "/runs"
+        )
 
     def test_of_a_summary_dir_is_an_absolute_path(self, tmp_path: Any) -> None:
         base = str(tmp_path.resolve())
@@ -143,5 +165,7 @@ class TestTheOlderSpelling:
             ("dataset", ("dataset",)),
         ],
     )
-    def test_of_a_lineage_type_is_a_name_or_nothing(self, spelling: object, shown: tuple[str, ...]) -> None:
+    def test_of_a_lineage_type_is_a_name_or_nothing(
+        self, spelling: object, shown: tuple[str, ...]
+    ) -> None:
         assert parse_condition({"lineage_type": spelling}, "/runs").lineage_types == shown

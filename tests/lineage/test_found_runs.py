@@ -35,7 +35,9 @@ def table(base: Path) -> pandas.DataFrame:
     return runs_to_pandas(base)
 
 
-def test_all_runs_are_one_table_with_what_is_true_of_each(table: pandas.DataFrame, runs: list[Run]) -> None:
+def test_all_runs_are_one_table_with_what_is_true_of_each(
+    table: pandas.DataFrame, runs: list[Run]
+) -> None:
     assert list(table.index) == [run.name for run in runs]
     assert table.index.name == "run"
     assert list(table["status"]) == [run.status for run in runs]
@@ -45,31 +47,45 @@ def test_all_runs_are_one_table_with_what_is_true_of_each(table: pandas.DataFram
     assert list(table["seed"]) == [run.seed for run in runs]
     assert list(table["min:val/loss"]) == [run.best for run in runs]
     assert list(table["best_step:val/loss"]) == [run.best_step for run in runs]
-    assert list(table["last:val/loss"].dropna()) == [run.last for run in runs if not run.is_diverged]
+    assert list(table["last:val/loss"].dropna()) == [
+        run.last for run in runs if not run.is_diverged
+    ]
     assert table["last:val/loss"].isna().sum() == sum(run.is_diverged for run in runs)
 
 
-def test_the_duration_of_a_resumed_run_is_without_the_pause(table: pandas.DataFrame, runs: list[Run]) -> None:
+def test_the_duration_of_a_resumed_run_is_without_the_pause(
+    table: pandas.DataFrame, runs: list[Run]
+) -> None:
     expected = [22.0 if run.is_resumed else 18.0 for run in runs]  # 14 and 8 seconds in two parts
 
     assert list(table["duration"]) == expected
     assert str(table["started"].dtype).startswith("datetime64")
 
 
-def test_a_metric_of_tested_and_untested_runs_is_one_column(table: pandas.DataFrame, runs: list[Run]) -> None:
+def test_a_metric_of_tested_and_untested_runs_is_one_column(
+    table: pandas.DataFrame, runs: list[Run]
+) -> None:
     has_value = [not run.is_diverged for run in runs]
 
     assert list(table["metric/val/loss"].notna()) == has_value
-    assert list(table["metric/val/loss"][has_value]) == [run.last for run in runs if not run.is_diverged]
+    assert list(table["metric/val/loss"][has_value]) == [
+        run.last for run in runs if not run.is_diverged
+    ]
     assert list(table["metric/test/acc"].notna()) == [run.is_tested for run in runs]
     assert "val/loss" not in table
 
 
-def test_the_best_by_last_value_and_by_best_value_are_those_computed_by_hand(base: Path, runs: list[Run]) -> None:
+def test_the_best_by_last_value_and_by_best_value_are_those_computed_by_hand(
+    base: Path, runs: list[Run]
+) -> None:
     assert find_runs(base, sort="last:val/loss")[0].run == by_last(runs)[0].name
     assert find_runs(base, sort="min:val/loss")[0].run == by_best(runs)[0].name
-    assert list(runs_to_pandas(base, sort="last:val/loss").index[:5]) == [run.name for run in by_last(runs)[:5]]
-    assert list(runs_to_pandas(base, sort="min:val/loss").index[:5]) == [run.name for run in by_best(runs)[:5]]
+    assert list(runs_to_pandas(base, sort="last:val/loss").index[:5]) == [
+        run.name for run in by_last(runs)[:5]
+    ]
+    assert list(runs_to_pandas(base, sort="min:val/loss").index[:5]) == [
+        run.name for run in by_best(runs)[:5]
+    ]
 
 
 def test_runs_without_a_value_come_last_in_both_directions(base: Path, runs: list[Run]) -> None:
@@ -79,7 +95,9 @@ def test_runs_without_a_value_come_last_in_both_directions(base: Path, runs: lis
         assert {run.run for run in found[-len(diverged) :]} == diverged
 
 
-def test_the_curves_of_the_top_five_have_the_names_of_the_table(base: Path, runs: list[Run]) -> None:
+def test_the_curves_of_the_top_five_have_the_names_of_the_table(
+    base: Path, runs: list[Run]
+) -> None:
     curves = read_scalars(find_runs(base, sort="min:val/loss")[:5], tags=["val/loss"])
 
     joined = curves.merge(runs_to_pandas(base), left_on="run", right_index=True)
@@ -99,10 +117,15 @@ def test_the_curves_of_the_top_five_have_the_names_of_the_table(base: Path, runs
         ("min:val/loss<0.2", lambda run: run.best < 0.2),
         ("test/acc>0.5", lambda run: run.is_tested and run.best < 0.5),
         ("sweep/run_1*", lambda run: 10 <= run.number < 20),
-        (["status!=finished", "learning_rate=0.01"], lambda run: run.status != "finished" and run.lr == 0.01),
+        (
+            ["status!=finished", "learning_rate=0.01"],
+            lambda run: run.status != "finished" and run.lr == 0.01,
+        ),
     ],
 )
-def test_conditions_find_what_they_say(base: Path, runs: list[Run], where: str, is_found: object) -> None:
+def test_conditions_find_what_they_say(
+    base: Path, runs: list[Run], where: str, is_found: object
+) -> None:
     expected = [run.name for run in runs if is_found(run)]  # type: ignore[operator]
 
     assert [found.run for found in find_runs(base, where=where)] == expected
@@ -112,7 +135,9 @@ def test_conditions_find_what_they_say(base: Path, runs: list[Run], where: str, 
 def test_settings_that_differ_come_first_and_differing_leaves_out_the_others(base: Path) -> None:
     every, some = (list(runs_to_pandas(base, differing=one).columns) for one in (False, True))
 
-    assert max(map(every.index, ("lr", "seed"))) < min(map(every.index, ("batch_norm", "optim/beta", "network")))
+    assert max(map(every.index, ("lr", "seed"))) < min(
+        map(every.index, ("batch_norm", "optim/beta", "network"))
+    )
     assert not {"batch_norm", "optim/beta", "network"}.intersection(some)
     assert {"lr", "seed", "learning_rate", "status", "last:val/loss"} <= set(some)
 
@@ -131,7 +156,9 @@ def test_paths_begin_with_the_directory_and_can_be_pickled(base: Path) -> None:
     assert pickle.loads(pickle.dumps(found)).run == "sweep/run_00"
 
 
-def test_a_damaged_run_keeps_its_settings_and_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_run_keeps_its_settings_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for name in ("good", "bad"):
         path = write_summary(tmp_path / name, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
         write_lineage(tmp_path / name, [TrainInfo(network="Net"), UserDefinedInfo({"lr": 0.1})])
@@ -143,12 +170,16 @@ def test_a_damaged_run_keeps_its_settings_and_is_named(tmp_path: Path, caplog: p
 
     assert list(table["last:loss"].isna()) == [True, False]
     assert list(table["lr"]) == [0.1, 0.1]
-    assert [one.getMessage().split(":")[0] for one in caplog.records] == ["the scalars of bad are left out"]
+    assert [one.getMessage().split(":")[0] for one in caplog.records] == [
+        "the scalars of bad are left out"
+    ]
 
 
 def test_a_setting_with_the_name_of_a_column_keeps_its_prefix(tmp_path: Path) -> None:
     settings = UserDefinedInfo({"status": "mine", "loss": 3, "epoch": 5, "lr": 0.1})
-    write_lineage(tmp_path / "a", [TrainInfo(loss=0.5, epoch=5), EvaluationInfo('{"loss": 0.25}'), settings])
+    write_lineage(
+        tmp_path / "a", [TrainInfo(loss=0.5, epoch=5), EvaluationInfo('{"loss": 0.25}'), settings]
+    )
 
     row = runs_to_pandas(tmp_path).loc["a"]
 

@@ -18,13 +18,41 @@ from mindsummary_lightning.lineage.query import get_summary_lineage
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
 
-KEYS = ["metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph"]
+KEYS = [
+    "metric",
+    "hyper_parameters",
+    "algorithm",
+    "train_dataset",
+    "model",
+    "valid_dataset",
+    "dataset_graph",
+]
 
 
 def test_returns_every_part_under_its_documented_name(tmp_path: Path) -> None:
-    train = TrainInfo("Adam", 0.01, "MSELoss", 5, "stand_alone", 1, 32, "/train", 100, "Net", 0.5, '{"ckpt": "a"}', 9)
+    train = TrainInfo(
+        "Adam",
+        0.01,
+        "MSELoss",
+        5,
+        "stand_alone",
+        1,
+        32,
+        "/train",
+        100,
+        "Net",
+        0.5,
+        '{"ckpt": "a"}',
+        9,
+    )
     evaluation = EvaluationInfo('{"accuracy": 0.9}', "/valid", 10)
-    write_run(tmp_path, train, evaluation, DatasetGraph({"op_type": "BatchDataset"}), UserDefinedInfo({"seed": 1}))
+    write_run(
+        tmp_path,
+        train,
+        evaluation,
+        DatasetGraph({"op_type": "BatchDataset"}),
+        UserDefinedInfo({"seed": 1}),
+    )
 
     assert get_summary_lineage(tmp_path) == {
         "summary_dir": str(tmp_path.resolve()),
@@ -52,7 +80,10 @@ def test_shows_only_what_was_recorded(tmp_path: Path) -> None:
     lineage = get_summary_lineage(tmp_path)
 
     assert lineage.pop("hyper_parameters") == {"epoch": 0}
-    assert lineage == {"summary_dir": str(tmp_path.resolve()), **{key: {} for key in KEYS if key != "hyper_parameters"}}
+    assert lineage == {
+        "summary_dir": str(tmp_path.resolve()),
+        **{key: {} for key in KEYS if key != "hyper_parameters"},
+    }
 
 
 @pytest.mark.parametrize("keys", [[], ["metric"], ["model", "algorithm"], KEYS])
@@ -84,7 +115,9 @@ def test_an_unknown_key_is_refused(tmp_path: Path, key: str) -> None:
         get_summary_lineage(tmp_path, [key])
 
 
-@pytest.mark.parametrize("path", ["", "runs/run1", "/no such directory", "a\0b", ["/tmp"], 5], ids=repr)
+@pytest.mark.parametrize(
+    "path", ["", "runs/run1", "/no such directory", "a\0b", ["/tmp"], 5], ids=repr
+)
 def test_a_directory_that_is_none_is_refused(path: Any) -> None:
     with pytest.raises(LineageParamSummaryPathError, match="summary_dir"):
         get_summary_lineage(path)
@@ -102,7 +135,9 @@ def test_a_directory_without_lineage_says_so(tmp_path: Path) -> None:
         get_summary_lineage(tmp_path)
 
 
-def test_a_directory_that_cannot_be_listed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_listed_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
 

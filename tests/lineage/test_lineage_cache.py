@@ -46,7 +46,9 @@ def test_an_unchanged_file_is_read_once(tmp_path: Path, files_read: list[str]) -
     assert len(files_read) == 1
 
 
-def test_of_a_run_that_grew_a_file_only_that_file_is_read(tmp_path: Path, files_read: list[str]) -> None:
+def test_of_a_run_that_grew_a_file_only_that_file_is_read(
+    tmp_path: Path, files_read: list[str]
+) -> None:
     cache = LineageCache()
     write_run(tmp_path, TRAIN, seconds=1)
     network(cache, tmp_path)
@@ -120,7 +122,9 @@ def test_a_damaged_file_costs_its_own_run_only_with_one_warning(
     with caplog.at_level(logging.WARNING):
         answers = [filter_summary_lineage(tmp_path) for _ in range(3)]
 
-    assert [sorted(run["summary_dir"] for run in answer["object"]) for answer in answers] == [["./a", "./z"]] * 3
+    assert [sorted(run["summary_dir"] for run in answer["object"]) for answer in answers] == [
+        ["./a", "./z"]
+    ] * 3
     assert len(caplog.records) == 1
     assert str(path) in caplog.text
 
@@ -154,7 +158,9 @@ def test_who_reads_many_runs_waits_for_another_who_does_but_no_longer_than_told(
     assert not READING.locked()
 
 
-def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_run(tmp_path, TRAIN)
     cache = LineageCache()
     with monkeypatch.context() as patch:

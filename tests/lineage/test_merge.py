@@ -48,7 +48,11 @@ def test_an_evaluation_in_a_later_file_is_laid_over_the_training(tmp_path: Path)
 
     lineage = model_lineage(tmp_path)
 
-    assert (lineage["network"], lineage["metric"], lineage["test_dataset_count"]) == ("LeNet5", {"accuracy": 0.9}, 7)
+    assert (lineage["network"], lineage["metric"], lineage["test_dataset_count"]) == (
+        "LeNet5",
+        {"accuracy": 0.9},
+        7,
+    )
     assert lineage["user_defined"] == {"seed": 1, "note": "x"}
 
 
@@ -107,14 +111,18 @@ def test_nested_custom_data_stays_nested(tmp_path: Path) -> None:
 def test_a_pipeline_is_shown_with_operations_sampler_and_children(tmp_path: Path) -> None:
     crop = Operation({"tensor_op_name": "Crop", "params": "None"}, size=(8,), weights=(0.5,))
     source = DatasetGraph({"op_type": "MnistDataset"}, sampler=Operation({"num_shards": 2}))
-    graph = DatasetGraph({"op_type": "MapDataset", "columns": ("image", "")}, (crop,), Operation(), (source,))
+    graph = DatasetGraph(
+        {"op_type": "MapDataset", "columns": ("image", "")}, (crop,), Operation(), (source,)
+    )
     write_run(tmp_path / "run", graph)
 
     assert filter_summary_lineage(tmp_path)["object"][0]["dataset_graph"] == {
         "op_type": "MapDataset",
         "columns": ["image", None],
         # The reader shows sizes and weights in one list, under both names.
-        "operations": [{"tensor_op_name": "Crop", "params": None, "size": [8, 0.5], "weights": [8, 0.5]}],
+        "operations": [
+            {"tensor_op_name": "Crop", "params": None, "size": [8, 0.5], "weights": [8, 0.5]}
+        ],
         "children": [{"op_type": "MnistDataset", "sampler": {"num_shards": 2}, "children": []}],
     }
 
@@ -131,7 +139,9 @@ def test_a_metric_that_is_no_object_costs_only_itself(
         found = filter_summary_lineage(tmp_path, {"metric/accuracy": {"eq": 0.9}})
 
     assert [run["summary_dir"] for run in found["object"]] == ["./good"]
-    assert get_summary_lineage(tmp_path / "bad")["valid_dataset"] == {"valid_dataset_path": "/data/valid"}
+    assert get_summary_lineage(tmp_path / "bad")["valid_dataset"] == {
+        "valid_dataset_path": "/data/valid"
+    }
     assert len(caplog.records) == 1
     assert "JSON text of an object" in caplog.text
 

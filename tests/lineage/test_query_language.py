@@ -157,7 +157,10 @@ def test_a_query_finds_what_cells_show(query: str, expected: bool) -> None:
 
 
 @pytest.mark.slow
-@given(st.text("ab*", min_size=1, max_size=6).filter(lambda text: "*" in text), st.text("ab", max_size=8))
+@given(
+    st.text("ab*", min_size=1, max_size=6).filter(lambda text: "*" in text),
+    st.text("ab", max_size=8),
+)
 def test_a_star_stands_for_anything(pattern: str, text: str) -> None:
     expected = re.fullmatch(pattern.replace("*", ".*"), text) is not None
 
@@ -168,7 +171,11 @@ def test_a_whole_number_beyond_every_float_is_found_and_sorted_as_a_number() -> 
     assert is_found("loss>1e308", {"loss": 10**400})
     assert not is_found("loss=nan", {"loss": 10**400})
     assert not is_found("loss=1", {"loss": 10**400})
-    assert in_order([10**400, 1.5, math.nan, -(10**400)], lambda value: value)[:3] == [-(10**400), 1.5, 10**400]
+    assert in_order([10**400, 1.5, math.nan, -(10**400)], lambda value: value)[:3] == [
+        -(10**400),
+        1.5,
+        10**400,
+    ]
 
 
 @pytest.mark.parametrize("seconds", [253_402_387_200.0, 1e300, float("inf"), float("nan")])
@@ -187,7 +194,9 @@ def test_a_word_with_stars_is_looked_for_within_one_value_and_in_no_time() -> No
 @given(st.text(st.sampled_from("ab=<>!\"' *-OR\t.1e"), max_size=30))
 def test_any_text_is_a_query_or_the_one_error(query: str) -> None:
     with contextlib.suppress(QueryError):
-        assert parse_conditions(query, ["a", "b", "a b", "a=b"], is_rest_value=True).matches({"a": 1}) in (True, False)
+        assert parse_conditions(query, ["a", "b", "a b", "a=b"], is_rest_value=True).matches(
+            {"a": 1}
+        ) in (True, False)
 
 
 @pytest.mark.slow
@@ -229,7 +238,9 @@ def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
 def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, said: str) -> None:
     known = [*ROW, "user_defined/a/lr", "user_defined/b/lr", "user_defined/optimizer_groups/0/lr"]
 
-    with pytest.raises(LineageSearchConditionParamError, match="^" + said.replace("?", r"\?")) as refused:
+    with pytest.raises(
+        LineageSearchConditionParamError, match="^" + said.replace("?", r"\?")
+    ) as refused:
         parse_conditions(query, known)
 
     assert isinstance(refused.value, QueryError)
@@ -254,11 +265,26 @@ def test_a_query_says_its_fields_and_words() -> None:
 
     assert found.fields == ("loss",)
     assert [word.text for word in found.words] == ["adam", "sgd"]
-    assert parse_conditions("loss>0", ROW) == Conditions((type(found.alternatives[0])((Condition("loss", ">", "0"),)),))
+    assert parse_conditions("loss>0", ROW) == Conditions(
+        (type(found.alternatives[0])((Condition("loss", ">", "0"),)),)
+    )
 
 
 def test_values_are_sorted_as_numbers_then_texts_and_what_has_none_comes_last() -> None:
-    values = ["run10", None, "run9", 2**53 + 1, math.nan, 0.5, "Run9", True, "3000000000", "NaN", 2**53, -math.inf]
+    values = [
+        "run10",
+        None,
+        "run9",
+        2**53 + 1,
+        math.nan,
+        0.5,
+        "Run9",
+        True,
+        "3000000000",
+        "NaN",
+        2**53,
+        -math.inf,
+    ]
 
     ascending = in_order(values, lambda value: value)
     descending = in_order(values, lambda value: value, is_descending=True)

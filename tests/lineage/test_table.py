@@ -15,7 +15,13 @@ from tests.lineage.lineage_tree import write_run
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     metric = EvaluationInfo('{"accuracy": 0.9, "per class": [1, "ä"]}')
-    write_run(tmp_path / "a", TrainInfo(loss=0.5), UserDefinedInfo({"optim": {"lr": 0.1}}), metric, mtime=2)
+    write_run(
+        tmp_path / "a",
+        TrainInfo(loss=0.5),
+        UserDefinedInfo({"optim": {"lr": 0.1}}),
+        metric,
+        mtime=2,
+    )
     write_run(tmp_path / "b", EvaluationInfo('{"other": 1}'), mtime=1)
     return tmp_path
 

@@ -34,7 +34,9 @@ def typed(value: Any) -> tuple[str, Any]:
 
 
 def test_what_is_recorded_is_what_was_set_but_for_bools_and_what_is_not_finite() -> None:
-    different = {name: value for name, value in RECORDED.items() if typed(value) != typed(SETTINGS[name])}
+    different = {
+        name: value for name, value in RECORDED.items() if typed(value) != typed(SETTINGS[name])
+    }
 
     assert different == {
         "amsgrad": 1, "nesterov": 0, "not a number": "nan", "infinite": "inf", "negative infinite": "-inf"
@@ -60,7 +62,9 @@ def test_queries_and_tables_in_python_have_it(base: Path) -> None:
         assert typed(found["model_lineage"]["user_defined"][name]) == typed(value), name
         assert frame[name].tolist() == [value], name
         condition = {f"user_defined/{name}": {"eq": value}}
-        assert [run["summary_dir"] for run in filter_summary_lineage(base, condition)["object"]] == ["./with"], name
+        assert [
+            run["summary_dir"] for run in filter_summary_lineage(base, condition)["object"]
+        ] == ["./with"], name
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -101,14 +105,18 @@ def test_questions_of_people_have_one_answer_in_the_shell_and_on_the_page(
     base: Path, capsys: pytest.CaptureFixture[str], query: str, is_found: bool
 ) -> None:
     answer = mindsummary(capsys, "lineage", base, "--json", "--where", query)
-    on_the_page = ask(LoadedRuns(str(base)), "run-table/search", body=json.dumps({"query": query}).encode())
+    on_the_page = ask(
+        LoadedRuns(str(base)), "run-table/search", body=json.dumps({"query": query}).encode()
+    )
 
     expected = ["./with"] if is_found else []
     assert [run["summary_dir"] for run in json.loads(answer.out)["object"]] == expected
     assert (on_the_page["train_ids"], on_the_page["problem"]) == (expected, None)
 
 
-def test_the_table_of_runs_has_it_and_exact_digits_as_text_where_a_browser_has_none(base: Path) -> None:
+def test_the_table_of_runs_has_it_and_exact_digits_as_text_where_a_browser_has_none(
+    base: Path,
+) -> None:
     answer = ask(LoadedRuns(str(base)), "run-table")
     row = answer["train_ids"].index("./with")
 
@@ -121,7 +129,9 @@ def test_the_table_of_runs_has_it_and_exact_digits_as_text_where_a_browser_has_n
 def lineage_parquet(base: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     pytest.importorskip("pyarrow")
     out = tmp_path_factory.mktemp("parquet") / "out"
-    exported = export_parquet_dataset([str(base / "with"), str(base / "without")], str(base), str(out))
+    exported = export_parquet_dataset(
+        [str(base / "with"), str(base / "without")], str(base), str(out)
+    )
     text = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
     assert exported.changed == {f"{text}: case is case (2), CASE is CASE (3)": 2}
     return str(out / "lineage.parquet")
@@ -159,7 +169,9 @@ def test_duckdb_reads_it_from_parquet(lineage_parquet: str) -> None:
 
     for column, value in map(_in_parquet, RECORDED):
         quoted = '"' + column.replace('"', '""') + '"'
-        found = duckdb.sql(f"SELECT {quoted} FROM '{lineage_parquet}' WHERE run = 'with'").fetchall()
+        found = duckdb.sql(
+            f"SELECT {quoted} FROM '{lineage_parquet}' WHERE run = 'with'"
+        ).fetchall()
         assert [typed(one) for (one,) in found] == [typed(value)], column
 
 
@@ -174,7 +186,13 @@ def test_tensorboard_and_back_gives_equal_values_or_counts_them(base: Path, tmp_
 
     custom = SummaryReader(str(tmp_path / "back")).lineage().custom
     assert custom is not None
-    different = {name: custom.values.get(name) for name, value in RECORDED.items() if custom.values.get(name) != value}
-    texts = [name for name, value in RECORDED.items() if isinstance(value, int) and abs(value) > 2**53]
+    different = {
+        name: custom.values.get(name)
+        for name, value in RECORDED.items()
+        if custom.values.get(name) != value
+    }
+    texts = [
+        name for name, value in RECORDED.items() if isinstance(value, int) and abs(value) > 2**53
+    ]
     assert different == {name: str(RECORDED[name]) for name in texts}
     assert exported.changed == {"hparams: a whole number beyond 2^53, so text": len(texts)}

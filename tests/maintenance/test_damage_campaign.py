@@ -89,9 +89,13 @@ def test_what_can_be_read_is_read_said_and_kept_whatever_the_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: Callable[[int, int], int]
 ) -> None:
     damages = times(300, 1200)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of them, and no power cut is tried here
+    # thousands of them, and no power cut is tried here
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     values = {"t": Tensor(np.zeros(300, np.float32)), "h": histogram(1, 2, 3)}
-    events = [values_at(step, {"x": float(step), **(values if step % 5 == 0 else {})}) for step in range(1, 16)]
+    events = [
+        values_at(step, {"x": float(step), **(values if step % 5 == 0 else {})})
+        for step in range(1, 16)
+    ]
     whole = write_summary(tmp_path / "whole", events).read_bytes()
     known = {event: step for step, event in enumerate(events, start=1)}
     silent, said = 0, 0
@@ -108,11 +112,19 @@ def test_what_can_be_read_is_read_said_and_kept_whatever_the_damage(
         records, end = _judge(bytes(data))
         readable = b"".join(data[begin:stop] for begin, stop in records)
         is_damaged = len(readable) < len(data)
-        steps = sorted({known[record] for begin, stop in records if (record := bytes(data[begin:stop])) in known})
+        steps = sorted(
+            {
+                known[record]
+                for begin, stop in records
+                if (record := bytes(data[begin:stop])) in known
+            }
+        )
 
         watched = FollowedRun(str(run))
         watched.refresh()
-        assert (watched.scalars("x").steps.tolist() if watched.tags()["scalar"] else []) == steps, seed
+        assert (watched.scalars("x").steps.tolist() if watched.tags()["scalar"] else []) == steps, (
+            seed
+        )
 
         error, read = _read(run)
         if error is not None:
@@ -125,13 +137,18 @@ def test_what_can_be_read_is_read_said_and_kept_whatever_the_damage(
             assert _runs_of(records) == ([(0, end)] if records else []), seed
             silent += is_damaged
 
-        assert bool([finding for finding in verify_run(str(run)) if finding.is_damage]) == is_damaged, seed
+        assert (
+            bool([finding for finding in verify_run(str(run)) if finding.is_damage]) == is_damaged
+        ), seed
 
         repaired = repair_run(str(run))
         assert bool(repaired) == is_damaged, seed
         assert path.read_bytes() == (readable or bytes(data)), seed
         if repaired and records:
-            assert (repaired[0].records, repaired[0].dropped) == (len(records), len(data) - len(readable)), seed
+            assert (repaired[0].records, repaired[0].dropped) == (
+                len(records),
+                len(data) - len(readable),
+            ), seed
             assert Path(str(repaired[0].backup)).read_bytes() == data, seed
             assert SummaryReader(run).tags() is not None
     assert said > damages // 2

@@ -45,7 +45,9 @@ def test_whole_runs_are_found_whole(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (answer.code, answer.out) == (0, "2 runs checked: 0 damages, 0 warnings\n")
 
 
-def test_damage_is_named_with_its_byte_and_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_named_with_its_byte_and_gives_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path, _RECORDS)
     _damage(path, -len(_RECORDS[2]) - 2)
 
@@ -57,7 +59,9 @@ def test_damage_is_named_with_its_byte_and_gives_1(tmp_path: Path, capsys: pytes
     assert "1 run checked: 1 damage, 0 warnings" in answer.out
 
 
-def test_an_unfinished_record_at_the_end_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unfinished_record_at_the_end_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path, [*_RECORDS, _RECORDS[0][:11]])
 
     answer = mindsummary(capsys, "verify", tmp_path)
@@ -70,10 +74,19 @@ def test_an_unfinished_record_at_the_end_is_damage(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})], "scalar 'a' has 1 samples at steps that it already has"),
-        ([values_at(1, {f"t{number}": 1.0 for number in range(301)})], "301 tags; MindInsight keeps the 300"),
+        (
+            [values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})],
+            "scalar 'a' has 1 samples at steps that it already has",
+        ),
+        (
+            [values_at(1, {f"t{number}": 1.0 for number in range(301)})],
+            "301 tags; MindInsight keeps the 300",
+        ),
         ([values_at(number, {"h": histogram(*range(1, 92))}) for number in (1,)], "91 buckets"),
-        ([values_at(number, {"h": histogram(1)}) for number in range(51)], "1 histogram tags have more than 50 steps"),
+        (
+            [values_at(number, {"h": histogram(1)}) for number in range(51)],
+            "1 histogram tags have more than 50 steps",
+        ),
     ],
 )
 def test_what_mindinsight_would_drop_is_a_warning(
@@ -88,7 +101,9 @@ def test_what_mindinsight_would_drop_is_a_warning(
     assert message in answer.out
 
 
-def test_a_name_that_hides_every_run_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_hides_every_run_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path, _RECORDS, second=1700000000000)
 
     answer = mindsummary(capsys, "verify", tmp_path)
@@ -97,7 +112,9 @@ def test_a_name_that_hides_every_run_is_damage(tmp_path: Path, capsys: pytest.Ca
     assert "because of it MindInsight lists no run at all" in answer.out
 
 
-def test_names_that_mindinsight_misreads_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_mindinsight_misreads_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path, _RECORDS, host="a")
     write_summary(tmp_path, _RECORDS, host="b")
     (tmp_path / "model.pb").write_bytes(b"")
@@ -108,7 +125,9 @@ def test_names_that_mindinsight_misreads_are_warned_of(tmp_path: Path, capsys: p
     assert "follows only one of the two" in answer.out
 
 
-def test_lineage_that_harms_other_runs_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lineage_that_harms_other_runs_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_lineage(tmp_path, [TrainInfo(), EvaluationInfo("[1]")])
 
     answer = mindsummary(capsys, "verify", tmp_path)
@@ -117,7 +136,9 @@ def test_lineage_that_harms_other_runs_is_damage(tmp_path: Path, capsys: pytest.
     assert "must be the JSON text of an object" in answer.out
 
 
-def test_custom_lineage_alone_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_custom_lineage_alone_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_lineage(tmp_path, [UserDefinedInfo({"a": 1})])
 
     assert "MindInsight ignores it" in mindsummary(capsys, "verify", tmp_path).out
@@ -139,13 +160,16 @@ def test_repair_keeps_every_whole_record_and_the_damaged_file(
     assert SummaryReader(tmp_path).scalars("loss").steps.tolist() == [1, 3]
     (kept,) = (tmp_path / ".damaged").iterdir()
     assert kept.read_bytes() == damaged
-    assert not is_summary_name(kept.name)  # MindInsight on the run itself looks into hidden directories too
+    # MindInsight on the run itself looks into hidden directories too
+    assert not is_summary_name(kept.name)
     assert (path.stat().st_mode & 0o777, path.stat().st_mtime) == (0o640, 1_700_000_000)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [".damaged", path.name]
     assert mindsummary(capsys, "verify", tmp_path).code == 0
 
 
-def test_repair_saves_the_good_records_of_a_lineage_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_saves_the_good_records_of_a_lineage_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_lineage(tmp_path, [TrainInfo(epoch=3)])
     with path.open("ab") as file:
         file.write(b"".join(frame([b"\xff\xff"])) + b"torn")
@@ -164,10 +188,15 @@ def test_a_second_repair_does_not_overwrite_the_first_backup(
             file.write(tail)
         mindsummary(capsys, "repair", tmp_path)
 
-    assert sorted(entry.read_bytes()[-5:] for entry in (tmp_path / ".damaged").iterdir()) == [b"econd", b"first"]
+    assert sorted(entry.read_bytes()[-5:] for entry in (tmp_path / ".damaged").iterdir()) == [
+        b"econd",
+        b"first",
+    ]
 
 
-def test_repair_leaves_a_whole_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_leaves_a_whole_run_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_summary(tmp_path, _RECORDS)
     before = path.stat()
 
@@ -177,7 +206,9 @@ def test_repair_leaves_a_whole_run_alone(tmp_path: Path, capsys: pytest.CaptureF
     assert path.stat().st_ino == before.st_ino
 
 
-def test_repair_refuses_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_refuses_a_run_that_is_being_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with SummaryRecord(tmp_path) as record:
         record.add_value("scalar", "loss", 1.0)
         record.record(1)
@@ -222,10 +253,13 @@ def test_whatever_random_damage_leaves_is_whole_after_a_repair(tmp_path: Path) -
             for _ in range(generator.randrange(1, 4)):
                 begin = generator.randrange(len(data))
                 end = min(len(data), begin + generator.choice([1, 12, 500]))
-                data[begin:end] = generator.choice([generator.randbytes(end - begin), bytes(end - begin), b""])
+                data[begin:end] = generator.choice(
+                    [generator.randbytes(end - begin), bytes(end - begin), b""]
+                )
             path.write_bytes(data)
 
-        unreadable = {file.path for file in repair_run(str(run)) if not file.records}  # left as they are
+        # left as they are
+        unreadable = {file.path for file in repair_run(str(run)) if not file.records}
 
         assert {finding.path for finding in verify_run(str(run)) if finding.is_damage} == unreadable
         if not unreadable:
@@ -233,8 +267,12 @@ def test_whatever_random_damage_leaves_is_whole_after_a_repair(tmp_path: Path) -
             SummaryReader(run).lineage()
 
 
-def test_verify_and_repair_judge_lineage_by_one_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_lineage(tmp_path, [TrainInfo(epoch=3), EvaluationInfo("not JSON"), UserDefinedInfo({"a": 1})])
+def test_verify_and_repair_judge_lineage_by_one_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_lineage(
+        tmp_path, [TrainInfo(epoch=3), EvaluationInfo("not JSON"), UserDefinedInfo({"a": 1})]
+    )
     before = mindsummary(capsys, "verify", tmp_path)
 
     repaired = mindsummary(capsys, "repair", tmp_path)
@@ -246,12 +284,17 @@ def test_verify_and_repair_judge_lineage_by_one_rule(tmp_path: Path, capsys: pyt
     lineage = SummaryReader(tmp_path).lineage()
     assert (lineage.train, lineage.evaluation) == (TrainInfo(epoch=3), None)
     assert (
-        b"not JSON" in (tmp_path / ".damaged" / "events.out.events.summary-1700000000.0.h_lineage.damaged").read_bytes()
+        b"not JSON"
+        in (
+            tmp_path / ".damaged" / "events.out.events.summary-1700000000.0.h_lineage.damaged"
+        ).read_bytes()
     )
     assert path.exists()
 
 
-def test_a_loss_that_is_not_finite_is_a_warning_and_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loss_that_is_not_finite_is_a_warning_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_lineage(tmp_path, [TrainInfo(epoch=3, loss=float("nan"))])
 
     answer = mindsummary(capsys, "verify", tmp_path)
@@ -264,7 +307,10 @@ def test_a_loss_that_is_not_finite_is_a_warning_and_stays(tmp_path: Path, capsys
     ("content", "looks_like"),
     [
         (gzip.compress(b"".join(_RECORDS)), r"another kind of file: it begins with b'\x1f\x8b"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "another kind of file: it begins with b'version http'"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "another kind of file: it begins with b'version http'",
+        ),
         (_RECORDS[0][:-3], "the beginning of a record"),
     ],
     ids=["gzip", "LFS", "torn"],
@@ -275,7 +321,10 @@ def test_a_file_without_a_readable_record_is_left_as_it_is(
     path = tmp_path / "events.out.events.summary.1700000000.0.h_MS"
     path.write_bytes(content)
 
-    checked, repaired = mindsummary(capsys, "verify", tmp_path), mindsummary(capsys, "repair", tmp_path)
+    checked, repaired = (
+        mindsummary(capsys, "verify", tmp_path),
+        mindsummary(capsys, "repair", tmp_path),
+    )
 
     assert (checked.code, repaired.code) == (1, 1)
     assert f"it looks like {looks_like}" in checked.out
@@ -284,7 +333,9 @@ def test_a_file_without_a_readable_record_is_left_as_it_is(
     assert not (tmp_path / ".damaged").exists()
 
 
-def test_what_is_no_file_under_the_name_of_one_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_file_under_the_name_of_one_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path, _RECORDS)
     for second, kind in enumerate(("directory", "link", "fifo", "empty"), start=1):
         path = tmp_path / f"events.out.events.summary.{second}.0.h_MS"
@@ -298,18 +349,26 @@ def test_what_is_no_file_under_the_name_of_one_is_said(tmp_path: Path, capsys: p
     answer = mindsummary(capsys, "verify", tmp_path)
 
     texts = ("a directory with the name", "leads nowhere", "a FIFO", "an empty file")
-    assert [text in line for text, line in zip(texts, answer.out.splitlines(), strict=False)] == [True] * 4
+    assert [text in line for text, line in zip(texts, answer.out.splitlines(), strict=False)] == [
+        True
+    ] * 4
     assert (answer.code, "4 warnings" in answer.out) == (0, True)
 
 
-def test_a_damaged_lineage_file_gives_1_by_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_lineage_file_gives_1_by_every_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_summary(tmp_path, _RECORDS)
     path = write_lineage(tmp_path, [TrainInfo(epoch=3)])
-    assert [mindsummary(capsys, verb, tmp_path).code for verb in ("lineage", "list", "show", "verify")] == [0] * 4
+    assert [
+        mindsummary(capsys, verb, tmp_path).code for verb in ("lineage", "list", "show", "verify")
+    ] == [0] * 4
 
     _damage(path, -6)
 
-    assert [mindsummary(capsys, verb, tmp_path).code for verb in ("lineage", "list", "show", "verify")] == [1] * 4
+    assert [
+        mindsummary(capsys, verb, tmp_path).code for verb in ("lineage", "list", "show", "verify")
+    ] == [1] * 4
 
 
 def test_repair_takes_a_directory_of_runs_and_a_dry_run_changes_nothing(
@@ -358,4 +417,7 @@ def test_names_of_parameters_that_are_missing_or_damaged_are_found(tmp_path: Pat
     names.unlink()
     (finding,) = verify_run(str(tmp_path))
     assert (finding.path, finding.is_damage) == (str(names), False)
-    assert finding.message == "is missing; the rows of parameter_statistics have numbers instead of names"
+    assert (
+        finding.message
+        == "is missing; the rows of parameter_statistics have numbers instead of names"
+    )

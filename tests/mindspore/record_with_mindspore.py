@@ -26,8 +26,15 @@ OWN_CALL = nn.Cell.__call__
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.conv, self.bn, self.relu = nn.Conv2d(1, 4, 3, pad_mode="pad", padding=1), nn.BatchNorm2d(4), nn.ReLU()
-        self.flat, self.body = nn.Flatten(), nn.SequentialCell(nn.Dense(256, 16), nn.ReLU(), nn.Dense(16, 16))
+        self.conv, self.bn, self.relu = (
+            nn.Conv2d(1, 4, 3, pad_mode="pad", padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+        )
+        self.flat, self.body = (
+            nn.Flatten(),
+            nn.SequentialCell(nn.Dense(256, 16), nn.ReLU(), nn.Dense(16, 16)),
+        )
         self.fc = nn.Dense(16, 4)
 
     def construct(self, x):
@@ -70,7 +77,9 @@ def made(case):
     ms.set_context(mode=ms.GRAPH_MODE if case == "graph" else ms.PYNATIVE_MODE)
     net = Net()
     for place, parameter in enumerate(net.trainable_params()):
-        value = np.random.default_rng(place).normal(1 if "gamma" in parameter.name else 0, 0.2, parameter.shape)
+        value = np.random.default_rng(place).normal(
+            1 if "gamma" in parameter.name else 0, 0.2, parameter.shape
+        )
         parameter.set_data(Tensor(value.astype(np.float32)))
     if case == "recomputed":
         net.body.recompute()
@@ -83,7 +92,9 @@ def made(case):
         groups = [{"params": others, "weight_decay": 0.1}, {"params": biases, "lr": 0.05}]
         return net, nn.Adam(groups, 0.01)
     scale = 1024.0 if case == "scaled" else 1.0
-    return net, nn.Momentum(weights, nn.CosineDecayLR(0.01, 0.1, 4), 0.9, weight_decay=0.01, loss_scale=scale)
+    return net, nn.Momentum(
+        weights, nn.CosineDecayLR(0.01, 0.1, 4), 0.9, weight_decay=0.01, loss_scale=scale
+    )
 
 
 def train(case, recorder):
@@ -94,7 +105,11 @@ def train(case, recorder):
         net.set_train()
         for at in range(0, len(X), BATCH):
             x, y = Tensor(X[at : at + BATCH]), Tensor(Y[at : at + BATCH])
-            step = recorder.step(net, optimizer, {"x": x, "y": y}) if recorder else contextlib.nullcontext(id)
+            step = (
+                recorder.step(net, optimizer, {"x": x, "y": y})
+                if recorder
+                else contextlib.nullcontext(id)
+            )
             with step as loss_is:
                 value, gradients = function(x, y)
                 optimizer(gradients)
@@ -103,7 +118,9 @@ def train(case, recorder):
         data = ds.NumpySlicesDataset((X, Y), ["x", "y"], shuffle=False).batch(BATCH)
         model = Model(net, loss, optimizer)
         if case == "scaled":
-            model = Model(net, loss, optimizer, loss_scale_manager=ms.amp.FixedLossScaleManager(1024.0, False))
+            model = Model(
+                net, loss, optimizer, loss_scale_manager=ms.amp.FixedLossScaleManager(1024.0, False)
+            )
         if case == "own":
             model = Model(Clipped(nn.WithLossCell(net, loss), optimizer))
         model.train(1, data, callbacks=[recorder] if recorder else None, dataset_sink_mode=False)
@@ -114,7 +131,14 @@ def train(case, recorder):
 if __name__ == "__main__":
     for case in ("model", "loop", "recomputed", "groups", "scaled", "own", "compiled", "graph"):
         run = os.path.join(sys.argv[1], case)
-        recorded = train(case, StepRecorder(run, steps=(2, 3) if case == "model" else 2, whole_tensors=True))
+        recorded = train(
+            case, StepRecorder(run, steps=(2, 3) if case == "model" else 2, whole_tensors=True)
+        )
         np.savez(f"{run}-recorded.npz", **recorded)
         np.savez(f"{run}-plain.npz", **train(case, None))
-    train("model", StepRecorder(os.path.join(sys.argv[1], "large"), steps=1, whole_tensors=True, max_bytes=10_000))
+    train(
+        "model",
+        StepRecorder(
+            os.path.join(sys.argv[1], "large"), steps=1, whole_tensors=True, max_bytes=10_000
+        ),
+    )

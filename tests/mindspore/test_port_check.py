@@ -1,7 +1,7 @@
 """Ports between PyTorch and a real MindSpore, in both directions; ``nox -s parity`` makes the runs.
 
-``MINDSPORE_CHAINS`` holds MindSpore's originals with whole tensors. ``MINDSPORE_REPORTS`` holds the reports that
-``wrong_ports.py`` has made of MindSpore ports.
+``MINDSPORE_CHAINS`` holds MindSpore's originals with whole tensors. ``MINDSPORE_REPORTS`` holds the
+reports that ``wrong_ports.py`` has made of MindSpore ports.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from tests.comparison.chains.nets_torch import train
 ORIGINALS = os.environ.get("MINDSPORE_CHAINS", "")
 REPORTS = os.environ.get("MINDSPORE_REPORTS", "")
 STEPS = os.environ.get("MINDSPORE_STEPS", "")
-needs_originals = pytest.mark.skipif(not ORIGINALS, reason="MINDSPORE_CHAINS names no runs of MindSpore")
-needs_reports = pytest.mark.skipif(not REPORTS, reason="MINDSPORE_REPORTS names no reports of MindSpore")
+needs_originals = pytest.mark.skipif(
+    not ORIGINALS, reason="MINDSPORE_CHAINS names no runs of MindSpore"
+)
+needs_reports = pytest.mark.skipif(
+    not REPORTS, reason="MINDSPORE_REPORTS names no reports of MindSpore"
+)
 needs_steps = pytest.mark.skipif(not STEPS, reason="MINDSPORE_STEPS names no runs of MindSpore")
 NETS = ["transformer", "resnet"]
 
@@ -33,7 +37,9 @@ def _check(kind: str, tmp_path: Path, mistake: str = "") -> PortCheck:
 
 
 @needs_steps
-@pytest.mark.parametrize("case", ["model", "loop", "recomputed", "groups", "scaled", "own", "compiled"])
+@pytest.mark.parametrize(
+    "case", ["model", "loop", "recomputed", "groups", "scaled", "own", "compiled"]
+)
 def test_a_step_holds_calls_gradients_weights_and_update(case: str) -> None:
     reader = WholeStepReader(Path(STEPS) / case / "whole_step_2.npz")
     step = reader.step
@@ -56,7 +62,9 @@ def test_a_step_holds_calls_gradients_weights_and_update(case: str) -> None:
     assert all(call.inputs and call.outputs and call.left > call.entered for call in step.calls)
     parameters = [weight for weight in step.weights if weight.kind == "parameter"]
     assert len(parameters) == 9
-    assert all(weight.after and weight.gradient and weight.stepped_gradient for weight in parameters)
+    assert all(
+        weight.after and weight.gradient and weight.stepped_gradient for weight in parameters
+    )
     assert len(step.losses) == len(step.optimizers) == 1
     assert sum(len(names) for names in step.optimizers[0].weights) == 9
     assert step.loss_scale == (1024.0 if case == "scaled" else 1.0)
@@ -123,7 +131,10 @@ def _reports() -> list[Any]:
 
 
 def _is_named(expected: dict[str, Any], findings: list[dict[str, Any]]) -> bool:
-    return any(each["module"] in expected["modules"] and each["kind"] in expected["kinds"] for each in findings)
+    return any(
+        each["module"] in expected["modules"] and each["kind"] in expected["kinds"]
+        for each in findings
+    )
 
 
 @needs_reports

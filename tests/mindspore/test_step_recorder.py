@@ -21,7 +21,8 @@ pytestmark = pytest.mark.skipif(
     not RUNS, reason="MINDSPORE_STEPS names no runs of MindSpore; `nox -s parity` makes them"
 )
 
-CELLS = ["conv", "bn", "relu", "flat", "body.0", "body.1", "body.2", "body", "relu", "fc", ""]  # as they finish
+# as they finish
+CELLS = ["conv", "bn", "relu", "flat", "body.0", "body.1", "body.2", "body", "relu", "fc", ""]
 PARAMETERS = [
     "conv.weight", "bn.gamma", "bn.beta", "body.0.weight", "body.0.bias", "body.2.weight", "body.2.bias", "fc.weight",
     "fc.bias",
@@ -44,9 +45,13 @@ def _column(case: str, link: str, column: str, step: int = 2, port: str = "") ->
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ["model", "loop", "recomputed", "groups", "scaled", "own", "compiled", "graph"])
+@pytest.mark.parametrize(
+    "case", ["model", "loop", "recomputed", "groups", "scaled", "own", "compiled", "graph"]
+)
 def test_the_weights_after_a_training_are_those_of_one_that_is_not_recorded(case: str) -> None:
-    recorded, plain = (np.load(Path(RUNS) / f"{case}-{which}.npz") for which in ("recorded", "plain"))
+    recorded, plain = (
+        np.load(Path(RUNS) / f"{case}-{which}.npz") for which in ("recorded", "plain")
+    )
 
     assert [name for name in plain if recorded[name].tobytes() != plain[name].tobytes()] == []
     assert len(plain.files) == 11
@@ -63,8 +68,13 @@ def test_a_step_has_all_its_links_in_their_order(case: str) -> None:
     assert [row.name for row in rows if row.link == "gradients"] == (
         sorted(PARAMETERS, key=lambda name: "bias" in name) if case == "groups" else PARAMETERS
     )
-    assert Counter(row.kind for row in rows if row.link == "weights") == {"parameter": 9, "buffer": 2}
-    assert [row.name for row in rows if row.link == "data"] == (["x", "y"] if case == "loop" else ["0", "1"])
+    assert Counter(row.kind for row in rows if row.link == "weights") == {
+        "parameter": 9,
+        "buffer": 2,
+    }
+    assert [row.name for row in rows if row.link == "data"] == (
+        ["x", "y"] if case == "loop" else ["0", "1"]
+    )
     assert values[:, 0].tolist() == [*range(len(rows))]
 
 
@@ -80,7 +90,9 @@ def test_a_row_says_what_it_is_of() -> None:
     assert [(row.kind, row.call, row.shape, row.dtype) for row in calls] == [
         ("ReLU", 0, (8, 4, 8, 8), "float32"), ("ReLU", 1, (8, 16), "float32")
     ]  # fmt: skip
-    assert {row.line.rpartition(":")[0].rpartition("/")[2] for row in calls} == {"record_with_mindspore.py"}
+    assert {row.line.rpartition(":")[0].rpartition("/")[2] for row in calls} == {
+        "record_with_mindspore.py"
+    }
 
 
 @pytest.mark.parametrize("case", ["model", "loop"])
@@ -89,9 +101,13 @@ def test_the_loss_the_batch_and_the_weights_are_those_of_the_step(case: str) -> 
     x = np.random.default_rng(1).normal(0, 1, (24, 1, 8, 8)).astype(np.float32)[8:16]
     batch = _column(case, "data", "rms")
 
-    assert next(iter(batch.values())) == pytest.approx(np.sqrt(np.square(x.astype(np.float64)).mean()), rel=1e-6)
+    assert next(iter(batch.values())) == pytest.approx(
+        np.sqrt(np.square(x.astype(np.float64)).mean()), rel=1e-6
+    )
     losses = reader.scalars("loss/auto")
-    assert [*_column(case, "loss", "mean").values()] == pytest.approx(losses.values[losses.steps == step], rel=1e-6)
+    assert [*_column(case, "loss", "mean").values()] == pytest.approx(
+        losses.values[losses.steps == step], rel=1e-6
+    )
     before, after = (_column(case, link, "sample_3") for link in ("weights", "update"))
     assert before["fc.weight"] != after["fc.weight"]
     if case == "model":
@@ -117,7 +133,8 @@ def test_settings_are_those_of_the_step_and_of_what_the_optimizer_applies() -> N
 
     rate = 0.01 + 0.5 * (0.1 - 0.01) * (1 + np.cos(np.pi / 4))  # the second step of the cosine
     assert settings("model", "lr") == pytest.approx([rate, rate], rel=1e-5)
-    assert settings("model", "weight_decay") == pytest.approx([0.01, 0])  # MindSpore does not decay gamma and beta
+    # MindSpore does not decay gamma and beta
+    assert settings("model", "weight_decay") == pytest.approx([0.01, 0])
     assert settings("scaled", "weight_decay") == pytest.approx([0.01, 0])
     assert settings("model", "momentum") == pytest.approx([0.9, 0.9])
     assert settings("groups", "lr") == pytest.approx([0.01, 0.05])
@@ -144,9 +161,14 @@ class Port(L.LightningModule):
     def __init__(self) -> None:
         super().__init__()
         self.conv, self.bn = nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)
-        self.body, self.fc = nn.Sequential(nn.Linear(256, 16), nn.ReLU(), nn.Linear(16, 16)), nn.Linear(16, 4)
+        self.body, self.fc = (
+            nn.Sequential(nn.Linear(256, 16), nn.ReLU(), nn.Linear(16, 16)),
+            nn.Linear(16, 4),
+        )
         for place, (name, weight) in enumerate(self.named_parameters()):
-            value = np.random.default_rng(place).normal(1 if name == "bn.weight" else 0, 0.2, weight.shape)
+            value = np.random.default_rng(place).normal(
+                1 if name == "bn.weight" else 0, 0.2, weight.shape
+            )
             weight.data = torch.from_numpy(value).float()
 
     def training_step(self, batch: list[torch.Tensor], index: int) -> torch.Tensor:
@@ -158,12 +180,16 @@ class Port(L.LightningModule):
         others = [*self.conv.parameters(), *self.body.parameters(), *self.fc.parameters()]
         groups = [{"params": others, "weight_decay": 0.01}, {"params": norms}]
         optimizer = torch.optim.SGD(groups, 1.0, momentum=0.9)
-        rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: 0.055 + 0.045 * np.cos(np.pi * at / 4))
+        rates = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda at: 0.055 + 0.045 * np.cos(np.pi * at / 4)
+        )
         return [optimizer], [{"scheduler": rates, "interval": "step"}]
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.02])
-def test_the_limit_of_a_clipped_norm_is_compared_across_frameworks(limit: float, tmp_path: Path) -> None:
+def test_the_limit_of_a_clipped_norm_is_compared_across_frameworks(
+    limit: float, tmp_path: Path
+) -> None:
     x = np.random.default_rng(1).normal(0, 1, (24, 1, 8, 8)).astype(np.float32)
     y = np.random.default_rng(2).integers(0, 4, 24)
     data = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))

@@ -1,7 +1,7 @@
 """The six nets as MindSpore ports of a PyTorch original: right, and with mistakes that are planted into their cells.
 
-``python wrong_ports.py REFERENCES REPORTS [full]`` checks each with ``PortCheck`` and writes ``REPORTS/NET.json``.
-What is expected of each was written before anything was run.
+``python wrong_ports.py REFERENCES REPORTS [full]`` checks each with ``PortCheck`` and writes
+``REPORTS/NET.json``. What is expected of each was written before anything was run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import numpy as np
 from mindspore import Tensor, nn, ops
 from mindspore.train import Model
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "comparison", "chains"))
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "comparison", "chains")
+)
 import nets_mindspore as nets  # the folder is no package here
 from data import BATCH, HEADS, VOCABULARY, WIDTH, carried, task
 
@@ -55,7 +57,11 @@ def _code(*modules: str) -> Expected:
 
 
 _ATTENTION = _code("blocks.0.attn")
-_LOSS, _UPDATE, _DATA = Expected(("",), ("loss",)), Expected(("",), ("update",)), Expected(("",), ("data",))
+_LOSS, _UPDATE, _DATA = (
+    Expected(("",), ("loss",)),
+    Expected(("",), ("update",)),
+    Expected(("",), ("data",)),
+)
 
 
 def _at(net: Any, path: str) -> Any:
@@ -146,10 +152,14 @@ def _attention(**how: Any) -> Callable[..., Any]:
         query, key, value = split(query), split(key), split(value)
         if how.get("stopped"):
             query = ops.stop_gradient(query)
-        scores = ops.matmul(query, key.transpose(0, 1, 3, 2)) / how.get("scale", math.sqrt(WIDTH // HEADS))
+        scores = ops.matmul(query, key.transpose(0, 1, 3, 2)) / how.get(
+            "scale", math.sqrt(WIDTH // HEADS)
+        )
         if self.is_causal and not how.get("unmasked"):
             ones = np.ones((x.shape[1], x.shape[1]), bool)
-            hidden = Tensor(np.tril(ones, -1) if how.get("inverted") else np.triu(ones, how.get("above", 1)))
+            hidden = Tensor(
+                np.tril(ones, -1) if how.get("inverted") else np.triu(ones, how.get("above", 1))
+            )
             scores = ops.masked_fill(scores, hidden, how.get("hidden", -1e9))
         mixed = ops.matmul(self.softmax(scores), value)
         mixed = mixed if how.get("not_joined") else mixed.transpose(0, 2, 1, 3)
@@ -179,7 +189,9 @@ def _stopped_mlp(self: Any, x: Any) -> Any:
     return x + ops.stop_gradient(self.mlp(self.norm2(x)))
 
 
-def _transformer(scale: float = math.sqrt(WIDTH), first: int = 0, norm: bool = True) -> Callable[..., Any]:
+def _transformer(
+    scale: float = math.sqrt(WIDTH), first: int = 0, norm: bool = True
+) -> Callable[..., Any]:
     def construct(self: Any, x: Any) -> Any:
         h = self.tokens(x) * scale + self.places((ops.arange(x.shape[1]) + first) % x.shape[1])
         for block in self.blocks:
@@ -235,7 +247,11 @@ def _recurrent(**how: Any) -> Callable[..., Any]:
 
 def _squeeze(**how: Any) -> Callable[..., Any]:
     def construct(self: Any, x: Any) -> Any:
-        squeezed = ops.amax(x, (2, 3), keepdims=True) if how.get("maximum") else x.mean((2, 3), keep_dims=True)
+        squeezed = (
+            ops.amax(x, (2, 3), keepdims=True)
+            if how.get("maximum")
+            else x.mean((2, 3), keep_dims=True)
+        )
         gate = self.gate(self.expand(self.relu(self.reduce(squeezed))))
         gate = ops.stop_gradient(gate) if how.get("stopped") else gate
         return x + gate if how.get("added") else x * gate
@@ -271,7 +287,9 @@ def _vit(**how: Any) -> Callable[..., Any]:
         h = ops.cat((h, cls) if how.get("cls_last") else (cls, h), 1)
         h = h if how.get("no_places") else h + self.places
         h = self.norm(self.blocks(h))
-        return self.head(h[:, 1:].mean(1) if how.get("mean") else h[:, -1 if how.get("of_last") else 0])
+        return self.head(
+            h[:, 1:].mean(1) if how.get("mean") else h[:, -1 if how.get("of_last") else 0]
+        )
 
     return construct
 
@@ -562,15 +580,23 @@ def check(kind: str, reference: str, mistakes: tuple[str, ...]) -> dict[str, Any
         how.update(mistake.optimizer or {})
     optimizer = _optimizer(data, net, how)
     loader = ds.NumpySlicesDataset((inputs, data.labels), ["x", "y"], shuffle=False).batch(BATCH)
-    before = {each.name: each.asnumpy().tobytes() for each in (*net.get_parameters(), *optimizer.get_parameters())}
+    before = {
+        each.name: each.asnumpy().tobytes()
+        for each in (*net.get_parameters(), *optimizer.get_parameters())
+    }
     check = PortCheck(reference, steps=1)
     Model(net, loss(), optimizer).train(1, loader, callbacks=[check], dataset_sink_mode=False)
-    after = {each.name: each.asnumpy().tobytes() for each in (*net.get_parameters(), *optimizer.get_parameters())}
+    after = {
+        each.name: each.asnumpy().tobytes()
+        for each in (*net.get_parameters(), *optimizer.get_parameters())
+    }
     assert before == after, "the check has changed the port"
     assert check.report is not None
     return {
         "mistakes": [*mistakes],
-        "expected": [{"modules": each.expected.modules, "kinds": each.expected.kinds} for each in planted],
+        "expected": [
+            {"modules": each.expected.modules, "kinds": each.expected.kinds} for each in planted
+        ],
         "report": check.report.to_dict(),
     }
 

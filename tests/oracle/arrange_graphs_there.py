@@ -1,8 +1,8 @@
 """Arrange graphs with MindInsight's own code, in MindInsight's environment.
 
-``python arrange_graphs_there.py DIR`` reads every ``*.graph`` (a serialized GraphProto) and writes beside it
-``*.json``: for each of the two views the nodes in order, each with its scope, and what a search for some texts finds.
-A view that MindInsight cannot build is null.
+``python arrange_graphs_there.py DIR`` reads every ``*.graph`` (a serialized GraphProto) and writes
+beside it ``*.json``: for each of the two views the nodes in order, each with its scope, and what a
+search for some texts finds. A view that MindInsight cannot build is null.
 """
 
 from __future__ import annotations
@@ -34,5 +34,8 @@ if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     for path in sorted(Path(sys.argv[1]).glob("*.graph")):
         payload = path.read_bytes()
-        views = {"normal": arranged(MSGraph, payload), "optimize": arranged(OptimizedGraph, payload)}
+        views = {
+            "normal": arranged(MSGraph, payload),
+            "optimize": arranged(OptimizedGraph, payload),
+        }
         path.with_suffix(".json").write_text(json.dumps(views))

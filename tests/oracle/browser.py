@@ -1,10 +1,11 @@
 """MindInsight's pages in a headless Chromium: opened, and waited for until their data is drawn.
 
-Routes and selectors are those of the Vue pages in the 2.3.1 wheel, found by looking at runs that a real MindSpore
-wrote. The pages live behind ``#`` (``<address>/#<route>``); a run is named by ``train_id`` (``./<folder>``), only the
-dashboard calls it ``id``. "Drawn" is judged by what a person would see: a canvas with coloured pixels, a picture that
-has loaded, nodes of a graph, rows of a table; and nothing moving any more. Every page keeps a hidden "no data" picture,
-so only a visible one counts.
+Routes and selectors are those of the Vue pages in the 2.3.1 wheel, found by looking at runs that a
+real MindSpore wrote. The pages live behind ``#`` (``<address>/#<route>``); a run is named by
+``train_id`` (``./<folder>``), only the dashboard calls it ``id``. "Drawn" is judged by what a
+person would see: a canvas with coloured pixels, a picture that has loaded, nodes of a graph, rows
+of a table; and nothing moving any more. Every page keeps a hidden "no data" picture, so only a
+visible one counts.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _FLAGS = (
     "--window-size=1600,1000",
 )
 
-# For each visible element how much of it is drawn. A canvas: its coloured pixels, because axes and labels are grey and
-# only data has colour. A canvas of WebGL cannot be read back: its area. A picture: its width once it has loaded.
-# Anything else: 1, for being there.
+# For each visible element how much of it is drawn. A canvas: its coloured pixels, because axes and
+# labels are grey and only data has colour. A canvas of WebGL cannot be read back: its area. A
+# picture: its width once it has loaded. Anything else: 1, for being there.
 _MEASURE = """
 const coloured = canvas => {
   const plane = canvas.width && canvas.height && canvas.getContext('2d');
@@ -61,8 +62,8 @@ return [...document.querySelectorAll(arguments[0])].filter(visible).map(element 
   element.tagName === 'CANVAS' ? coloured(element) :
   element.tagName === 'IMG' ? (element.complete ? element.naturalWidth : 0) : 1);
 """
-# MindInsight answers 500 for this file of its own now and then on a busy machine, whatever the run holds; a person
-# would load the page again.
+# MindInsight answers 500 for this file of its own now and then on a busy machine, whatever the run
+# holds; a person would load the page again.
 _OWN_FILE = "graphvizlib.wasm"
 _HAS_FAILED = """
 return performance.getEntriesByType('resource').some(
@@ -86,7 +87,8 @@ class Page:
     Attributes:
         route: what follows ``#`` in its address.
         drawn: selectors of what shows data; all of them must have drawn.
-        run_parameter: name of the query parameter that says which run; empty for pages over all runs.
+        run_parameter: name of the query parameter that says which run; empty for pages over all
+            runs.
     """
 
     route: str
@@ -107,15 +109,23 @@ DASHBOARD_CARDS = {
 
 PAGES = {
     "summary list": Page("/summary-manage", (_TABLE_ROW,)),
-    "dashboard": Page("/train-manage/training-dashboard", (DASHBOARD_CARDS["scalar"], DASHBOARD_CARDS["graph"]), "id"),
+    "dashboard": Page(
+        "/train-manage/training-dashboard",
+        (DASHBOARD_CARDS["scalar"], DASHBOARD_CARDS["graph"]),
+        "id",
+    ),
     "scalar": Page("/train-manage/scalar", (".char-item-content canvas",), "train_id"),
     "histogram": Page("/train-manage/histogram", (".char-item-content canvas",), "train_id"),
     "image": Page("/train-manage/image", ("img.sample-img",), "train_id"),
     "tensor": Page("/train-manage/tensor", (".slick-row",), "train_id"),
-    "graph": Page("/train-manage/graph", ("#graph svg g.node", "#small-container canvas"), "train_id"),
+    "graph": Page(
+        "/train-manage/graph", ("#graph svg g.node", "#small-container canvas"), "train_id"
+    ),
     "data graph": Page("/train-manage/data-map", (".cl-data-map svg g.node",), "train_id"),
     # The surface and the curve of scalar tag loss/auto beside it.
-    "loss analysis": Page("/train-manage/loss-analysis", (".chart-item canvas", "#commonChart canvas"), "train_id"),
+    "loss analysis": Page(
+        "/train-manage/loss-analysis", (".chart-item canvas", "#commonChart canvas"), "train_id"
+    ),
     "model lineage": Page("/model-traceback", ("#echart canvas", _TABLE_ROW)),
     "data lineage": Page("/data-traceback", ("#data-echart canvas", _TABLE_ROW)),
     "scalar comparison": Page("/compare-analysis/scalar", (".char-item-content canvas",)),
@@ -146,9 +156,14 @@ class Browser:
             AssertionError: it had not in time; says what the page shows and what its console says.
         """
         page = PAGES[name]
-        query = f"?{urlencode({page.run_parameter: train_id})}" if page.run_parameter and train_id else ""
+        query = (
+            f"?{urlencode({page.run_parameter: train_id})}"
+            if page.run_parameter and train_id
+            else ""
+        )
         for attempt in range(_ATTEMPTS):
-            self.driver.get("about:blank")  # the next address differs behind the # only: without this it would not load
+            # the next address differs behind the # only: without this it would not load
+            self.driver.get("about:blank")
             self._read_console()  # what was said before is not this page's
             self.driver.get(f"{self.address}/#{page.route}{query}")
             try:
@@ -173,7 +188,9 @@ class Browser:
         needed = _STILL_POLLS if any("canvas" in selector for selector in selectors) else 1
         while still < needed or not all(map(any, measured)):
             is_late = time.monotonic() > deadline
-            if is_late or (not all(map(any, measured)) and self.driver.execute_script(_HAS_FAILED, _OWN_FILE)):
+            if is_late or (
+                not all(map(any, measured)) and self.driver.execute_script(_HAS_FAILED, _OWN_FILE)
+            ):
                 reason = f"in {_DRAW_LIMIT_S:.0f} s" if is_late else f"without {_OWN_FILE}"
                 raise AssertionError(
                     f"{selectors} did not settle {reason}: {measured}; console: {self._read_console()}; "
@@ -217,11 +234,15 @@ class Browser:
             facts = message["params"]
             if message["method"] == "Network.requestWillBeSent":
                 addresses[facts["requestId"]] = facts["request"]["url"]
-            elif message["method"] == "Network.responseReceived" and facts["response"]["status"] >= 400:
+            elif (
+                message["method"] == "Network.responseReceived"
+                and facts["response"]["status"] >= 400
+            ):
                 failed.append(f"{facts['response']['status']} {facts['response']['url']}")
             elif message["method"] == "Network.loadingFailed" and not facts.get("canceled"):
                 address = addresses.get(facts["requestId"])
-                failed += [f"{facts['errorText']} {address}"] if address else []  # else Chromium's own
+                # else Chromium's own
+                failed += [f"{facts['errorText']} {address}"] if address else []
         return failed
 
     def _measure(self, selector: str) -> list[int]:
@@ -249,10 +270,16 @@ def running_browser(address: str, profile: Path, entrance: str | None = None) ->
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     driver_path = shutil.which("chromedriver")
     if not chromium or not driver_path:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
+        pytest.skip(
+            "chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)"
+        )
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in (*_FLAGS, f"--user-data-dir={profile}"):
@@ -262,7 +289,9 @@ def running_browser(address: str, profile: Path, entrance: str | None = None) ->
     try:
         driver.get(entrance or address)
         # The graph page lays an introduction over itself on the first visit.
-        driver.execute_script("localStorage.setItem('graphShowGuide', true); localStorage.setItem('milang', 'en-us')")
+        driver.execute_script(
+            "localStorage.setItem('graphShowGuide', true); localStorage.setItem('milang', 'en-us')"
+        )
         yield Browser(driver, address)
     finally:
         driver.quit()

@@ -55,9 +55,12 @@ def mindinsight(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def fits(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Fit, Fit]:
+def fits(
+    mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Fit, Fit]:
     """Two runs of the same training script, loaded by the server."""
-    from tests.oracle.small_fit import fit_digits  # here: importing Lightning takes seconds, even if all is skipped
+    # here: importing Lightning takes seconds, even if all is skipped
+    from tests.oracle.small_fit import fit_digits
 
     scratch = tmp_path_factory.mktemp("fits")
     first = fit_digits(runs, "fit_fast", scratch, learning_rate=0.05, note="fast")
@@ -69,6 +72,8 @@ def fits(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="session")
-def browser(mindinsight: MindInsight, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(
+    mindinsight: MindInsight, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
     with running_browser(mindinsight.address, tmp_path_factory.mktemp("profile")) as chromium:
         yield chromium

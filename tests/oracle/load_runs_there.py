@@ -1,10 +1,11 @@
 """Open run directories with MindInsight's own loader and lineage reader, in MindInsight's environment.
 
-``python load_runs_there.py`` reads lines with JSON lists of directories. It answers each with a line, a JSON list with
-an object a directory: ``is_done`` (false if the loader still found something unfinished after as many passes as would
-load any run, as with a torn tail), ``is_integrity``, ``scalars`` and ``tensors`` (tag -> steps and values or shapes),
-and ``lineage`` (the newest training epoch of each lineage file; null if it says nothing of a training, "unreadable" if
-the file could not be read).
+``python load_runs_there.py`` reads lines with JSON lists of directories. It answers each with a
+line, a JSON list with an object a directory: ``is_done`` (false if the loader still found something
+unfinished after as many passes as would load any run, as with a torn tail), ``is_integrity``,
+``scalars`` and ``tensors`` (tag -> steps and values or shapes), and ``lineage`` (the newest
+training epoch of each lineage file; null if it says nothing of a training, "unreadable" if the file
+could not be read).
 """
 
 from __future__ import annotations
@@ -26,17 +27,28 @@ SMALLEST_RECORD = 25  # bytes; each pass of the loader takes one record
 def load(directory: str) -> dict[str, Any]:
     loader = MSDataLoader(directory)
     with ComputingResourceManager.get_instance().get_executor(max_processes_cnt=1) as executor:
-        most_passes = 10 + sum(entry.stat().st_size for entry in os.scandir(directory)) // SMALLEST_RECORD
+        most_passes = (
+            10 + sum(entry.stat().st_size for entry in os.scandir(directory)) // SMALLEST_RECORD
+        )
         is_done = any(loader.load(executor) for _ in range(most_passes))
     data = loader.get_events_data()
-    answer: dict[str, Any] = {"is_done": is_done, "is_integrity": loader.is_integrity, "scalars": {}, "tensors": {}}
+    answer: dict[str, Any] = {
+        "is_done": is_done,
+        "is_integrity": loader.is_integrity,
+        "scalars": {},
+        "tensors": {},
+    }
     for tag in tags_of(data, "scalar"):
-        answer["scalars"][tag.removesuffix("/scalar")] = [[event.step, event.value] for event in data.tensors(tag)]
+        answer["scalars"][tag.removesuffix("/scalar")] = [
+            [event.step, event.value] for event in data.tensors(tag)
+        ]
     for tag in tags_of(data, "tensor"):
         answer["tensors"][tag.removesuffix("/tensor")] = [
             [event.step, list(event.value.dims)] for event in data.tensors(tag)
         ]
-    answer["lineage"] = [epoch(path) for path in sorted(glob.glob(os.path.join(directory, "*_lineage")))]
+    answer["lineage"] = [
+        epoch(path) for path in sorted(glob.glob(os.path.join(directory, "*_lineage")))
+    ]
     return answer
 
 
@@ -53,7 +65,11 @@ def epoch(path: str) -> int | str | None:
         found = LineageSummaryAnalyzer.get_summary_infos(path)
     except Exception:  # whatever it says, the page would show nothing
         return "unreadable"
-    return int(found.train_lineage.train_lineage.hyper_parameters.epoch) if found.train_lineage else None
+    return (
+        int(found.train_lineage.train_lineage.hyper_parameters.epoch)
+        if found.train_lineage
+        else None
+    )
 
 
 if __name__ == "__main__":

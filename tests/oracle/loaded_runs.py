@@ -27,7 +27,9 @@ def _loader() -> subprocess.Popen[str]:
     """One process for all tests, as its imports take longest; it ends with pytest, which closes its standard input."""
     command = [os.environ[PYTHON_VARIABLE], str(_SCRIPT)]
     environment = {**os.environ, "PYTHONPATH": ""}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
 
 
 def shown(*runs: Path) -> list[dict[str, Any]]:
@@ -38,7 +40,9 @@ def shown(*runs: Path) -> list[dict[str, Any]]:
     line = loader.stdout.readline()
     if not line:
         _loader.cache_clear()
-        raise AssertionError(f"MindInsight's loader ended with {loader.wait()}; standard error has its reason")
+        raise AssertionError(
+            f"MindInsight's loader ended with {loader.wait()}; standard error has its reason"
+        )
     answers: list[dict[str, Any]] = json.loads(line)
     return answers
 

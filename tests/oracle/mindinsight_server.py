@@ -1,8 +1,8 @@
 """A real MindInsight, started for the tests, and a client of its REST interface.
 
-``running_mindinsight`` starts the server of another Python environment on a free loopback port and ends its whole
-process group, whatever happens to the test. ``MindInsight`` asks it; paths, parameters and answers are MindInsight
-2.3.1's. The judge shares nothing with what it judges.
+``running_mindinsight`` starts the server of another Python environment on a free loopback port and
+ends its whole process group, whatever happens to the test. ``MindInsight`` asks it; paths,
+parameters and answers are MindInsight 2.3.1's. The judge shares nothing with what it judges.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import pytest
 
 from tests.warm_processes import free_port
 
-PYTHON_VARIABLE = "MINDINSIGHT_PYTHON"  # the python executable of an environment that holds MindInsight 2.3.1
+# the python executable of an environment that holds MindInsight 2.3.1
+PYTHON_VARIABLE = "MINDINSIGHT_PYTHON"
 
 _LIMIT_S = 60.0  # for everything that is waited for
 _POLL_S = 0.1
@@ -46,7 +47,9 @@ class RefusedError(Exception):
             answer = {}
         self.status = status
         self.code: str = answer.get("error_code", "")
-        super().__init__(f"{url} answered {status} {self.code}: {answer.get('error_msg', body[:500])}")
+        super().__init__(
+            f"{url} answered {status} {self.code}: {answer.get('error_msg', body[:500])}"
+        )
 
 
 Query = Mapping[str, "str | int | Sequence[str]"]
@@ -58,7 +61,8 @@ class MindInsight:
 
     Attributes:
         address: ``http://127.0.0.1:<port>``, where the pages are.
-        logs: folder of the server's own logs; load errors are in ``datavisual``, lineage ones in ``lineage``.
+        logs: folder of the server's own logs; load errors are in ``datavisual``, lineage ones in
+            ``lineage``.
     """
 
     address: str
@@ -79,7 +83,9 @@ class MindInsight:
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The parsed answer of ``POST <path>`` with a JSON body."""
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self._url(path), json.dumps(body).encode(), headers, method="POST")
+        request = urllib.request.Request(
+            self._url(path), json.dumps(body).encode(), headers, method="POST"
+        )
         return _parsed(_fetch(request))
 
     def _url(self, path: str, query: Query | None = None) -> str:
@@ -94,12 +100,13 @@ class MindInsight:
     def wait_cached(self, train_id: str, **expected: Any) -> dict[str, Any]:
         """The row of a run, once it is listed, cached and whole, and its fields are as expected.
 
-        A run that still grew when the server read it is "cached" as well, with what it had then: ``publish`` a finished
-        run, or wait for what was recorded last.
+        A run that still grew when the server read it is "cached" as well, with what it had then:
+        ``publish`` a finished run, or wait for what was recorded last.
 
         Args:
             train_id: ``./<folder>``.
-            **expected: fields of the row and what they must be before it is returned, such as ``lineage_files=1``.
+            **expected: fields of the row and what they must be before it is returned, such as
+                ``lineage_files=1``.
 
         Raises:
             TimeoutError: that was not so in time; says what the row was last.
@@ -113,9 +120,13 @@ class MindInsight:
             with contextlib.suppress(RefusedError):
                 self.plugins(train_id)
             row = self.train_jobs().get(train_id)
-            return row is not None and all(row.get(field) == value for field, value in wanted.items())
+            return row is not None and all(
+                row.get(field) == value for field, value in wanted.items()
+            )
 
-        wait_until(ready, lambda: f"{train_id} with {wanted}; the server lists {row}; logs in {self.logs}")
+        wait_until(
+            ready, lambda: f"{train_id} with {wanted}; the server lists {row}; logs in {self.logs}"
+        )
         assert row is not None
         return row
 
@@ -128,7 +139,9 @@ class MindInsight:
 
     def scalars(self, train_id: str, tag: str) -> list[tuple[int, float | None]]:
         """(step, value) of a scalar tag (``<name>/scalar``); None stands for NaN and infinities."""
-        metadatas = self.get("datavisual/scalar/metadata", {"train_id": train_id, "tag": tag})["metadatas"]
+        metadatas = self.get("datavisual/scalar/metadata", {"train_id": train_id, "tag": tag})[
+            "metadatas"
+        ]
         return [(point["step"], point["value"]) for point in metadatas]
 
     def histograms(self, train_id: str, tag: str) -> list[tuple[int, list[list[float]]]]:
@@ -145,16 +158,26 @@ class MindInsight:
 
     def image(self, train_id: str, tag: str, step: int) -> bytes:
         """The encoded picture of one step."""
-        return self.get_bytes("datavisual/image/single-image", {"train_id": train_id, "tag": tag, "step": step})
+        return self.get_bytes(
+            "datavisual/image/single-image", {"train_id": train_id, "tag": tag, "step": step}
+        )
 
     def tensors(self, train_id: str, tag: str) -> list[tuple[int, dict[str, Any]]]:
         """(step, ``{"dims", "data_type", "statistics"}``) of a tensor tag."""
-        answer = self.get("datavisual/tensors", {"train_id": train_id, "tag": tag, "detail": "stats"})
+        answer = self.get(
+            "datavisual/tensors", {"train_id": train_id, "tag": tag, "detail": "stats"}
+        )
         return [(sample["step"], sample["value"]) for sample in answer["tensors"][0]["values"]]
 
     def tensor_slice(self, train_id: str, tag: str, step: int, dims: str) -> Any:
         """The elements of a slice such as ``[0,:,1:3]``, nested; NaN and infinities are ``NAN``, ``INF``, ``-INF``."""
-        query: Query = {"train_id": train_id, "tag": tag, "detail": "data", "step": step, "dims": dims}
+        query: Query = {
+            "train_id": train_id,
+            "tag": tag,
+            "detail": "data",
+            "step": step,
+            "dims": dims,
+        }
         answer = self.get("datavisual/tensors", query)
         return answer["tensors"][0]["values"][0]["value"]["data"]
 
@@ -175,10 +198,14 @@ class MindInsight:
 
     def dataset_graph(self, train_id: str) -> dict[str, Any]:
         """The data pipeline of a run; empty if it has none."""
-        answer: dict[str, dict[str, Any]] = self.get("datasets/dataset_graph", {"train_id": train_id})
+        answer: dict[str, dict[str, Any]] = self.get(
+            "datasets/dataset_graph", {"train_id": train_id}
+        )
         return answer.get("dataset_graph", {})
 
-    def graph_nodes(self, train_id: str, scope: str = "", mode: str = "normal") -> list[dict[str, Any]]:
+    def graph_nodes(
+        self, train_id: str, scope: str = "", mode: str = "normal"
+    ) -> list[dict[str, Any]]:
         """The nodes of a scope of the computational graph; the root by default; mode ``normal`` or ``optimize``."""
         query = {"train_id": train_id, "mode": mode, **({"name": scope} if scope else {})}
         answer: dict[str, list[dict[str, Any]]] = self.get("datavisual/graphs/nodes", query)
@@ -186,7 +213,9 @@ class MindInsight:
 
     def intervals(self, train_id: str) -> list[dict[str, Any]]:
         """Loss landscape intervals of a run: ``{"id", "value": [first, last]}``."""
-        answer: dict[str, list[dict[str, Any]]] = self.get("datavisual/landscape/intervals", {"train_id": train_id})
+        answer: dict[str, list[dict[str, Any]]] = self.get(
+            "datavisual/landscape/intervals", {"train_id": train_id}
+        )
         return answer["intervals"]
 
 
@@ -217,7 +246,9 @@ def needed_python() -> str:
     """The Python of an environment that holds MindInsight; without one the test is skipped."""
     python = os.environ.get(PYTHON_VARIABLE)
     if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+        pytest.skip(
+            f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one"
+        )
     return python
 
 
@@ -237,7 +268,11 @@ def running_mindinsight(base_dir: Path, workspace: Path) -> Iterator[MindInsight
     port = free_port()
     server = MindInsight(f"http://127.0.0.1:{port}", workspace / "log")
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COVERAGE", "COV_"))},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "COVERAGE", "COV_"))
+        },
         "MINDINSIGHT_PORT": str(port),
         "MINDINSIGHT_SUMMARY_BASE_DIR": str(base_dir),
         "MINDINSIGHT_WORKSPACE": str(workspace),
@@ -263,18 +298,35 @@ def running_mindinsight(base_dir: Path, workspace: Path) -> Iterator[MindInsight
 
 def _command(python: str, port: int) -> list[str]:
     locate = "import importlib.util as u; print(u.find_spec('mindinsight').submodule_search_locations[0])"
-    package = subprocess.run([python, "-c", locate], check=True, capture_output=True, text=True).stdout.strip()
+    package = subprocess.run(
+        [python, "-c", locate], check=True, capture_output=True, text=True
+    ).stdout.strip()
     config = str(Path(package, "backend", "config", "gunicorn_conf.py"))
     application = "mindinsight.backend.application:APP"
     logger = "mindinsight.backend.run.GunicornLogger"
-    return [python, "-m", "gunicorn", "-b", f"127.0.0.1:{port}", application, "-c", config, "--logger-class", logger]
+    return [
+        python,
+        "-m",
+        "gunicorn",
+        "-b",
+        f"127.0.0.1:{port}",
+        application,
+        "-c",
+        config,
+        "--logger-class",
+        logger,
+    ]
 
 
-def _wait_until_it_answers(server: MindInsight, process: subprocess.Popen[bytes], output: Path) -> None:
+def _wait_until_it_answers(
+    server: MindInsight, process: subprocess.Popen[bytes], output: Path
+) -> None:
     def answers() -> bool:
         if process.poll() is not None:
             said = output.read_text(encoding="utf-8", errors="replace")[-3000:]
-            raise RuntimeError(f"MindInsight ended with status {process.returncode} before it answered: {said}")
+            raise RuntimeError(
+                f"MindInsight ended with status {process.returncode} before it answered: {said}"
+            )
         try:
             server.train_jobs()
         except (OSError, RefusedError):
@@ -292,7 +344,8 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _fetch(request: urllib.request.Request) -> bytes:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback: a proxy must not take part
+    # loopback: a proxy must not take part
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=30) as answer:
             content: bytes = answer.read()

@@ -1,11 +1,12 @@
 """Trainings that are killed at random points and resumed: ``python -m tests.oracle.resumed_runs DIRECTORY COUNT``.
 
-Each part of a training is a forked process of its own, so that a part can be killed for good. What a part did is noted
-by a witness, line by line, in ``DIRECTORY/<run>.witness``.
+Each part of a training is a forked process of its own, so that a part can be killed for good. What
+a part did is noted by a witness, line by line, in ``DIRECTORY/<run>.witness``.
 
-Lightning saves a step's checkpoint first and gives that step's metrics to the logger after it. Who dies in between
-resumes behind metrics that no logger was ever given. So a lock keeps the kill out from the moment the checkpoint is
-begun, as no hook tells when it is in place, until the metrics are given; it may come at any other.
+Lightning saves a step's checkpoint first and gives that step's metrics to the logger after it. Who
+dies in between resumes behind metrics that no logger was ever given. So a lock keeps the kill out
+from the moment the checkpoint is begun, as no hook tells when it is in place, until the metrics are
+given; it may come at any other.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class _Spared:
     """The time from the beginning of a step's checkpoint to its metrics, in which the parent does not kill."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR)  # by each process anew: a lock belongs to one opening
+        # by each process anew: a lock belongs to one opening
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR)
 
     def begin(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -58,7 +60,9 @@ class _Witness(L.Callback):
     def __init__(self, path: Path, told: int, spared: _Spared) -> None:
         self._path, self._told, self._spared = path, told, spared
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(f"{trainer.global_step} {float(outputs['loss'])!r}\n")
         os.write(self._told, b".")
@@ -78,7 +82,13 @@ def _train(directory: Path, name: str, told: int) -> None:
         callbacks=[
             _Witness(directory / f"{name}.witness", told, spared),
             SummaryCollector(collect_freq=1),
-            ModelCheckpoint(checkpoints, "{step}", auto_insert_metric_name=False, every_n_train_steps=3, save_top_k=-1),
+            ModelCheckpoint(
+                checkpoints,
+                "{step}",
+                auto_insert_metric_name=False,
+                every_n_train_steps=3,
+                save_top_k=-1,
+            ),
         ],
         enable_checkpointing=True,
     ).fit(Net(), loader(BATCHES, 2), ckpt_path=saved[-1] if saved else None)

@@ -1,7 +1,7 @@
 """A small but real training with the logger and the collector, and witnesses that say what happened in it.
 
-The witnesses are Lightning's own CSV logger, which is handed the same metrics, and a callback that notes the loss of
-each step. Nothing they keep has passed through this package.
+The witnesses are Lightning's own CSV logger, which is handed the same metrics, and a callback that
+notes the loss of each step. Nothing they keep has passed through this package.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Digits(L.LightningModule):
 class _Notes(L.Callback):
     losses: list[float] = field(default_factory=list)
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         self.losses.append(float(outputs["loss"]))
 
 
@@ -112,7 +114,9 @@ def fit_digits(runs: Path, name: str, scratch: Path, *, learning_rate: float, no
         callbacks=[notes, collector, checkpoint, LearningRateMonitor("step")],
         enable_checkpointing=True,
     )
-    running.fit(Digits(learning_rate), DataLoader(train, BATCH_SIZE), DataLoader(validation, BATCH_SIZE))
+    running.fit(
+        Digits(learning_rate), DataLoader(train, BATCH_SIZE), DataLoader(validation, BATCH_SIZE)
+    )
     return Fit(
         train_id=publish(Path(logger.log_dir), runs),
         losses=notes.losses,

@@ -49,4 +49,7 @@ def test_each_look_at_a_copy_shows_a_beginning_of_the_run(
         ours = SummaryReader(path).all_scalars()
         assert steps == [*range(1, len(steps) + 1)]
         assert steps == (ours["loss"].steps.tolist() if ours else [])
-    figure(44, f"MindInsight's loader shows a beginning without a hole at {len(looks)} of {len(looks)} looks")
+    figure(
+        44,
+        f"MindInsight's loader shows a beginning without a hole at {len(looks)} of {len(looks)} looks",
+    )

@@ -20,9 +20,12 @@ from tests.dataset.pipelines import PIPELINES
 _DRAWN_ALWAYS = {"combined", "untouchable"}  # by Chromium; the others with --full
 
 
-# One run after another, each newest when it is asked for: the server keeps no more than fifteen loaded.
+# One run after another, each newest when it is asked for: the server keeps no more than fifteen
+# loaded.
 @pytest.fixture(scope="module", params=PIPELINES)
-def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) -> tuple[str, DatasetGraph]:
+def run(
+    request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight
+) -> tuple[str, DatasetGraph]:
     """A run and the pipeline recorded there."""
     name = f"data-{request.param}"
     graph = dataset_graph(PIPELINES[request.param](), None)
@@ -41,11 +44,15 @@ def expected(graph: DatasetGraph) -> dict[str, Any]:
     """What the server makes of a stage: parameters beside each other, children and operations as lists."""
     shown: dict[str, Any] = {name: _value(value) for name, value in graph.parameter.items()}
     if graph.operations:
-        shown["operations"] = [{n: _value(v) for n, v in entry.parameter.items()} for entry in graph.operations]
+        shown["operations"] = [
+            {n: _value(v) for n, v in entry.parameter.items()} for entry in graph.operations
+        ]
     if graph.sampler is not None:
         shown["sampler"] = {name: _value(value) for name, value in graph.sampler.parameter.items()}
         if graph.sampler.weights:
-            shown["sampler"]["weights"] = [pytest.approx(weight) for weight in graph.sampler.weights]
+            shown["sampler"]["weights"] = [
+                pytest.approx(weight) for weight in graph.sampler.weights
+            ]
     shown["children"] = [expected(child) for child in graph.children]
     return shown
 
@@ -66,7 +73,10 @@ def test_the_server_answers_every_stage_with_its_operations_and_parameters(
 
 @pytest.mark.parametrize(
     "run",
-    [name if name in _DRAWN_ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in PIPELINES],
+    [
+        name if name in _DRAWN_ALWAYS else pytest.param(name, marks=pytest.mark.long)
+        for name in PIPELINES
+    ],
     indirect=True,
 )
 def test_chromium_draws_the_pipeline(browser: Browser, run: tuple[str, DatasetGraph]) -> None:
@@ -80,7 +90,9 @@ def test_chromium_draws_the_pipeline(browser: Browser, run: tuple[str, DatasetGr
 
 
 @pytest.mark.parametrize("run", ["combined", "untouchable"], indirect=True)
-def test_chromium_draws_the_lineage_of_pipelines(browser: Browser, run: tuple[str, DatasetGraph]) -> None:
+def test_chromium_draws_the_lineage_of_pipelines(
+    browser: Browser, run: tuple[str, DatasetGraph]
+) -> None:
     train_id, _ = run
 
     browser.open("data lineage")

@@ -60,16 +60,21 @@ def test_the_viewer_answers_as_mindinsight_does(real: Server, viewer: Server) ->
             difference = mismatch(theirs, ours)
             if difference is None:
                 break
-            reasons = [index for index, one in enumerate(DIFFERENCES) if one.explains(ask, theirs, ours)]
+            reasons = [
+                index for index, one in enumerate(DIFFERENCES) if one.explains(ask, theirs, ours)
+            ]
             if reasons:
                 break
-            time.sleep(PAUSE_S)  # for moments in which it scans its directories again and lets go of lineage alone
+            # for moments in which it scans its directories again and lets go of lineage alone
+            time.sleep(PAUSE_S)
             real.ask(_loading(ask.value("train_id") or ""))
         if difference is not None:
             explained.update(reasons[:1])
             if not reasons:
                 unexplained.append(f"{ask}\n    {difference}")
-    print(f"{asked.total()} requests: {dict(asked)}; {explained.total()} explained, {len(unexplained)} unexplained")
+    print(
+        f"{asked.total()} requests: {dict(asked)}; {explained.total()} explained, {len(unexplained)} unexplained"
+    )
     for index, one in enumerate(DIFFERENCES):
         print(f"  {explained[index]:5} {one.reason}")
 
@@ -82,7 +87,11 @@ def _all_requests(real: Server, viewer: Server) -> Iterator[Ask]:
     """The requests of all runs, then those of each run while MindInsight holds it."""
     rows = real.ask(get("datavisual/train-jobs", limit=999)).content["train_jobs"]
     alone = f"./{LINEAGE_ALONE}"
-    listed = [row["train_id"] for row in rows if row["summary_files"] or row["graph_files"] or row["train_id"] == alone]
+    listed = [
+        row["train_id"]
+        for row in rows
+        if row["summary_files"] or row["graph_files"] or row["train_id"] == alone
+    ]
     runs = []
     for number, train_id in enumerate(listed):
         for later in listed[number + 1 : number + 1 + AHEAD]:
@@ -114,8 +123,12 @@ def _loaded(real: Server, viewer: Server, train_id: str) -> ShownRun:
         nonlocal polls
         polls += 1
         (row,) = real.ask(get("datavisual/train-jobs", train_id=train_id)).content["train_jobs"]
-        is_complete = answer().content == viewer.ask(get("datavisual/plugins", train_id=train_id)).content
-        is_cached = row["cache_status"] == ("NOT_IN_CACHE" if train_id == f"./{LINEAGE_ALONE}" else "CACHED")
+        is_complete = (
+            answer().content == viewer.ask(get("datavisual/plugins", train_id=train_id)).content
+        )
+        is_cached = row["cache_status"] == (
+            "NOT_IN_CACHE" if train_id == f"./{LINEAGE_ALONE}" else "CACHED"
+        )
         return is_cached and (is_complete or polls > PATIENCE)
 
     wait_until(is_loaded, lambda: f"{train_id} is loaded")
@@ -124,7 +137,9 @@ def _loaded(real: Server, viewer: Server, train_id: str) -> ShownRun:
         return ShownRun(train_id, tags, {}, {}, {}, 0)
     steps, dims = {}, {}
     for tag in tags["image"]:
-        found = real.ask(get("datavisual/image/metadata", train_id=train_id, tag=tag)).content["metadatas"]
+        found = real.ask(get("datavisual/image/metadata", train_id=train_id, tag=tag)).content[
+            "metadatas"
+        ]
         steps[tag] = [sample["step"] for sample in found]
     for tag in tags["tensor"]:
         (one,) = real.ask(get("datavisual/tensors", train_id=train_id, tag=tag)).content["tensors"]
@@ -135,7 +150,9 @@ def _loaded(real: Server, viewer: Server, train_id: str) -> ShownRun:
         for plugin, mode in graph_requests.MODES.items()
         for tag in tags[plugin]
     }
-    intervals = real.ask(get("datavisual/landscape/intervals", train_id=train_id)).content["intervals"]
+    intervals = real.ask(get("datavisual/landscape/intervals", train_id=train_id)).content[
+        "intervals"
+    ]
     return ShownRun(train_id, tags, steps, dims, nodes, len(intervals))
 
 

@@ -42,7 +42,8 @@ def test_killed_runs_are_shown_to_their_last_record(tmp_path: Path, by: signal.S
     draw = random.Random(1)
     runs = [tmp_path / str(trial) for trial in range(4)]
     last = [
-        kill_victim("record_scalars", run, 10, after_steps=draw.randrange(1, 90), by=by) for run in runs
+        kill_victim("record_scalars", run, 10, after_steps=draw.randrange(1, 90), by=by)
+        for run in runs
     ]  # below MindInsight's 20 tensors a tag
     for run in runs:
         cut_torn_tail(
@@ -65,7 +66,10 @@ def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Fi
 
     for epoch, answer in zip(last, shown(*runs), strict=True):
         assert answer["lineage"] in ([epoch], [epoch + 1])
-    figure(12, f"{len(runs)} x SIGKILL: MindInsight's own reader reads {len(runs)} of {len(runs)} lineage files")
+    figure(
+        12,
+        f"{len(runs)} x SIGKILL: MindInsight's own reader reads {len(runs)} of {len(runs)} lineage files",
+    )
 
 
 def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
@@ -84,7 +88,11 @@ def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
 
 def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
     """Kill trainings and look at what they left; numbers of runs shown whole, of torn tails and of checkpoints."""
-    from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, checkpoint_dir, mapped
+    from mindsummary_lightning.landscape.checkpoints import (
+        LandscapeCheckpoints,
+        checkpoint_dir,
+        mapped,
+    )
 
     done = run_victim("train", directory, trials, "SIGKILL", "landscape")
     assert not done.returncode, done.stderr
@@ -100,7 +108,9 @@ def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
     answers = shown(*runs)
     for run, step, answer in zip(runs, last.values(), answers, strict=True):
         assert_shown_whole(run, answer)
-        assert [number for number, _ in as_recorded(run, "mine")][: step + 1] == list(range(step + 1))
+        assert [number for number, _ in as_recorded(run, "mine")][: step + 1] == list(
+            range(step + 1)
+        )
         assert answer["lineage"] not in ([], ["unreadable"])
     return len(answers), torn, checkpoints
 
@@ -127,7 +137,8 @@ def test_a_torn_tail_really_hides_what_comes_after_it(tmp_path: Path) -> None:
 def test_a_resumed_run_is_shown_without_waiting(tmp_path: Path, tail: str) -> None:
     record = b"".join(frame([b"a record that was on its way"]))
     run = torn_run(
-        tmp_path / "run", {"one byte": record[:1], "a whole header": record[:20], "zeros": bytes(4096)}[tail]
+        tmp_path / "run",
+        {"one byte": record[:1], "a whole header": record[:20], "zeros": bytes(4096)}[tail],
     )
     with SummaryRecord(run) as resumed:
         resumed.add_scalar("new", 7.0, 7)
@@ -216,7 +227,9 @@ def with_a_file_deleted(run: Path) -> None:
 
 
 def with_hostile_tags(run: Path) -> None:
-    MindInsightLogger(run.parent, name="", version=run.name).log_metrics(dict.fromkeys(hostile_names(200), 1.0), 1)
+    MindInsightLogger(run.parent, name="", version=run.name).log_metrics(
+        dict.fromkeys(hostile_names(200), 1.0), 1
+    )
 
 
 def with_odd_values(run: Path) -> None:
@@ -233,12 +246,16 @@ def under_umask_0(run: Path) -> None:
         os.umask(umask)
 
 
-# Rows of docs/reference/faults.md. A file of zeros alone (row 3) is left as it is: nothing proves whose it is.
+# Rows of docs/reference/faults.md. A file of zeros alone (row 3) is left as it is: nothing proves
+# whose it is.
 LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
     (4, with_a_full_disk_at_every_byte, ()),
     (4, with_a_limit_of_the_system, ()),
     *((3, cut_by_a_power_loss, (size,)) for size in ("20", "200", "333", "500", "613")),
-    *((6, ended_somehow, (way,)) for way in ("return", "exception", "sys.exit", "os._exit", "abort", "thread")),
+    *(
+        (6, ended_somehow, (way,))
+        for way in ("return", "exception", "sys.exit", "os._exit", "abort", "thread")
+    ),
     (7, with_forked_children, ()),
     (8, recorded_by_two_processes, ()),
     (10, recorded_by_many_at_once, ()),
@@ -252,9 +269,11 @@ LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_further_faults_leave_behind_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Rows 5, 16, 19 and 22 are of what recording costs, row 13 of a run too long to be shown whole; row 21 has a module
-    # of its own.
+def test_what_further_faults_leave_behind_is_shown_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Rows 5, 16, 19 and 22 are of what recording costs, row 13 of a run too long to be shown whole;
+    # row 21 has a module of its own.
     monkeypatch.setattr("mindsummary_lightning.recording.live_file.PATH_CHECK_S", 0.0)
     runs = [tmp_path / f"row {row} {number}" for number, (row, _, _) in enumerate(LEFT_BEHIND)]
     for run, (_, leave, arguments) in zip(runs, LEFT_BEHIND, strict=True):
@@ -265,7 +284,8 @@ def test_what_further_faults_leave_behind_is_shown_whole(tmp_path: Path, monkeyp
         assert answer["scalars"], run
 
 
-@pytest.mark.long  # what the first rank writes is a run like any other; tests/trainer looks at what the others leave
+# what the first rank writes is a run like any other; tests/trainer looks at what the others leave
+@pytest.mark.long
 def test_a_run_of_several_ranks_is_shown_whole(tmp_path: Path) -> None:
     from tests.trainer.support import run_script
     from tests.trainer.test_processes import SCRIPT

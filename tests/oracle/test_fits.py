@@ -22,14 +22,21 @@ def fits(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> dict[str, str]
         def configure_optimizers(self) -> Any:
             optimizer = torch.optim.SGD(self.parameters(), lr=0.25)
             decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=6)
-            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": decay, "interval": "step"}}
+            return {
+                "optimizer": optimizer,
+                "lr_scheduler": {"scheduler": decay, "interval": "step"},
+            }
 
     scratch = tmp_path_factory.mktemp("fits")
     found = {}
     for name, version in (("given", "fits_given"), ("numbered", None)):
         logger = MindInsightLogger(scratch / name, name="", version=version)
         for batches in (20, 12, 6):
-            running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=batches)
+            running = trainer(
+                logger=logger,
+                callbacks=[SummaryCollector(collect_freq=1)],
+                limit_train_batches=batches,
+            )
             running.fit(Decaying(), loader(20), loader(2))
         running.test(Decaying(), loader(5), verbose=False)
         run = Path(logger.log_dir)
@@ -49,10 +56,19 @@ def test_the_curve_is_that_of_the_last_fit(
     for tag in ("loss/auto/scalar", "gradient_norm/scalar"):
         if tag in mindinsight.plugins(fits[name])["scalar"]:
             assert [step for step, _ in mindinsight.scalars(fits[name], tag)] == [1, 2, 3, 4, 5, 6]
-    assert [step for step, _ in mindinsight.scalars(fits[name], "train/loss/scalar")] == [0, 1, 2, 3, 4, 5]
+    assert [step for step, _ in mindinsight.scalars(fits[name], "train/loss/scalar")] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
-def test_the_lineage_has_the_first_rate_and_the_last_evaluation(mindinsight: MindInsight, fits: dict[str, str]) -> None:
+def test_the_lineage_has_the_first_rate_and_the_last_evaluation(
+    mindinsight: MindInsight, fits: dict[str, str]
+) -> None:
     row = mindinsight.wait_lineage(fits["numbered"])
 
     assert row["learning_rate"] == 0.25
@@ -87,27 +103,36 @@ def pictures(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> dict[str, 
     scratch = tmp_path_factory.mktemp("pictures")
     options: dict[str, Any] = {"logger": False, "default_root_dir": scratch}
     for name, tensor_freq in (("pictures", 1), ("pictures_resumed", None)):
-        collector = SummaryCollector(scratch / name, collect_freq=1, collect_tensor_freq=tensor_freq)
+        collector = SummaryCollector(
+            scratch / name, collect_freq=1, collect_tensor_freq=tensor_freq
+        )
         first = trainer(callbacks=[collector], **options)
         first.fit(Seen(), batches)
     first.save_checkpoint(scratch / "saved.ckpt")
-    trainer(callbacks=[collector], max_epochs=2, **options).fit(Seen(), batches, ckpt_path=scratch / "saved.ckpt")
+    trainer(callbacks=[collector], max_epochs=2, **options).fit(
+        Seen(), batches, ckpt_path=scratch / "saved.ckpt"
+    )
     return {publish(scratch / name, runs): runs / name for name in ("pictures", "pictures_resumed")}
 
 
-def test_a_rhythm_of_tensors_is_theirs_alone(mindinsight: MindInsight, pictures: dict[str, Path]) -> None:
+def test_a_rhythm_of_tensors_is_theirs_alone(
+    mindinsight: MindInsight, pictures: dict[str, Path]
+) -> None:
     mindinsight.wait_cached("./pictures")
 
     assert len(mindinsight.tensors("./pictures", "scores/tensor")) == 20  # of 30; it keeps no more
     assert len(mindinsight.images("./pictures", "input_data/auto/image")) == 10
 
 
-def test_a_parameter_of_one_number_is_a_histogram(mindinsight: MindInsight, pictures: dict[str, Path]) -> None:
+def test_a_parameter_of_one_number_is_a_histogram(
+    mindinsight: MindInsight, pictures: dict[str, Path]
+) -> None:
     mindinsight.wait_cached("./pictures")
     samples = mindinsight.histograms("./pictures", "scale/auto/histogram")
 
     assert [step for step, _ in samples] == list(range(1, 31))
-    assert samples[0][1][0][0] == pytest.approx(0.5, abs=0.6)  # half a unit below the number, which begins at 1
+    # half a unit below the number, which begins at 1
+    assert samples[0][1][0][0] == pytest.approx(0.5, abs=0.6)
 
 
 def test_a_resumed_run_has_no_more_tensors_and_images_than_are_shown(
@@ -122,6 +147,8 @@ def test_a_resumed_run_has_no_more_tensors_and_images_than_are_shown(
     shown = [step for step, _ in mindinsight.tensors("./pictures_resumed", "scores/tensor")]
     assert shown == steps(run, "scores", "tensor")
     assert len(shown) == 20
-    images = [image["step"] for image in mindinsight.images("./pictures_resumed", "input_data/auto/image")]
+    images = [
+        image["step"] for image in mindinsight.images("./pictures_resumed", "input_data/auto/image")
+    ]
     assert images == steps(run, "input_data/auto", "image")
     assert len(images) == 10

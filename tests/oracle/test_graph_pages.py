@@ -27,12 +27,14 @@ from tests.graph.zoo import ZOO  # noqa: E402
 _SEEDS = range(4)
 
 _DRAWN = (*(f"graph-{name}" for name in ZOO), "graph-awkward", "graph-random-0")
-# What the page draws in a way of its own: many scopes, branches that are shared, odd names; the others with --full.
+# What the page draws in a way of its own: many scopes, branches that are shared, odd names; the
+# others with --full.
 _DRAWN_ALWAYS = {"graph-gpt-bf16", "graph-checkpointed", "graph-awkward", "graph-random-0"}
 _RUNS = (*_DRAWN, *(f"graph-random-{seed}" for seed in _SEEDS if seed))
 
 
-# One run after another, each newest when it is asked for: the server keeps no more than fifteen loaded.
+# One run after another, each newest when it is asked for: the server keeps no more than fifteen
+# loaded.
 @pytest.fixture(scope="module", params=_RUNS)
 def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) -> tuple[str, Graph]:
     """A run and the graph recorded there."""
@@ -41,7 +43,9 @@ def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) ->
     if kind in ZOO:
         train(ZOO[kind], runs / name)
     else:
-        network = AwkwardNames() if kind == "awkward" else random_network(random.Random(int(kind[-1])))
+        network = (
+            AwkwardNames() if kind == "awkward" else random_network(random.Random(int(kind[-1])))
+        )
         with SummaryRecord(str(runs / name)) as record:
             recorder_of(record).write_graph(capture_example(network, torch.ones(3, 4)))
     graph = SummaryReader(runs / name).graph()
@@ -61,7 +65,9 @@ def wait_for_graph(server: MindInsight, train_id: str) -> None:
 
 def leaves(server: MindInsight, train_id: str, mode: str) -> list[dict[str, Any]]:
     query = {"train_id": train_id, "mode": mode}
-    nodes: list[dict[str, Any]] = server.get("datavisual/graphs/nodes/all", query)["all_nodes_detail"]
+    nodes: list[dict[str, Any]] = server.get("datavisual/graphs/nodes/all", query)[
+        "all_nodes_detail"
+    ]
     return nodes
 
 
@@ -69,7 +75,9 @@ def operations(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [node for node in nodes if node["type"] not in ("Parameter", "Const")]
 
 
-def test_no_node_edge_or_parameter_is_lost(mindinsight: MindInsight, run: tuple[str, Graph]) -> None:
+def test_no_node_edge_or_parameter_is_lost(
+    mindinsight: MindInsight, run: tuple[str, Graph]
+) -> None:
     train_id, graph = run
 
     shown = leaves(mindinsight, train_id, "normal")
@@ -77,22 +85,37 @@ def test_no_node_edge_or_parameter_is_lost(mindinsight: MindInsight, run: tuple[
     kept = operations(shown)
     assert len(kept) == len(graph.nodes)
     assert sum(len(node["input"]) for node in kept) == len(edges(graph))
-    connected = {node["name"].split("/")[-1] for node in shown if node["type"] == "Parameter" and node["output"]}
+    connected = {
+        node["name"].split("/")[-1]
+        for node in shown
+        if node["type"] == "Parameter" and node["output"]
+    }
     assert connected == {parameter.name for parameter in graph.parameters}
     constants = {node["name"] for node in shown if node["type"] == "Const"}
-    typed = {entry["data_type"] for node in kept for name, entry in node["input"].items() if name not in constants}
+    typed = {
+        entry["data_type"]
+        for node in kept
+        for name, entry in node["input"].items()
+        if name not in constants
+    }
     assert "" not in typed
 
 
-def test_the_optimized_view_keeps_every_operation(mindinsight: MindInsight, run: tuple[str, Graph]) -> None:
+def test_the_optimized_view_keeps_every_operation(
+    mindinsight: MindInsight, run: tuple[str, Graph]
+) -> None:
     train_id, graph = run
 
     kept = operations(leaves(mindinsight, train_id, "optimize"))
 
-    assert {node["name"].split("/")[-1] for node in kept} >= {node.full_name.split("/")[-1] for node in graph.nodes}
+    assert {node["name"].split("/")[-1] for node in kept} >= {
+        node.full_name.split("/")[-1] for node in graph.nodes
+    }
 
 
-def test_every_scope_can_be_opened_and_every_leaf_found(mindinsight: MindInsight, run: tuple[str, Graph]) -> None:
+def test_every_scope_can_be_opened_and_every_leaf_found(
+    mindinsight: MindInsight, run: tuple[str, Graph]
+) -> None:
     train_id, graph = run
     found: set[str] = set()
     waiting = [""]
@@ -111,10 +134,15 @@ def test_every_scope_can_be_opened_and_every_leaf_found(mindinsight: MindInsight
 
 @pytest.mark.parametrize(
     "run",
-    [name if name in _DRAWN_ALWAYS else pytest.param(name, marks=pytest.mark.long) for name in _DRAWN],
+    [
+        name if name in _DRAWN_ALWAYS else pytest.param(name, marks=pytest.mark.long)
+        for name in _DRAWN
+    ],
     indirect=True,
 )
-def test_chromium_draws_the_root_and_opened_scopes(browser: Browser, run: tuple[str, Graph]) -> None:
+def test_chromium_draws_the_root_and_opened_scopes(
+    browser: Browser, run: tuple[str, Graph]
+) -> None:
     train_id, graph = run
     browser.open("graph", train_id)
 

@@ -13,7 +13,13 @@ import pytest
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.graph_codec import decode_model
-from mindsummary_lightning.viewer.graph_view.layout import GraphView, hits, normal_view, optimized_view, tree_of
+from mindsummary_lightning.viewer.graph_view.layout import (
+    GraphView,
+    hits,
+    normal_view,
+    optimized_view,
+    tree_of,
+)
 from tests.oracle.mindinsight_server import needed_python
 from tests.viewer.random_graphs import random_graph
 
@@ -29,7 +35,9 @@ def arranged(tmp_path_factory: pytest.TempPathFactory, amount: Callable[[int, in
         (folder / f"{seed:03d}.graph").write_bytes(random_graph(seed).SerializeToString())
     script = Path(__file__).with_name("arrange_graphs_there.py")
     environment = {**os.environ, "HOME": str(folder)}  # where it keeps its log
-    subprocess.run([needed_python(), str(script), str(folder)], check=True, env=environment, cwd=folder)
+    subprocess.run(
+        [needed_python(), str(script), str(folder)], check=True, env=environment, cwd=folder
+    )
     return folder
 
 

@@ -58,11 +58,29 @@ def _write_run(run: Path, rate: float) -> None:
         )
     write_summary(run, records)
     pipeline = DatasetGraph(
-        {"op_type": f"Batch{_MARKUP}", "batch_size": int(80 * rate)}, children=(DatasetGraph({"op_type": "B"}),)
+        {"op_type": f"Batch{_MARKUP}", "batch_size": int(80 * rate)},
+        children=(DatasetGraph({"op_type": "B"}),),
     )
-    train = TrainInfo(f"Adam{_MARKUP}", rate, f"Loss{_MARKUP}", 2, "alone", 1, 32, None, 100, f"Net{_MARKUP}", rate)
-    noted = UserDefinedInfo({f"note{_MARKUP.replace(chr(34), '')}": f"first{_MARKUP}", "seed": rate})
-    write_lineage(run, [train, EvaluationInfo('{"accuracy<s class=inserted>": 0.5}', None, 10), pipeline, noted])
+    train = TrainInfo(
+        f"Adam{_MARKUP}",
+        rate,
+        f"Loss{_MARKUP}",
+        2,
+        "alone",
+        1,
+        32,
+        None,
+        100,
+        f"Net{_MARKUP}",
+        rate,
+    )
+    noted = UserDefinedInfo(
+        {f"note{_MARKUP.replace(chr(34), '')}": f"first{_MARKUP}", "seed": rate}
+    )
+    write_lineage(
+        run,
+        [train, EvaluationInfo('{"accuracy<s class=inserted>": 0.5}', None, 10), pipeline, noted],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +118,11 @@ def test_a_tooltip_shows_the_name_of_a_run_as_it_is(browser: Browser) -> None:
     tooltips = set()
     for x, y in _points_of_charts(browser):
         _point_at(browser, x, y)
-        tooltips.add(browser.driver.execute_script("return document.querySelector('.char-tip-table')?.innerText"))
+        tooltips.add(
+            browser.driver.execute_script(
+                "return document.querySelector('.char-tip-table')?.innerText"
+            )
+        )
 
     assert any(_RUN in text.replace("\u2060", "") for text in tooltips if text)
 
@@ -113,7 +135,12 @@ def _points_of_charts(browser: Browser) -> list[tuple[int, int]]:
         ".map(box => [box.x, box.y, box.width, box.height])"
     )
     parts = (0.3, 0.6)
-    return [(int(x + a * width), int(y + b * height)) for x, y, width, height in boxes for a in parts for b in parts]
+    return [
+        (int(x + a * width), int(y + b * height))
+        for x, y, width, height in boxes
+        for a in parts
+        for b in parts
+    ]
 
 
 def _point_at(browser: Browser, x: int, y: int) -> None:
@@ -144,7 +171,9 @@ def test_a_page_on_another_port_does_not_get_the_token(view: View, browser: Brow
         address = f"http://127.0.0.1:{neighbour.server_address[1]}/"
         browser.driver.execute_script(f"location.href = '{address}'")  # as a link of the page would
         browser.wait("document.title === 'neighbour'")
-        assert browser.driver.execute_script("return document.referrer + document.cookie + name") == ""
+        assert (
+            browser.driver.execute_script("return document.referrer + document.cookie + name") == ""
+        )
         neighbour.shutdown()
 
     assert any(line.startswith("/ ") for line in sent)
@@ -157,7 +186,9 @@ def test_the_file_that_the_browser_is_given_opens_the_pages(
     commands: list[list[str]] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("BROWSER", "a-browser")
-    monkeypatch.setattr(users_browser.subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(
+        users_browser.subprocess, "Popen", lambda command, **_: commands.append(command)
+    )
 
     with users_browser.opened_in_browser(view.addresses["runs"]):
         browser.driver.get(commands[0][-1])

@@ -39,7 +39,9 @@ def test_its_scalars_are_shown_with_every_step(mindinsight: MindInsight, train_i
     assert shown == [(step, float(np.float32(1.0 / step))) for step in range(1, 41)]
 
 
-def test_its_histograms_are_shown_with_every_element(mindinsight: MindInsight, train_id: str) -> None:
+def test_its_histograms_are_shown_with_every_element(
+    mindinsight: MindInsight, train_id: str
+) -> None:
     shown = mindinsight.histograms(train_id, "weight/histogram")
 
     assert [step for step, _ in shown] == [10, 20, 30, 40]
@@ -80,7 +82,9 @@ def odd_id(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPa
     return published
 
 
-def test_histograms_with_nan_and_infinities_are_shown_with_the_good_ones(mindinsight: MindInsight, odd_id: str) -> None:
+def test_histograms_with_nan_and_infinities_are_shown_with_the_good_ones(
+    mindinsight: MindInsight, odd_id: str
+) -> None:
     shown = mindinsight.histograms(odd_id, "weight/histogram")
 
     assert [step for step, _ in shown] == [0, 1, 2, 3, 4]
@@ -89,7 +93,9 @@ def test_histograms_with_nan_and_infinities_are_shown_with_the_good_ones(mindins
         assert 999 <= sum(count for _, _, count in buckets) <= 1030
 
 
-def test_a_run_with_wall_times_in_milliseconds_is_listed_and_shown(mindinsight: MindInsight, odd_id: str) -> None:
+def test_a_run_with_wall_times_in_milliseconds_is_listed_and_shown(
+    mindinsight: MindInsight, odd_id: str
+) -> None:
     shown = mindinsight.scalars(odd_id, "loss/scalar")
 
     assert odd_id in mindinsight.train_jobs()

@@ -33,9 +33,14 @@ def landscapes(
 
     fit_digits(runs, RUN, tmp_path_factory.mktemp("fit"), learning_rate=0.05, note="landscape")
     digits = load_digits()
-    data = TensorDataset(torch.tensor(digits.images[:, None] / 16).float(), torch.tensor(digits.target))
+    data = TensorDataset(
+        torch.tensor(digits.images[:, None] / 16).float(), torch.tensor(digits.target)
+    )
     made = SummaryLandscape(runs / RUN).generate(
-        Digits(0.05), DataLoader(data, 256), accelerator="cpu", collect_landscape={"landscape_size": 20}
+        Digits(0.05),
+        DataLoader(data, 256),
+        accelerator="cpu",
+        collect_landscape={"landscape_size": 20},
     )
     mindinsight.wait_cached(TRAIN_ID)
     wait_until(lambda: len(mindinsight.intervals(TRAIN_ID)) == 2, lambda: "two intervals")
@@ -43,24 +48,37 @@ def landscapes(
     return made
 
 
-def asked(mindinsight: MindInsight, kind: str, train_id: str = TRAIN_ID, **query: str) -> list[dict[str, Any]]:
+def asked(
+    mindinsight: MindInsight, kind: str, train_id: str = TRAIN_ID, **query: str
+) -> list[dict[str, Any]]:
     query = {"train_id": train_id, "type": kind, **query}
-    found: list[dict[str, Any]] = mindinsight.get("datavisual/landscape/landscapes", query)["landscapes"]
+    found: list[dict[str, Any]] = mindinsight.get("datavisual/landscape/landscapes", query)[
+        "landscapes"
+    ]
     return found
 
 
 def assert_same(answer: dict[str, Any], made: LossLandscape) -> None:
     for axis in "xyz":
-        np.testing.assert_array_equal(np.float32(answer["points"][axis]), getattr(made.surface, axis))
-    np.testing.assert_array_equal(np.float32(answer["convergence_point"]), np.float32(made.convergence_point))
+        np.testing.assert_array_equal(
+            np.float32(answer["points"][axis]), getattr(made.surface, axis)
+        )
+    np.testing.assert_array_equal(
+        np.float32(answer["convergence_point"]), np.float32(made.convergence_point)
+    )
     assert answer["metadata"]["decomposition"] == made.metadata.decomposition
     assert answer["metadata"]["unit"] == made.metadata.unit
     assert answer["metadata"]["step_per_epoch"] == made.metadata.step_per_epoch
 
 
-def test_the_intervals_are_listed(mindinsight: MindInsight, landscapes: dict[str, LossLandscape]) -> None:
+def test_the_intervals_are_listed(
+    mindinsight: MindInsight, landscapes: dict[str, LossLandscape]
+) -> None:
     assert list(landscapes) == TAGS
-    assert sorted(interval["value"] for interval in mindinsight.intervals(TRAIN_ID)) == [[1, 9], [10, 19]]
+    assert sorted(interval["value"] for interval in mindinsight.intervals(TRAIN_ID)) == [
+        [1, 9],
+        [10, 19],
+    ]
 
 
 def test_interval_landscapes_are_answered_with_our_numbers(
@@ -73,7 +91,9 @@ def test_interval_landscapes_are_answered_with_our_numbers(
         assert made.path is not None
         assert answer["path"]["intervals"] == list(made.intervals)
         for axis in "xyz":
-            np.testing.assert_array_equal(np.float32(answer["path"][axis]), getattr(made.path, axis))
+            np.testing.assert_array_equal(
+                np.float32(answer["path"][axis]), getattr(made.path, axis)
+            )
 
 
 def test_the_final_landscape_is_answered_with_our_numbers(
@@ -91,7 +111,12 @@ def test_the_epochs_of_an_interval_end_where_the_loss_curve_does(
     from tests.trainer.support import Net, loader, trainer
     from tests.trainer.test_gradients import Stream
 
-    settings = {"landscape_size": 3, "unit": "epoch", "intervals": [[1, 2, 3]], "create_landscape": {"train": True}}
+    settings = {
+        "landscape_size": 3,
+        "unit": "epoch",
+        "intervals": [[1, 2, 3]],
+        "create_landscape": {"train": True},
+    }
     run = tmp_path / "landscape_epochs"
     collector = SummaryCollector(run, collect_specified_data={"collect_landscape": settings})
     training = trainer(logger=False, callbacks=[collector], max_epochs=3, accumulate_grad_batches=2)
@@ -108,7 +133,9 @@ def test_the_epochs_of_an_interval_end_where_the_loss_curve_does(
     assert interval["value"][-1] * answer["metadata"]["step_per_epoch"] == last_step == 12
 
 
-def test_the_landscapes_of_a_run_draw_in_every_form(browser: Browser, landscapes: dict[str, LossLandscape]) -> None:
+def test_the_landscapes_of_a_run_draw_in_every_form(
+    browser: Browser, landscapes: dict[str, LossLandscape]
+) -> None:
     browser.open("loss analysis", TRAIN_ID)
     assert browser.placeholders() == []
     for tab in ("Isoline Map", "Topographic Map"):
@@ -117,7 +144,9 @@ def test_the_landscapes_of_a_run_draw_in_every_form(browser: Browser, landscapes
     assert browser.errors() == []
 
 
-def test_the_landscapes_of_several_runs_are_compared(browser: Browser, landscapes: dict[str, LossLandscape]) -> None:
+def test_the_landscapes_of_several_runs_are_compared(
+    browser: Browser, landscapes: dict[str, LossLandscape]
+) -> None:
     browser.open("loss comparison", TRAIN_ID)
     assert browser.placeholders() == []
     assert browser.errors() == []

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tests.oracle.small_fit import Fit
 
 _COLLECTED_STEPS = [1, 6, 12, 18, 20]  # the first, every sixth, the last of 20
-_IMAGE_STEPS = [1, 6, 12, 18]  # images follow MindSpore's rule for tensors: the last step is not special
+# images follow MindSpore's rule for tensors: the last step is not special
+_IMAGE_STEPS = [1, 6, 12, 18]
 
 
 def _float32(value: float) -> float:
@@ -28,7 +29,9 @@ def lineage(mindinsight: MindInsight, fits: tuple[Fit, Fit]) -> dict[str, Any]:
     return mindinsight.lineages()[fits[0].train_id]
 
 
-def test_both_runs_of_a_script_are_listed_whole(mindinsight: MindInsight, fits: tuple[Fit, Fit]) -> None:
+def test_both_runs_of_a_script_are_listed_whole(
+    mindinsight: MindInsight, fits: tuple[Fit, Fit]
+) -> None:
     jobs = mindinsight.train_jobs()
 
     for fit in fits:
@@ -47,7 +50,9 @@ def test_every_metric_is_a_scalar_with_the_steps_and_values_lightning_logged(
             if tag != "loss/auto/scalar"
         }
         expected = {
-            f"{metric}/scalar": sorted((step, _float32(value)) for step, value in dict(points).items())
+            f"{metric}/scalar": sorted(
+                (step, _float32(value)) for step, value in dict(points).items()
+            )
             for metric, points in fit.logged.items()
             if metric != "epoch"
         }
@@ -63,11 +68,20 @@ def test_the_collector_records_the_loss_of_the_steps_it_collects(
         assert mindinsight.scalars(fit.train_id, "loss/auto/scalar") == expected
 
 
-def test_the_collector_records_a_histogram_of_each_parameter(mindinsight: MindInsight, fits: tuple[Fit, Fit]) -> None:
-    sizes = {"convolution.weight": 36, "convolution.bias": 4, "classifier.weight": 1440, "classifier.bias": 10}
+def test_the_collector_records_a_histogram_of_each_parameter(
+    mindinsight: MindInsight, fits: tuple[Fit, Fit]
+) -> None:
+    sizes = {
+        "convolution.weight": 36,
+        "convolution.bias": 4,
+        "classifier.weight": 1440,
+        "classifier.bias": 10,
+    }
     train_id = fits[0].train_id
 
-    assert mindinsight.plugins(train_id)["histogram"] == sorted(f"{name}/auto/histogram" for name in sizes)
+    assert mindinsight.plugins(train_id)["histogram"] == sorted(
+        f"{name}/auto/histogram" for name in sizes
+    )
     for name, size in sizes.items():
         samples = mindinsight.histograms(train_id, f"{name}/auto/histogram")
         assert [step for step, _ in samples] == _COLLECTED_STEPS
@@ -76,7 +90,9 @@ def test_the_collector_records_a_histogram_of_each_parameter(mindinsight: MindIn
             assert size <= sum(count for _, _, count in buckets) <= size + len(buckets)
 
 
-def test_the_collector_records_the_input_images(mindinsight: MindInsight, fits: tuple[Fit, Fit]) -> None:
+def test_the_collector_records_the_input_images(
+    mindinsight: MindInsight, fits: tuple[Fit, Fit]
+) -> None:
     fit = fits[0]
     listed = mindinsight.images(fit.train_id, "input_data/auto/image")
     shown = Image.open(io.BytesIO(mindinsight.image(fit.train_id, "input_data/auto/image", 1)))
@@ -106,4 +122,10 @@ def test_the_lineage_row_says_what_was_trained_and_how_with_results_and_custom_d
     assert {name: lineage[name] for name in expected} == expected
     assert lineage["loss"] == pytest.approx(fits[0].losses[-1], rel=1e-6)
     assert lineage["metric"] == pytest.approx(fits[0].metrics, rel=1e-6)
-    assert lineage["user_defined"] == {"note": "fast", "fold": 3, "dropout": 0.25, "channels": 4, "accelerator": "cpu"}
+    assert lineage["user_defined"] == {
+        "note": "fast",
+        "fold": 3,
+        "dropout": 0.25,
+        "channels": 4,
+        "accelerator": "cpu",
+    }

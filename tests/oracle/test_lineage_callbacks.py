@@ -12,7 +12,9 @@ from tests.oracle.mindinsight_server import MindInsight, publish
 
 
 @pytest.fixture(scope="module")
-def row(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def row(
+    mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """The lineage of the run, as the server answers it."""
     import torch
     from lightning.pytorch.callbacks import ModelCheckpoint
@@ -65,7 +67,13 @@ def test_both_pages_show_them(browser: Browser, row: dict[str, Any]) -> None:
     browser.open("data lineage")
     data_page = browser.text()
 
-    assert [text for text in ("Digits", "SGD", "CrossEntropy", "val/accuracy") if text not in model_page] == []
+    assert [
+        text for text in ("Digits", "SGD", "CrossEntropy", "val/accuracy") if text not in model_page
+    ] == []
     assert row["train_id"] in model_page
-    assert [text for text in (row["train_id"], "batch_size", "16", "TensorDataset") if text not in data_page] == []
+    assert [
+        text
+        for text in (row["train_id"], "batch_size", "16", "TensorDataset")
+        if text not in data_page
+    ] == []
     assert browser.errors() == []

@@ -1,8 +1,9 @@
 """MindInsight 2.3.1's own ``filter_summary_lineage`` and ours over one tree: the same JSON, the same refusals.
 
-Not compared, and tested in ``tests/lineage`` instead: dataset marks beyond eight pipelines (MindInsight gives all of
-them the mark 10), files that make MindInsight fail for every run, and the older spellings that 2.3.1 refuses. Custom
-entries with several keys in one element, of which MindInsight keeps any one, no writer leaves.
+Not compared, and tested in ``tests/lineage`` instead: dataset marks beyond eight pipelines
+(MindInsight gives all of them the mark 10), files that make MindInsight fail for every run, and the
+older spellings that 2.3.1 refuses. Custom entries with several keys in one element, of which
+MindInsight keeps any one, no writer leaves.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def _theirs(base: Path, conditions: list[Any], scratch: Path) -> list[dict[str, 
     files = [scratch / "conditions.pickle", scratch / "answers.json"]
     environment = {**os.environ, "HOME": str(scratch)}  # where it keeps its log
     subprocess.run([*command, *files], check=True, env=environment, cwd=scratch)
-    answers: list[dict[str, Any]] = json.loads((scratch / "answers.json").read_text(encoding="utf-8"))
+    answers: list[dict[str, Any]] = json.loads(
+        (scratch / "answers.json").read_text(encoding="utf-8")
+    )
     return answers
 
 
@@ -78,12 +81,19 @@ def test_random_conditions_get_the_answers_of_mindinsight(
     with caplog.at_level(logging.ERROR):
         different = _differences(tree, conditions, answers)
 
-    assert not different, f"{len(different)} of {len(conditions)} differ, the first:\n{different[0]}"
+    assert not different, (
+        f"{len(different)} of {len(conditions)} differ, the first:\n{different[0]}"
+    )
 
 
 def test_the_conditions_compared_are_worth_comparing(tree: Path) -> None:
-    answers = [_ours(tree, condition) for condition in search_conditions(CONDITIONS_LOOKED_AT, SEED)]
-    kinds = Counter("refused" if "refused" in answer else min(answer["result"]["count"], 2) for answer in answers)
+    answers = [
+        _ours(tree, condition) for condition in search_conditions(CONDITIONS_LOOKED_AT, SEED)
+    ]
+    kinds = Counter(
+        "refused" if "refused" in answer else min(answer["result"]["count"], 2)
+        for answer in answers
+    )
 
     assert filter_summary_lineage(tree)["count"] >= RUNS
     assert kinds["refused"] > CONDITIONS_LOOKED_AT // 5
@@ -91,7 +101,9 @@ def test_the_conditions_compared_are_worth_comparing(tree: Path) -> None:
     assert kinds[1] > 0
 
 
-def test_mindinsight_shows_the_table_of_values_and_answers_about_it_as_this_package(tmp_path: Path) -> None:
+def test_mindinsight_shows_the_table_of_values_and_answers_about_it_as_this_package(
+    tmp_path: Path,
+) -> None:
     record_run(tmp_path / "runs" / "with")
     record_run(tmp_path / "runs" / "without", {"other": 1})
     there = {name: str(value) if _is_inexact(value) else value for name, value in RECORDED.items()}
@@ -100,7 +112,10 @@ def test_mindinsight_shows_the_table_of_values_and_answers_about_it_as_this_pack
 
     shown, *answers = _theirs(tmp_path / "runs", [{}, *conditions, *ordered], tmp_path)
 
-    by_name = {run["summary_dir"]: run["model_lineage"]["user_defined"] for run in shown["result"]["object"]}
+    by_name = {
+        run["summary_dir"]: run["model_lineage"]["user_defined"]
+        for run in shown["result"]["object"]
+    }
     assert by_name == {"./with": there, "./without": {"other": 1}}
     for condition, theirs in zip([*conditions, *ordered], answers, strict=True):
         ((field, asked),) = condition.items()

@@ -45,10 +45,15 @@ def train_id(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.Temp
     specified: Any = {"collect_metric": False}
     collector = SummaryCollector(folder, 1, specified, False, collect_parameter_statistics=True)
     torch.manual_seed(0)
-    trainer(logger=False, callbacks=[collector]).fit(Chain(), DataLoader(TensorDataset(torch.randn(6, 2)), 2))
+    trainer(logger=False, callbacks=[collector]).fit(
+        Chain(), DataLoader(TensorDataset(torch.randn(6, 2)), 2)
+    )
     mindinsight.wait_cached(published := publish(folder, runs))
     # It shows large values while it still reads the rest of the file.
-    wait_until(lambda: len(mindinsight.tensors(published, TAG)) == 3, lambda: f"three tables of {published}")
+    wait_until(
+        lambda: len(mindinsight.tensors(published, TAG)) == 3,
+        lambda: f"three tables of {published}",
+    )
     return published
 
 

@@ -34,7 +34,9 @@ def _nginx(port: int) -> web.Application:
     async def forward(request: web.Request) -> web.Response:
         if not request.raw_path.startswith(_PREFIX):
             return web.Response(status=404, text="the hub's own page")
-        target = URL(f"http://127.0.0.1:{port}/{request.raw_path.removeprefix(_PREFIX)}", encoded=True)
+        target = URL(
+            f"http://127.0.0.1:{port}/{request.raw_path.removeprefix(_PREFIX)}", encoded=True
+        )
         async with (
             aiohttp.ClientSession() as session,
             session.get(target, headers={"Host": "127.0.0.1"}, allow_redirects=False) as answer,
@@ -63,7 +65,9 @@ def test_the_page_loads_its_scripts_at_an_address_without_its_last_slash(
         opened, complete = f"{address}{path}#/summary-manage", f"{address}{path.rstrip('/')}/"
         with running_browser(complete, tmp_path / "profile", opened) as chromium:
             driver: Any = chromium.driver
-            wait_until(lambda: bool(driver.execute_script(_WAY_BACK)), lambda: "a script of the page")
+            wait_until(
+                lambda: bool(driver.execute_script(_WAY_BACK)), lambda: "a script of the page"
+            )
 
             assert driver.current_url == f"{complete}#/summary-manage"
             assert driver.execute_script(_WAY_BACK) == f"{complete}runs"

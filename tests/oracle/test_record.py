@@ -26,7 +26,9 @@ _SCALARS: dict[str, list[np.float32]] = {
     "loss": [np.float32(1 / step) for step in _STEPS],
     "extremes of float32": [np.float32((-1) ** i * 10.0 ** (i - 37)) for i, _ in enumerate(_STEPS)],
     'Verlust/损失 "µ" <b>&amp;</b> 50%': [np.float32(np.sqrt(step)) for step in _STEPS],
-    "not always finite": [np.float32((np.nan, np.inf, -np.inf, 0.1)[i % 4]) for i, _ in enumerate(_STEPS)],
+    "not always finite": [
+        np.float32((np.nan, np.inf, -np.inf, 0.1)[i % 4]) for i, _ in enumerate(_STEPS)
+    ],
 }
 
 
@@ -56,9 +58,9 @@ _PICTURES: dict[str, NDArray[np.uint8]] = {
 def _distribution(step: int) -> NDArray[np.float32]:
     """50 numbers from 0 to 6, other ones each step.
 
-    MindInsight shows histograms in buckets of its own, spreading counts over them and rounding up. 50 numbers over one
-    range make six buckets for MindSpore's rule and for MindInsight's, and edges of whole numbers are the same for both:
-    so counts must come through unchanged.
+    MindInsight shows histograms in buckets of its own, spreading counts over them and rounding up.
+    50 numbers over one range make six buckets for MindSpore's rule and for MindInsight's, and edges
+    of whole numbers are the same for both: so counts must come through unchanged.
     """
     inner = 0.1 + 5.8 * (np.arange(48) / 48) ** (1 + step / 100)
     return np.concatenate([[0.0], inner, [6.0]]).astype(np.float32)
@@ -70,7 +72,9 @@ def _picture_at(name: str, step: int) -> NDArray[np.uint8]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def row(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def row(
+    mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """The run's row in the list of runs, once it is loaded."""
     folder = tmp_path_factory.mktemp("finished") / _RUN
     with SummaryRecord(str(folder), raise_exception=True) as record:
@@ -114,7 +118,9 @@ def test_histograms_keep_every_step_edge_and_count(mindinsight: MindInsight) -> 
     expected = []
     for step in _HISTOGRAM_STEPS:
         counts, _ = np.histogram(_distribution(step), np.arange(7))
-        expected.append((step, [[float(left), 1.0, count] for left, count in enumerate(counts.tolist())]))
+        expected.append(
+            (step, [[float(left), 1.0, count] for left, count in enumerate(counts.tolist())])
+        )
 
     assert mindinsight.histograms(_RUN, "weights/histogram") == expected
 
@@ -133,7 +139,9 @@ def test_images_decode_to_the_recorded_pixels(mindinsight: MindInsight, tag: str
     for sample in listed:
         picture = Image.open(io.BytesIO(mindinsight.image(_RUN, f"{tag}/image", sample["step"])))
         assert (sample["height"], sample["width"]) == (picture.height, picture.width)
-        np.testing.assert_array_equal(np.asarray(picture), _laid_out(_picture_at(tag, sample["step"])))
+        np.testing.assert_array_equal(
+            np.asarray(picture), _laid_out(_picture_at(tag, sample["step"]))
+        )
 
 
 def _laid_out(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -143,7 +151,9 @@ def _laid_out(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
     columns = min(len(pictures), 8)
     rows = [pictures[start : start + columns] for start in range(0, len(pictures), columns)]
     rows[-1] += [blank] * (columns - len(rows[-1]))
-    canvas: NDArray[np.uint8] = np.concatenate([np.concatenate(row, axis=2) for row in rows], axis=1)
+    canvas: NDArray[np.uint8] = np.concatenate(
+        [np.concatenate(row, axis=2) for row in rows], axis=1
+    )
     rows_first: NDArray[np.uint8] = canvas.transpose(1, 2, 0)
     return rows_first
 
@@ -155,7 +165,10 @@ def test_tensors_keep_shape_type_and_every_element(mindinsight: MindInsight, tag
 
     assert [step for step, _ in samples] == list(_TENSOR_STEPS)
     for step, value in samples:
-        assert (value["dims"], value["data_type"]) == (list(tensor.shape), f"DT_{tensor.dtype.name.upper()}")
+        assert (value["dims"], value["data_type"]) == (
+            list(tensor.shape),
+            f"DT_{tensor.dtype.name.upper()}",
+        )
         if step in (_TENSOR_STEPS[0], _TENSOR_STEPS[-1]):
             for index in itertools.product(*map(range, tensor.shape[:-2])):
                 dims = f"[{','.join([*map(str, index), *[':'] * min(tensor.ndim, 2)])}]"
@@ -174,7 +187,11 @@ def test_a_run_is_followed_while_it_grows(mindinsight: MindInsight, runs: Path) 
     expected: list[tuple[int, float | None]] = []
 
     def is_shown() -> bool:
-        tags = mindinsight.plugins("./growing")["scalar"] if "./growing" in mindinsight.train_jobs() else []
+        tags = (
+            mindinsight.plugins("./growing")["scalar"]
+            if "./growing" in mindinsight.train_jobs()
+            else []
+        )
         return "loss/scalar" in tags and mindinsight.scalars("./growing", "loss/scalar") == expected
 
     with SummaryRecord(str(runs / "growing"), raise_exception=True) as record:

@@ -27,7 +27,9 @@ def test_a_repaired_run_is_shown_whole_whatever_the_damage(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
 ) -> None:
     write_demo_run(tmp_path / "whole", steps=30)
-    before = {tag: len(series) for tag, series in SummaryReader(tmp_path / "whole").all_scalars().items()}
+    before = {
+        tag: len(series) for tag, series in SummaryReader(tmp_path / "whole").all_scalars().items()
+    }
     draw = random.Random(21)
     runs = [tmp_path / str(number) for number in range(times(20, 500))]
     for run in runs:
@@ -43,4 +45,7 @@ def test_a_repaired_run_is_shown_whole_whatever_the_damage(
         assert_shown_whole(run, answer)
         kept += sum(map(len, answer["scalars"].values()))
     assert kept > 0.5 * len(runs) * sum(before.values())
-    figure(21, f"{2 * len(runs)} random damages, repaired: MindInsight's loader shows all that is left, each time")
+    figure(
+        21,
+        f"{2 * len(runs)} random damages, repaired: MindInsight's loader shows all that is left, each time",
+    )

@@ -34,7 +34,9 @@ def _open(report: Browser) -> None:
 
 
 @pytest.mark.parametrize("width", [1300, 390])
-def test_the_report_fits_the_screen_and_the_console_stays_empty(report: Browser, width: int) -> None:
+def test_the_report_fits_the_screen_and_the_console_stays_empty(
+    report: Browser, width: int
+) -> None:
     driver = report.driver
     report.screen(width)
     _open(report)
@@ -69,7 +71,9 @@ def test_runs_can_be_switched_off(report: Browser) -> None:
 
 def test_smoothing_changes_what_is_drawn_and_keeps_what_was_recorded(report: Browser) -> None:
     _open(report)
-    columns = f"return ['raw', 'value'].map(name => Array.from({_LINES}[0].data_source.data[name] ?? []))"
+    columns = (
+        f"return ['raw', 'value'].map(name => Array.from({_LINES}[0].data_source.data[name] ?? []))"
+    )
     nothing, raw = report.driver.execute_script(columns)
     assert nothing == []
 
@@ -90,18 +94,23 @@ def test_the_log_axis_takes_the_place_of_the_linear_one_and_gives_it_back(report
         report.wait(f"{shown} === '{scales}'")
         report.driver.execute_script("document.getElementById('log').click()")
 
-    assert report.driver.execute_script(f"return {_CURVE}.length") == 4  # one for each scale, made once
+    # one for each scale, made once
+    assert report.driver.execute_script(f"return {_CURVE}.length") == 4
 
 
 def test_a_curve_of_negative_values_keeps_its_linear_axis(report: Browser, tmp_path: Path) -> None:
-    write_summary(tmp_path / "run", [values_at(step, {"a": -1.0 * step, "b": 1.0 * step}) for step in (1, 2)])
+    write_summary(
+        tmp_path / "run", [values_at(step, {"a": -1.0 * step, "b": 1.0 * step}) for step in (1, 2)]
+    )
     write_report([str(tmp_path / "run")], str(tmp_path / "report.html"))
     report.driver.get((tmp_path / "report.html").as_uri())
     report.wait(f"{_CURVE}.length === 2")
 
     report.driver.execute_script("document.getElementById('log').click()")
 
-    report.wait(f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join() === 'linear,log'")
+    report.wait(
+        f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join() === 'linear,log'"
+    )
 
 
 def test_a_drawn_point_is_the_recorded_one(report: Browser, tmp_path: Path) -> None:

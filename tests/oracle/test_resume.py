@@ -23,7 +23,9 @@ def resumed(
     directory = tmp_path_factory.mktemp("resumed")
     kills = amount(3, 20)
     command = [sys.executable, "-m", "tests.oracle.resumed_runs", str(directory), str(kills)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = sorted((directory / "runs").iterdir())
     assert len(found) == kills
@@ -38,7 +40,8 @@ def test_each_run_is_one_curve_with_each_step_once_and_its_newest_value(
     for train_id, witness in resumed.items():
         mindinsight.wait_cached(train_id, summary_files=2)
         newest = {
-            int(step): float(loss) for step, loss in map(str.split, witness.read_text(encoding="utf-8").splitlines())
+            int(step): float(loss)
+            for step, loss in map(str.split, witness.read_text(encoding="utf-8").splitlines())
         }
         expected = [(step, float(np.float32(newest[step]))) for step in range(1, LAST_STEP + 1)]
 
@@ -49,7 +52,9 @@ def test_each_run_is_one_curve_with_each_step_once_and_its_newest_value(
         assert [step for step, _ in histograms] == list(range(1, LAST_STEP + 1))
 
 
-def test_each_run_has_one_lineage_row_of_its_end(mindinsight: MindInsight, resumed: dict[str, Path]) -> None:
+def test_each_run_has_one_lineage_row_of_its_end(
+    mindinsight: MindInsight, resumed: dict[str, Path]
+) -> None:
     from tests.oracle.resumed_runs import EPOCHS
 
     for train_id in resumed:

@@ -29,7 +29,9 @@ Serve = Callable[[Path], str]
 
 _NAMES = "return [...document.querySelectorAll('td.name > a')].map(link => link.textContent)"
 _COUNT = "return document.getElementById('count').textContent"
-_DRAWN = "document.querySelectorAll('polyline').length === document.querySelectorAll('tbody tr').length"
+_DRAWN = (
+    "document.querySelectorAll('polyline').length === document.querySelectorAll('tbody tr').length"
+)
 _READ = "!/being read/.test(document.getElementById('count').textContent)"
 _CONDITIONS = (
     "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1", "learning_rate >= 0.01", "epoch==3",
@@ -54,7 +56,8 @@ for (let i = 0; i < bytes.length; i += 4) {
 }
 return count;
 """
-# Type a text and say after how many milliseconds the page has been laid out with what the server found.
+# Type a text and say after how many milliseconds the page has been laid out with what the server
+# found.
 _SEARCH = """
 const box = document.getElementById('search'), begin = performance.now(), [text, done] = arguments;
 box.value = text;
@@ -85,7 +88,9 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture(scope="module")
 def browser(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with running_browser(serve(tmp_path_factory.mktemp("nothing")), tmp_path_factory.mktemp("profile")) as chromium:
+    with running_browser(
+        serve(tmp_path_factory.mktemp("nothing")), tmp_path_factory.mktemp("profile")
+    ) as chromium:
         yield chromium
 
 
@@ -123,24 +128,36 @@ def _search(browser: Browser, query: str) -> float:
 
 
 def _cdp(browser: Browser, command: str, parameters: dict[str, Any]) -> Any:
-    return browser.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
+    return browser.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})[
+        "value"
+    ]
 
 
-def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(sweep: Path, browser: Browser) -> None:
+def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(
+    sweep: Path, browser: Browser
+) -> None:
     server = Shown(str(sweep), None, 400)
     try:
         for address in (f"{server.address}runs", server.address):
             _open(browser, address)
             browser.wait("document.querySelectorAll('tbody tr').length === 30")
-            _run(browser, "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && box.click())")
+            _run(
+                browser,
+                "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && box.click())",
+            )
 
-            assert "--wheel mindinsight-2.3.1" in _run(browser, "return document.getElementById('missing').innerText")
+            assert "--wheel mindinsight-2.3.1" in _run(
+                browser, "return document.getElementById('missing').innerText"
+            )
             links = _run(
-                browser, "return [...document.links].filter(one => one.checkVisibility()).map(one => one.text)"
+                browser,
+                "return [...document.links].filter(one => one.checkVisibility()).map(one => one.text)",
             )
             assert links == ["where they differ"]
             _run(browser, "document.querySelector('td.name > span').focus()")
-            assert _run(browser, "return document.activeElement.textContent").startswith("sweep/version_")
+            assert _run(browser, "return document.activeElement.textContent").startswith(
+                "sweep/version_"
+            )
             assert browser.errors() == []
     finally:
         server.close()
@@ -171,7 +188,9 @@ def test_thousands_of_runs_are_searched_sorted_and_paged(
     _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
     _run(browser, "document.getElementById('after').click()")
     column = "[...document.querySelectorAll('thead th')].findIndex(head => head.textContent.startsWith('val/accuracy'))"
-    cells = "[...document.querySelectorAll('tbody tr')].map(row => Number(row.cells[at].textContent))"
+    cells = (
+        "[...document.querySelectorAll('tbody tr')].map(row => Number(row.cells[at].textContent))"
+    )
     shown = _run(browser, f"const at = {column}; return {cells}")
     assert shown == sorted(shown, reverse=True)
     assert shown[0] < 1.0
@@ -179,8 +198,14 @@ def test_thousands_of_runs_are_searched_sorted_and_paged(
     assert browser.errors() == []
 
 
-def test_steps_are_sorted_by_once_every_run_has_been_read(browser: Browser, serve: Serve, sweep: Path) -> None:
-    write_summary(sweep / "longest", [values_at(step, {"loss": 1.0}) for step in range(1, STEPS + 50)], 1_600_000_000)
+def test_steps_are_sorted_by_once_every_run_has_been_read(
+    browser: Browser, serve: Serve, sweep: Path
+) -> None:
+    write_summary(
+        sweep / "longest",
+        [values_at(step, {"loss": 1.0}) for step in range(1, STEPS + 50)],
+        1_600_000_000,
+    )
 
     _open(browser, f"{serve(sweep)}#sort=steps&desc=1&size=20")
 
@@ -213,15 +238,22 @@ def test_conditions_find_what_the_command_finds(
     _open(browser, f"{serve(sweep)}#size=100")
     found, expected = {}, {}
     for condition in _CONDITIONS:
-        answer = mindsummary(capsys, "lineage", sweep, "--json", "--limit", 999, f"--where={condition}")
-        expected[condition] = sorted(run["summary_dir"].removeprefix("./") for run in json.loads(answer.out)["object"])
+        answer = mindsummary(
+            capsys, "lineage", sweep, "--json", "--limit", 999, f"--where={condition}"
+        )
+        expected[condition] = sorted(
+            run["summary_dir"].removeprefix("./") for run in json.loads(answer.out)["object"]
+        )
         _search(browser, condition)
-        found[condition] = sorted(name for name in _run(browser, _NAMES) if name != "longest")  # which has no lineage
+        # which has no lineage
+        found[condition] = sorted(name for name in _run(browser, _NAMES) if name != "longest")
 
     assert found == expected
 
 
-def test_what_cells_show_in_chinese_is_found(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_what_cells_show_in_chinese_is_found(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     _record(tmp_path / "live", loss=[1.0, 0.5])
     _record(tmp_path / "lost", loss=[1.0, float("nan")])
     write_lineage(tmp_path / "lost", [TrainInfo(learning_rate=0.1)])
@@ -242,9 +274,17 @@ def test_what_cells_show_in_chinese_is_found(browser: Browser, serve: Serve, tmp
     _run(browser, "document.getElementById('language').click()")
 
 
-def test_short_names_and_settings_that_all_runs_share_are_found(browser: Browser, three: str) -> None:
+def test_short_names_and_settings_that_all_runs_share_are_found(
+    browser: Browser, three: str
+) -> None:
     _open(browser, three)
-    for query in ("16-mixed", "precision=16-mixed", "momentum=0.9", "accuracy>0", "user_defined/status!=unknown"):
+    for query in (
+        "16-mixed",
+        "precision=16-mixed",
+        "momentum=0.9",
+        "accuracy>0",
+        "user_defined/status!=unknown",
+    ):
         _search(browser, query)
         assert _run(browser, _COUNT) == "3 of 3 runs", query
 
@@ -252,7 +292,8 @@ def test_short_names_and_settings_that_all_runs_share_are_found(browser: Browser
 def test_a_name_that_comes_back_as_another_is_not_asked_for_without_end(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
-    for name in ("a", "b<\u2060c"):  # pages get names with this mark, and it is taken out of requests
+    # pages get names with this mark, and it is taken out of requests
+    for name in ("a", "b<\u2060c"):
         write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
         write_lineage(tmp_path / name, [TrainInfo(), EvaluationInfo('{"accuracy": 0.5}')])
 
@@ -262,7 +303,9 @@ def test_a_name_that_comes_back_as_another_is_not_asked_for_without_end(
     assert "accuracy" in browser.text()  # the only result, although the runs agree in it
 
 
-def test_a_page_of_what_is_still_to_be_read_stays_in_the_address(browser: Browser, serve: Serve, sweep: Path) -> None:
+def test_a_page_of_what_is_still_to_be_read_stays_in_the_address(
+    browser: Browser, serve: Serve, sweep: Path
+) -> None:
     _open(browser, f"{serve(sweep)}#q=steps%3E1&page=2&size=20")
 
     assert "page 2 of 2" in browser.text()
@@ -277,7 +320,10 @@ def test_what_is_focused_stays_so_and_read_curves_stay_while_a_run_grows(
     _open(browser, serve(tmp_path))
     _cdp(browser, "Page.removeScriptToEvaluateOnNewDocument", added)
     _run(browser, "document.querySelector('tbody input').focus()")
-    steps, focused = "document.querySelector('tbody tr').cells[5].textContent", "document.activeElement.ariaLabel"
+    steps, focused = (
+        "document.querySelector('tbody tr').cells[5].textContent",
+        "document.activeElement.ariaLabel",
+    )
     script = f"return [{steps}, {focused}]"
     assert _run(browser, script) == ["1", "a"]
 
@@ -325,7 +371,9 @@ def test_words_are_alternatives_excluded_and_have_gaps(
     assert sorted(name.rpartition("/")[2] for name in _run(browser, _NAMES)) == names
 
 
-def test_ranges_and_all_that_is_found_are_ticked(browser: Browser, serve: Serve, sweep: Path) -> None:
+def test_ranges_and_all_that_is_found_are_ticked(
+    browser: Browser, serve: Serve, sweep: Path
+) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
@@ -346,7 +394,10 @@ def test_ranges_and_all_that_is_found_are_ticked(browser: Browser, serve: Serve,
 
 def _record(run: Path, **scalars: list[float]) -> None:
     steps = range(1, 1 + max(map(len, scalars.values())))
-    events = [values_at(step, {tag: one[step - 1] for tag, one in scalars.items()}, 100.0 + 2 * step) for step in steps]
+    events = [
+        values_at(step, {tag: one[step - 1] for tag, one in scalars.items()}, 100.0 + 2 * step)
+        for step in steps
+    ]
     write_summary(run, events)
 
 
@@ -357,7 +408,10 @@ def test_columns_of_any_scalar_are_sorted_by_and_stay_in_the_address(
         _record(tmp_path / name, loss=loss, accuracy=[0.1, 0.9, 0.2])
     _record(tmp_path / "c", accuracy=[0.5])
 
-    _open(browser, f"{serve(tmp_path)}#sort=min:loss&col=min:loss&col=max:accuracy&col=last:loss&col=duration&col=pace")
+    _open(
+        browser,
+        f"{serve(tmp_path)}#sort=min:loss&col=min:loss&col=max:accuracy&col=last:loss&col=duration&col=pace",
+    )
 
     assert _run(browser, _CELLS) == [
         ["b", "0.5", "0.9", "4", "4", "2"],
@@ -369,7 +423,9 @@ def test_columns_of_any_scalar_are_sorted_by_and_stay_in_the_address(
     assert browser.errors() == []
 
 
-def test_curves_of_ticked_runs_are_laid_over_each_other(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_curves_of_ticked_runs_are_laid_over_each_other(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     for name in "abc":
         _record(tmp_path / name, loss=[4.0, 2.0, 1.0], other=[1.0, 2.0, 3.0])
     shown = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
@@ -394,14 +450,18 @@ def sixty(tmp_path_factory: pytest.TempPathFactory, serve: Serve) -> tuple[str, 
     return serve(base), runs
 
 
-def test_all_of_sixty_runs_are_one_table_with_their_ends(browser: Browser, sixty: tuple[str, list[SweepRun]]) -> None:
+def test_all_of_sixty_runs_are_one_table_with_their_ends(
+    browser: Browser, sixty: tuple[str, list[SweepRun]]
+) -> None:
     address, runs = sixty
     _open(browser, f"{address}#size=100&sort=run&col=status&col=lr&col=seed&col=diverged")
     browser.wait(_READ)
 
     rows = _run(browser, _CELLS)
     assert [row[0].split("\n")[0] for row in rows] == [run.name for run in runs]
-    assert [row[1] for row in rows] == [run.status + (" diverged" if run.is_diverged else "") for run in runs]
+    assert [row[1] for row in rows] == [
+        run.status + (" diverged" if run.is_diverged else "") for run in runs
+    ]
     assert [row[2:4] for row in rows] == [[str(run.lr), str(run.seed)] for run in runs]
     for query, is_found in (
         ("status=killed", lambda run: run.is_killed),
@@ -412,7 +472,9 @@ def test_all_of_sixty_runs_are_one_table_with_their_ends(browser: Browser, sixty
         assert _run(browser, _NAMES) == [run.name for run in runs if is_found(run)], query
 
 
-@pytest.mark.parametrize(("column", "in_order"), [("last:val/loss", by_last), ("min:val/loss", by_best)])
+@pytest.mark.parametrize(
+    ("column", "in_order"), [("last:val/loss", by_last), ("min:val/loss", by_best)]
+)
 def test_the_best_of_sixty_runs_is_the_one_computed_by_hand(
     browser: Browser,
     sixty: tuple[str, list[SweepRun]],
@@ -447,7 +509,9 @@ def test_the_curves_of_the_five_best_runs_are_laid_over_each_other(
     assert browser.errors() == []
 
 
-def test_beside_open_curves_rows_are_ticked_sorted_and_searched(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_beside_open_curves_rows_are_ticked_sorted_and_searched(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
@@ -469,16 +533,29 @@ def test_beside_open_curves_rows_are_ticked_sorted_and_searched(browser: Browser
     assert browser.errors() == []
 
 
-def test_what_is_shown_is_saved_as_csv_without_formulas(browser: Browser, serve: Serve, tmp_path: Path) -> None:
-    for name, note, loss in [("a", "=1+cmd|'x'", -1.5), ("b", '"two", said', -0.5), ("c", "-", 2.5)]:
+def test_what_is_shown_is_saved_as_csv_without_formulas(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    for name, note, loss in [
+        ("a", "=1+cmd|'x'", -1.5),
+        ("b", '"two", said', -0.5),
+        ("c", "-", 2.5),
+    ]:
         _record(tmp_path / "runs" / name, loss=[loss])
-        write_lineage(tmp_path / "runs" / name, [TrainInfo(loss=loss), UserDefinedInfo({"note": note})])
+        write_lineage(
+            tmp_path / "runs" / name, [TrainInfo(loss=loss), UserDefinedInfo({"note": note})]
+        )
     saved = tmp_path / "runs.csv"
-    _cdp(browser, "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    _cdp(
+        browser, "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
 
     def csv(state: str) -> list[list[str]]:
         saved.unlink(missing_ok=True)
-        _open(browser, f"{serve(tmp_path / 'runs')}#tick=./a&over=loss&sort=run&col=loss&col=note{state}")
+        _open(
+            browser,
+            f"{serve(tmp_path / 'runs')}#tick=./a&over=loss&sort=run&col=loss&col=note{state}",
+        )
         browser.wait("document.querySelector('.u-legend') !== null")
         _run(browser, "document.getElementById('csv').click()")
         wait_until(saved.exists, lambda: str(list(tmp_path.iterdir())))
@@ -497,12 +574,19 @@ def test_what_is_shown_is_saved_as_csv_without_formulas(browser: Browser, serve:
 def test_runs_are_grouped_by_a_setting(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     for seed, (network, accuracy) in enumerate([("A", 0.5), ("A", 0.7), ("B", 0.9)]):
         write_summary(tmp_path / str(seed), [values_at(1, {"loss": 1.0})])
-        write_lineage(tmp_path / str(seed), [TrainInfo(network=network), EvaluationInfo(json.dumps({"acc": accuracy}))])
+        write_lineage(
+            tmp_path / str(seed),
+            [TrainInfo(network=network), EvaluationInfo(json.dumps({"acc": accuracy}))],
+        )
 
     _open(browser, f"{serve(tmp_path)}#group=network&col=metric/acc")
 
-    assert _run(browser, _CELLS) == [["A", "2", "0.6 ± 0.14", "0.5 … 0.7"], ["B", "1", "0.9 ± –", "0.9 … 0.9"]]
-    _run(browser, "location.hash = '#q='")  # as if an address that was sent is opened in the same tab
+    assert _run(browser, _CELLS) == [
+        ["A", "2", "0.6 ± 0.14", "0.5 … 0.7"],
+        ["B", "1", "0.9 ± –", "0.9 … 0.9"],
+    ]
+    # as if an address that was sent is opened in the same tab
+    _run(browser, "location.hash = '#q='")
     browser.wait("document.querySelectorAll('tbody tr').length === 3")
     assert _run(browser, "return document.getElementById('group').value") == ""
 
@@ -512,20 +596,26 @@ def test_a_nested_setting_that_repeats_another_is_not_shown_twice(
 ) -> None:
     for rate in (0.1, 0.2):
         groups = {"0": {"lr": rate, "momentum": 1 - rate}}
-        settings = UserDefinedInfo({"seed": rate, "optim": {"momentum": rate}, "optimizer_groups": groups})
+        settings = UserDefinedInfo(
+            {"seed": rate, "optim": {"momentum": rate}, "optimizer_groups": groups}
+        )
         values = [TrainInfo(learning_rate=rate), settings]
         write_summary(tmp_path / str(rate), [values_at(1, {"loss": 1.0})])
         write_lineage(tmp_path / str(rate), values)
 
     _open(browser, serve(tmp_path))
 
-    heads = _run(browser, "return [...document.querySelectorAll('th button')].map(one => one.textContent)")
+    heads = _run(
+        browser, "return [...document.querySelectorAll('th button')].map(one => one.textContent)"
+    )
     assert heads[5:] == ["learning_rate", "seed", "optimizer_groups/0/momentum"]
     _search(browser, "momentum=0.1")  # the user's, not that of the group
     assert _run(browser, _NAMES) == ["0.1"]
 
 
-def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_a_long_name_is_shortened_in_its_middle(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     name = "a" * 120 + "b" * 100
     write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
 
@@ -538,10 +628,15 @@ def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, 
     assert _run(browser, "return document.querySelector('td.name > a').title") == f"{name}"
 
 
-def test_ticked_runs_have_addresses_of_pages_about_them(browser: Browser, serve: Serve, sweep: Path) -> None:
+def test_ticked_runs_have_addresses_of_pages_about_them(
+    browser: Browser, serve: Serve, sweep: Path
+) -> None:
     address = serve(sweep)
     _open(browser, address)
-    _run(browser, "for (const box of [...document.querySelectorAll('tbody input')].slice(0, 2)) box.click()")
+    _run(
+        browser,
+        "for (const box of [...document.querySelectorAll('tbody input')].slice(0, 2)) box.click()",
+    )
 
     names = _run(browser, _NAMES)[:2]
     compare = _run(browser, "return document.querySelector('#ticked a').href")
@@ -549,10 +644,14 @@ def test_ticked_runs_have_addresses_of_pages_about_them(browser: Browser, serve:
     answer = _run(browser, "return fetch(arguments[0]).then(answer => answer.json())", listed)
 
     assert compare.endswith("#/compare-analysis/scalar")
-    assert sorted(row["train_id"].removeprefix("./") for row in answer["train_jobs"]) == sorted(names)
+    assert sorted(row["train_id"].removeprefix("./") for row in answer["train_jobs"]) == sorted(
+        names
+    )
 
 
-def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(browser: Browser, three: str) -> None:
+def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(
+    browser: Browser, three: str
+) -> None:
     from selenium.webdriver.common.by import By
 
     _open(browser, three)
@@ -574,7 +673,9 @@ def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(browser: Bro
     assert browser.errors() == []
 
 
-def test_a_link_on_the_pages_of_chosen_runs_leads_back_to_the_table_of_all(browser: Browser, three: str) -> None:
+def test_a_link_on_the_pages_of_chosen_runs_leads_back_to_the_table_of_all(
+    browser: Browser, three: str
+) -> None:
     from selenium.webdriver.common.by import By
 
     _open(browser, three)
@@ -621,18 +722,23 @@ def test_chinese_is_spoken_and_kept(browser: Browser, serve: Serve, sweep: Path)
     assert "最近写入" in browser.text()
     for word in ("学习率", "网络", "优化器", "个训练，符合条件"):
         assert word in browser.text()
-    assert not re.search(r"[\u4e00-\u9fff][,:;]|[,:;][\u4e00-\u9fff]", browser.text())  # punctuation of full width
+    # punctuation of full width
+    assert not re.search(r"[\u4e00-\u9fff][,:;]|[,:;][\u4e00-\u9fff]", browser.text())
     _open(browser, address)
     assert "最近写入" in browser.text()
     _run(browser, "document.getElementById('language').click()")
 
 
-def test_names_and_settings_cannot_become_markup(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_names_and_settings_cannot_become_markup(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     hostile = "<img src=x onerror=document.title='hacked'>&quot;'#?%2e"
     run = tmp_path / hostile
     write_summary(run, [values_at(1, {f"loss{hostile}": 1.0})])
     custom = UserDefinedInfo({hostile: hostile, "__proto__": "x", "run": 5, "<b>": 1.0})
-    write_lineage(run, [TrainInfo(network=hostile), EvaluationInfo(json.dumps({"constructor": 0.5})), custom])
+    write_lineage(
+        run, [TrainInfo(network=hostile), EvaluationInfo(json.dumps({"constructor": 0.5})), custom]
+    )
     write_summary(tmp_path / "b", [values_at(1, {"loss": float("nan")})])
     write_lineage(tmp_path / "b", [TrainInfo(), EvaluationInfo('{"constructor": NaN}')])
     (tmp_path / "b").rename(os.fsdecode(os.fsencode(tmp_path) + b"/not \xff UTF-8"))
@@ -663,12 +769,16 @@ def test_it_fits_the_screen_in_both_schemes(
 
     _run(browser, "document.querySelector('#chooser summary').click()")
     assert _run(browser, "return document.documentElement.scrollWidth") <= width
-    brightness = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    brightness = (
+        "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    )
     assert (_run(browser, brightness) > 128) == (scheme == "light")
     assert browser.errors() == []
 
 
-def test_the_comparison_of_runs_with_long_names_fits_the_screen(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_the_comparison_of_runs_with_long_names_fits_the_screen(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     names = [character * 250 for character in "ab"]
     for name in names:
         write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])

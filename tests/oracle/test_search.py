@@ -32,7 +32,11 @@ class _Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     site = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, "-m", "sphinx", "-q", "-b", "html", ROOT / "docs", site], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-b", "html", ROOT / "docs", site],
+        cwd=ROOT,
+        check=True,
+    )
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -46,11 +50,15 @@ def chromium(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.mark.parametrize(("question", "page"), (ENGLISH | CHINESE).items())
-def test_the_page_that_answers_is_among_the_first_three(chromium: Browser, question: str, page: str) -> None:
+def test_the_page_that_answers_is_among_the_first_three(
+    chromium: Browser, question: str, page: str
+) -> None:
     chromium.driver.get(f"{chromium.address}/search.html?q={quote(question)}")
 
     deadline = time.monotonic() + _LIMIT_S
-    while (first := chromium.driver.execute_script(_FIRST_PAGES)) is None and time.monotonic() < deadline:
+    while (
+        first := chromium.driver.execute_script(_FIRST_PAGES)
+    ) is None and time.monotonic() < deadline:
         time.sleep(0.05)
 
     assert f"{page}.html" in (first or [])

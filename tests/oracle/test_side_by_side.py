@@ -29,13 +29,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ours(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with (
         viewing(runs, tmp_path_factory.mktemp("cache")) as view,
-        running_browser(view.server, tmp_path_factory.mktemp("ours"), view.addresses["runs"]) as browser,
+        running_browser(
+            view.server, tmp_path_factory.mktemp("ours"), view.addresses["runs"]
+        ) as browser,
     ):
         yield browser
 
 
 @pytest.fixture(scope="module")
-def theirs(ours: Browser, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def theirs(
+    ours: Browser, runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
     with running_mindinsight(runs, tmp_path_factory.mktemp("workspace")) as server:
         for run in runs.iterdir():
             server.wait_cached(f"./{run.name}")
@@ -45,7 +49,9 @@ def theirs(ours: Browser, runs: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_it_shows_on_the_real_one(page: str, ours: Browser, theirs: Browser) -> None:
+def test_a_page_shows_what_it_shows_on_the_real_one(
+    page: str, ours: Browser, theirs: Browser
+) -> None:
     shown = []
     for browser in (ours, theirs):
         browser.open(page, _RUN if PAGES[page].run_parameter else None)
@@ -58,14 +64,18 @@ def test_a_page_shows_what_it_shows_on_the_real_one(page: str, ours: Browser, th
 
 
 def test_a_run_is_seen_while_it_appears_and_grows(ours: Browser, runs: Path) -> None:
-    ours.driver.execute_script("localStorage.setItem('timeReloadValue', 3)")  # the shortest that the page offers
+    # the shortest that the page offers
+    ours.driver.execute_script("localStorage.setItem('timeReloadValue', 3)")
     ours.open("summary list")
     with SummaryRecord(str(runs / "late")) as record:
         record.add_value("scalar", "loss", 1.0)
         record.record(1)
         record.add_value("scalar", "loss", 0.5)
         record.record(2)
-        wait_until(lambda: "./late" in ours.text(), lambda: f"the run in the list, which shows {ours.text()}")
+        wait_until(
+            lambda: "./late" in ours.text(),
+            lambda: f"the run in the list, which shows {ours.text()}",
+        )
 
         ours.open("scalar", "./late")
         canvas = "return document.querySelector('.char-item-content canvas').toDataURL()"
@@ -75,9 +85,13 @@ def test_a_run_is_seen_while_it_appears_and_grows(ours: Browser, runs: Path) -> 
             started = time.monotonic()
             record.add_value("scalar", "loss", float(step))
             record.record(step)
-            wait_until(lambda: ours.driver.execute_script(canvas) != before, lambda: "the curve to grow")  # noqa: B023
+            wait_until(
+                lambda: ours.driver.execute_script(canvas) != before,  # noqa: B023
+                lambda: "the curve to grow",
+            )
             seconds.append(time.monotonic() - started)
-        assert min(seconds) < 3 + 3, seconds  # the page's own refresh; two may be slowed down by a neighbour
+        # the page's own refresh; two may be slowed down by a neighbour
+        assert min(seconds) < 3 + 3, seconds
     shutil.rmtree(runs / "late")
     ours.open("summary list")
     wait_until(lambda: "./late" not in ours.text(), lambda: "the run to vanish from the list")

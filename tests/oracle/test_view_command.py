@@ -1,10 +1,11 @@
 """``mindsummary view`` as a user runs it: every page in a browser, with data on each, and no complaint of its scripts.
 
-Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice as the page says;
-runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script there; on a CPU it wrote something for
-every page); and one run passed directly. ``test_side_by_side`` opens every page of MindSpore's runs beside the real
-one, and the pages of single values draw alike whatever wrote them: without ``--full`` those are opened that show
-several runs or several kinds.
+Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice
+as the page says; runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script
+there; on a CPU it wrote something for every page); and one run passed directly.
+``test_side_by_side`` opens every page of MindSpore's runs beside the real one, and the pages of
+single values draw alike whatever wrote them: without ``--full`` those are opened that show several
+runs or several kinds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tests.viewer.view_process import View, viewing
 from tests.warm_processes import environment
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
-_SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change
+# the first-run page's own change
+_SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")
 _SAVE_DIR, _MINDSPORE, _SINGLE = "the first run's save_dir", "MindSpore's runs", "a single run"
 _OPENED = ("dashboard", "model lineage")
 _PRINTED = {
@@ -62,7 +64,9 @@ def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "first_run.py").write_text(script)
     (folder / "changed.py").write_text(script.replace(*_SECOND))
     both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"
-    done = subprocess.run([sys.executable, "-c", both], cwd=folder, env=environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", both], cwd=folder, env=environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "runs"
 
@@ -80,12 +84,17 @@ class _Seen:
     train_ids: tuple[str, ...]
 
 
-@pytest.fixture(scope="module", params=[_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE])
-def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Seen]:
+@pytest.fixture(
+    scope="module", params=[_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE]
+)
+def seen(
+    request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[_Seen]:
     folder = tmp_path_factory.mktemp("view")
     if request.param == _MINDSPORE:
         directory, train_ids = folder / "mindspore", ("./momentum_0.01", "./momentum_0.05")
-        shutil.copytree(_MINDSPORE_RUNS, directory)  # as a user has it: below a directory of his own
+        # as a user has it: below a directory of his own
+        shutil.copytree(_MINDSPORE_RUNS, directory)
     else:
         first_runs: Path = request.getfixturevalue("first_runs")
         is_single = request.param == _SINGLE
@@ -98,9 +107,12 @@ def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.T
         yield _Seen(view, browser, train_ids)
 
 
-@pytest.mark.parametrize("seen", [_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE], indirect=True)
 @pytest.mark.parametrize(
-    "page", [page if page in _OPENED else pytest.param(page, marks=pytest.mark.long) for page in PAGES]
+    "seen", [_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE], indirect=True
+)
+@pytest.mark.parametrize(
+    "page",
+    [page if page in _OPENED else pytest.param(page, marks=pytest.mark.long) for page in PAGES],
 )
 def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, seen: _Seen) -> None:
     is_of_a_run = bool(PAGES[page].run_parameter)
@@ -123,14 +135,20 @@ def test_the_first_visit_is_in_the_browsers_language_if_the_pages_have_it(
 ) -> None:
     driver = seen.browser.driver
     agent = driver.execute_script("return navigator.userAgent")
-    driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": language})
-    before = driver.execute_script("const was = localStorage.getItem('milang'); localStorage.clear(); return was")
+    driver.execute_cdp_cmd(
+        "Network.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": language}
+    )
+    before = driver.execute_script(
+        "const was = localStorage.getItem('milang'); localStorage.clear(); return was"
+    )
     try:
         driver.refresh()
         seen.browser.open("summary list")
         assert text in seen.browser.text()
     finally:
-        driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": "en-US"})
+        driver.execute_cdp_cmd(
+            "Network.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": "en-US"}
+        )
         driver.execute_script("localStorage.setItem('milang', arguments[0])", before)
 
 
@@ -142,8 +160,14 @@ def test_the_printed_addresses_are_those_of_the_pages(seen: _Seen) -> None:
 
     # With several runs it cannot know which one is meant.
     is_single = len(seen.train_ids) == 1
-    expected = {name: address(page) for name, page in _PRINTED.items() if is_single or not PAGES[page].run_parameter}
-    assert {name: f"#{printed.split('#')[1]}" for name, printed in seen.view.addresses.items()} == expected
+    expected = {
+        name: address(page)
+        for name, page in _PRINTED.items()
+        if is_single or not PAGES[page].run_parameter
+    }
+    assert {
+        name: f"#{printed.split('#')[1]}" for name, printed in seen.view.addresses.items()
+    } == expected
 
 
 def test_the_pages_below_a_selection_compare_its_runs_alone(seen: _Seen) -> None:

@@ -27,7 +27,9 @@ NAME = f"mindsummary_lightning-{mindsummary_lightning.__version__}"
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the wheel and the sdist of this checkout."""
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True
+    )
     return folder
 
 
@@ -59,11 +61,15 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
         for path in package.rglob(pattern)
     ]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
-    facts = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
+    facts = {
+        f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
+    }
 
     sources.remove("mindsummary_lightning/viewer/static/uPlot.LICENSE")
     licenses = {"LICENSE", "mindsummary_lightning/viewer/static/uPlot.LICENSE"}
-    assert _wheel_names(built) == sources | facts | {f"{NAME}.dist-info/licenses/{name}" for name in licenses}
+    assert _wheel_names(built) == sources | facts | {
+        f"{NAME}.dist-info/licenses/{name}" for name in licenses
+    }
     assert "mindsummary_lightning/py.typed" in sources
 
 
@@ -84,7 +90,16 @@ def test_the_sdist_holds_what_is_needed_to_build_and_check(built: Path) -> None:
         ".github/workflows/release.yml",
     } <= names
     assert {"tests/package/test_distributions.py", "docs/index.md", "examples/digits.py"} <= names
-    tops = {"mindsummary_lightning", "protos", "tests", "docs", "examples", "benchmarks", ".ci", ".github"}
+    tops = {
+        "mindsummary_lightning",
+        "protos",
+        "tests",
+        "docs",
+        "examples",
+        "benchmarks",
+        ".ci",
+        ".github",
+    }
     assert {name.partition("/")[0] for name in names if "/" in name} == tops
     assert not [name for name in names if name.endswith((".pyc", ".so", ".log"))]
 
@@ -92,15 +107,22 @@ def test_the_sdist_holds_what_is_needed_to_build_and_check(built: Path) -> None:
 def test_the_metadata_are_valid_and_say_what_the_package_is(built: Path) -> None:
     metadata = pytest.importorskip("packaging.metadata")
     with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as wheel:
-        found = metadata.Metadata.from_email(wheel.read(f"{NAME}.dist-info/METADATA"), validate=True)
+        found = metadata.Metadata.from_email(
+            wheel.read(f"{NAME}.dist-info/METADATA"), validate=True
+        )
 
-    assert (found.name, str(found.version)) == ("mindsummary-lightning", mindsummary_lightning.__version__)
+    assert (found.name, str(found.version)) == (
+        "mindsummary-lightning",
+        mindsummary_lightning.__version__,
+    )
     assert str(found.license_expression) == "Apache-2.0 AND MIT"
     assert found.description_content_type == "text/markdown"
     assert found.description.startswith("# mindsummary-lightning")
 
 
-def test_the_description_that_an_index_shows_has_the_readmes_words_and_no_relative_link(built: Path) -> None:
+def test_the_description_that_an_index_shows_has_the_readmes_words_and_no_relative_link(
+    built: Path,
+) -> None:
     with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as wheel:
         shown = wheel.read(f"{NAME}.dist-info/METADATA").decode().partition("\n\n")[2]
     targets = re.findall(r"\]\(([^)\s]*)\)", shown)

@@ -24,7 +24,10 @@ def test_scalars_of_a_record_come_back(tmp_path: Path) -> None:
             record.add_scalar("loss", step / 4, step)
 
     series = SummaryReader(tmp_path / "run").scalars("loss")
-    assert (series.steps.tolist(), series.values.tolist()) == ([0, 1, 2, 3, 4], [0, 0.25, 0.5, 0.75, 1])
+    assert (series.steps.tolist(), series.values.tolist()) == (
+        [0, 1, 2, 3, 4],
+        [0, 0.25, 0.5, 0.75, 1],
+    )
 
 
 def test_scalars_of_a_training_come_back(tmp_path: Path) -> None:

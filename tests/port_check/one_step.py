@@ -60,7 +60,9 @@ def check(
 def with_weights_of(port: nn.Module, original: nn.Module) -> nn.Module:
     """The port, with the original's weights by their order."""
     with torch.no_grad():
-        for mine, other in zip(port.state_dict().values(), original.state_dict().values(), strict=True):
+        for mine, other in zip(
+            port.state_dict().values(), original.state_dict().values(), strict=True
+        ):
             mine.copy_(other.reshape(mine.shape))
     return port
 

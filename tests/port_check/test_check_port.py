@@ -102,7 +102,9 @@ def test_a_port_that_is_right_has_no_findings(way: str, tmp_path: Path) -> None:
         ({"head": "maximum"}, "", "inputs"),
     ],
 )
-def test_a_mistake_is_reported_once_at_its_module(ways: dict[str, str], module: str, kind: str, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_once_at_its_module(
+    ways: dict[str, str], module: str, kind: str, tmp_path: Path
+) -> None:
     original, batch = Net(), images()
     record(tmp_path, original, batch)
 
@@ -181,10 +183,17 @@ def test_a_loss_that_differs_is_reported_and_its_gradients_follow_from_it(tmp_pa
     original, batch = Net(), images()
     record(tmp_path, original, batch)
 
-    report = check(tmp_path, with_weights_of(Net(), original), lambda x, y: (x.flatten()[:8] - y).square().sum() / 9)
+    report = check(
+        tmp_path,
+        with_weights_of(Net(), original),
+        lambda x, y: (x.flatten()[:8] - y).square().sum() / 9,
+    )
 
     assert places(report) == [("", "loss")]
-    assert {each.kind for each in report.findings[0].consequences} <= {"gradient", "weight gradient"}
+    assert {each.kind for each in report.findings[0].consequences} <= {
+        "gradient",
+        "weight gradient",
+    }
 
 
 def test_settings_of_an_optimizer_that_differ_are_named(tmp_path: Path) -> None:
@@ -383,7 +392,9 @@ def fused(original: Transformer, way: str) -> Transformer:
 
 
 @pytest.mark.parametrize(("way", "found"), [("fused", []), ("fused_wrong", [("attn", "inputs")])])
-def test_query_key_and_value_may_be_one_layer(way: str, found: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_query_key_and_value_may_be_one_layer(
+    way: str, found: list[tuple[str, str]], tmp_path: Path
+) -> None:
     original = Transformer()
     record(tmp_path, original, sequences(), steps=2)
 
@@ -397,7 +408,9 @@ def test_scores_that_are_detached_stop_the_gradient(tmp_path: Path) -> None:
     report = check(tmp_path, with_weights_of(Transformer("detached"), original))
 
     assert places(report) == [("attn", "no gradient")]
-    sentences = " ".join([report.findings[0].sentence, *(each.sentence for each in report.findings[0].consequences)])
+    sentences = " ".join(
+        [report.findings[0].sentence, *(each.sentence for each in report.findings[0].consequences)]
+    )
     assert "attn.q" in sentences
     assert "attn.k" in sentences
 
@@ -440,13 +453,19 @@ class Checkpointed(nn.Module):
     def __init__(self, reentrant: bool | None, eps: float = 1e-5) -> None:
         super().__init__()
         self.first = nn.Linear(8, 8)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8, eps)) for _ in range(2))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8, eps)) for _ in range(2)
+        )
         self.head, self.reentrant = nn.Linear(8, 2), reentrant
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
         for block in self.blocks:
-            h = block(h) if self.reentrant is None else checkpoint(block, h, use_reentrant=self.reentrant)
+            h = (
+                block(h)
+                if self.reentrant is None
+                else checkpoint(block, h, use_reentrant=self.reentrant)
+            )
         return self.head(h)
 
 
@@ -493,7 +512,9 @@ def test_a_module_may_raise_an_error_that_the_port_catches(
 ) -> None:
     original = nn.Sequential(Fallback(tries=False), nn.GELU(), nn.Linear(8, 3))
     record(tmp_path, original, sequences())
-    port = with_weights_of(nn.Sequential(Fallback(scale=scale), nn.GELU(), nn.Linear(8, 3)), original)
+    port = with_weights_of(
+        nn.Sequential(Fallback(scale=scale), nn.GELU(), nn.Linear(8, 3)), original
+    )
 
     report = check(tmp_path, port)
 
@@ -504,7 +525,11 @@ class Recurrent(nn.Module):
     def __init__(self, *, is_batch_first: bool = True, with_state: bool = False) -> None:
         super().__init__()
         self.lstm = nn.LSTM(8, 8, num_layers=2, bidirectional=True, batch_first=is_batch_first)
-        self.head, self.with_state, self.is_batch_first = nn.Linear(16, 2), with_state, is_batch_first
+        self.head, self.with_state, self.is_batch_first = (
+            nn.Linear(16, 2),
+            with_state,
+            is_batch_first,
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         zeros = torch.zeros(4, x.shape[0], 8)
@@ -516,7 +541,9 @@ class Recurrent(nn.Module):
 
 
 @pytest.mark.parametrize("ways", [{}, {"with_state": True}, {"is_batch_first": False}])
-def test_an_lstm_of_several_layers_may_be_called_in_other_ways(ways: dict[str, bool], tmp_path: Path) -> None:
+def test_an_lstm_of_several_layers_may_be_called_in_other_ways(
+    ways: dict[str, bool], tmp_path: Path
+) -> None:
     original = Recurrent()
     record(tmp_path, original, sequences())
 
@@ -545,7 +572,9 @@ class MaskedInner(nn.Module):
 
 
 @pytest.mark.parametrize(("way", "found"), [("leave_out", []), ("wrong", [("", "inputs")])])
-def test_a_mask_of_the_opposite_sense_is_no_mistake(way: str, found: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_a_mask_of_the_opposite_sense_is_no_mistake(
+    way: str, found: list[tuple[str, str]], tmp_path: Path
+) -> None:
     original = Masked()
     record(tmp_path, original, sequences())
 
@@ -576,8 +605,12 @@ def test_dropout_that_is_on_in_both_is_said_and_what_follows_is_judged(tmp_path:
     assert "random numbers" in report.text()
 
 
-@pytest.mark.parametrize(("is_function", "module", "kind"), [(False, "drop", "output"), (True, "", "inputs")])
-def test_dropout_that_only_the_port_has_is_a_mistake(is_function: bool, module: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("is_function", "module", "kind"), [(False, "drop", "output"), (True, "", "inputs")]
+)
+def test_dropout_that_only_the_port_has_is_a_mistake(
+    is_function: bool, module: str, kind: str, tmp_path: Path
+) -> None:
     original = Dropping(0.0)
     record(tmp_path, original, sequences())
 
@@ -623,7 +656,8 @@ def test_rounding_is_measured_behind_other_modules_too(tmp_path: Path) -> None:
             return torch.sin(x * self.factors[0] * self.factors[1])
 
     original, port = (
-        nn.Sequential(nn.Linear(8, 8), Waves(factors), nn.Linear(8, 2)) for factors in ((700, 3), (3, 700))
+        nn.Sequential(nn.Linear(8, 8), Waves(factors), nn.Linear(8, 2))
+        for factors in ((700, 3), (3, 700))
     )
     record(tmp_path, original, sequences())
 
@@ -656,11 +690,15 @@ def test_a_port_in_bfloat16_is_judged_by_its_tolerance(tmp_path: Path) -> None:
 
 def states(network: nn.Module, optimizer: torch.optim.Optimizer) -> list[bytes]:
     """Everything that a training depends on, as bytes."""
-    found: list[bytes] = [tensor.detach().numpy().tobytes() for tensor in network.state_dict().values()]
+    found: list[bytes] = [
+        tensor.detach().numpy().tobytes() for tensor in network.state_dict().values()
+    ]
     for parameter in network.parameters():
         found.append(b"" if parameter.grad is None else parameter.grad.numpy().tobytes())
     for state in optimizer.state.values():
-        found.extend(value.numpy().tobytes() for value in state.values() if isinstance(value, Tensor))
+        found.extend(
+            value.numpy().tobytes() for value in state.values() if isinstance(value, Tensor)
+        )
     found.extend(repr(group["lr"]).encode() for group in optimizer.param_groups)
     found += [torch.get_rng_state().numpy().tobytes(), repr(random.getstate()).encode()]
     found.append(np.random.get_state()[1].tobytes())  # noqa: NPY002
@@ -752,10 +790,22 @@ def test_a_wrong_use_is_one_clear_line(tmp_path: Path) -> None:
         return None
 
     cases: list[tuple[type[Exception], str, Callable[[], object]]] = [
-        (FileNotFoundError, "does not exist", lambda: check_port(original, tmp_path / "none", step)),
+        (
+            FileNotFoundError,
+            "does not exist",
+            lambda: check_port(original, tmp_path / "none", step),
+        ),
         (ValueError, "whole_tensors=True", lambda: check_port(original, tmp_path / "plain", step)),
-        (ValueError, "steps must be recorded", lambda: check_port(original, tmp_path / "whole", step, [7])),
-        (ValueError, "weights of the port", lambda: check_port(nn.LSTM(5, 7), tmp_path / "whole", step)),
+        (
+            ValueError,
+            "steps must be recorded",
+            lambda: check_port(original, tmp_path / "whole", step, [7]),
+        ),
+        (
+            ValueError,
+            "weights of the port",
+            lambda: check_port(nn.LSTM(5, 7), tmp_path / "whole", step),
+        ),
         (TypeError, "module must be", lambda: check_port(None, tmp_path / "whole", step)),  # type: ignore[arg-type]
         (TypeError, "step_function must be", lambda: check_port(original, tmp_path / "whole", 3)),  # type: ignore[arg-type]
     ]

@@ -25,7 +25,8 @@ def _below(*names: str, blocks: tuple[str, ...] = _ALL_BLOCKS) -> tuple[str, ...
     return tuple(f"{block}.{name}" for block in blocks for name in names)
 
 
-# Kinds of finding and modules of which one must be named, by mistake; those of a pair in brackets exclude each other.
+# Kinds of finding and modules of which one must be named, by mistake; those of a pair in brackets
+# exclude each other.
 MISTAKES: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "transformer": {
         "gelu_tanh": (_FORWARD, ("blocks.0.mlp.act",)),
@@ -69,11 +70,17 @@ MISTAKES: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         "label_smoothing": (_LOSS, ("",)),
     },
     "unet": {
-        "leak": (_FORWARD, tuple(f"{name}.act" for name in ("down1", "down2", "bottom", "mix2", "mix1"))),
+        "leak": (
+            _FORWARD,
+            tuple(f"{name}.act" for name in ("down1", "down2", "bottom", "mix2", "mix1")),
+        ),
         "groups": (_FORWARD, ("bottom.norm1", "bottom.norm2")),
         "skip_flipped": (_FORWARD, ("",)),
         "average_pool": (_FORWARD, ("pool",)),
-        "norm_eps": (_FORWARD, tuple(f"{name}.norm2" for name in ("down1", "down2", "bottom", "mix2", "mix1"))),
+        "norm_eps": (
+            _FORWARD,
+            tuple(f"{name}.norm2" for name in ("down1", "down2", "bottom", "mix2", "mix1")),
+        ),
         "loss_weighted": (_LOSS, ("",)),
     },
 }
@@ -90,7 +97,9 @@ def combinations() -> list[tuple[str, tuple[str, ...]]]:
     return chosen
 
 
-def report_of(kind: str, reference: Path, mistakes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> PortReport:
+def report_of(
+    kind: str, reference: Path, mistakes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> PortReport:
     """The report of a port with some mistakes."""
     monkeypatch.setattr(nets_torch, "wrong", lambda name: name in mistakes)
     torch.manual_seed(0)
@@ -99,7 +108,12 @@ def report_of(kind: str, reference: Path, mistakes: tuple[str, ...], monkeypatch
     check = PortCheck(reference, 1)
     options: dict[str, Any] = {"enable_checkpointing": False, "enable_progress_bar": False}
     trainer = L.Trainer(
-        max_epochs=1, accelerator="cpu", enable_model_summary=False, logger=False, callbacks=[check], **options
+        max_epochs=1,
+        accelerator="cpu",
+        enable_model_summary=False,
+        logger=False,
+        callbacks=[check],
+        **options,
     )
     trainer.fit(port, DataLoader(nets_torch._batches(kind), 8))
     assert check.report is not None
@@ -116,7 +130,9 @@ def test_all_mistakes_of_a_combination_are_named_in_one_run_and_nothing_else(
     missed, extra = [], []
     for mistakes in (mistakes for net, mistakes in combinations() if net == kind):
         report = report_of(kind, folder, mistakes, monkeypatch)
-        found = [(each.kind, each.module.removeprefix("model").lstrip(".")) for each in report.findings]
+        found = [
+            (each.kind, each.module.removeprefix("model").lstrip(".")) for each in report.findings
+        ]
         expected = [MISTAKES[kind][mistake] for mistake in mistakes]
         for mistake, (kinds, modules) in zip(mistakes, expected, strict=True):
             if not any(kind_found in kinds and module in modules for kind_found, module in found):

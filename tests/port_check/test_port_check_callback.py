@@ -27,7 +27,9 @@ def quiet() -> None:
 class Port(L.LightningModule):
     def __init__(self, slope: float = 0.01, shift: float = 0.0, rate: float = 0.1) -> None:
         super().__init__()
-        self.model = nn.Sequential(nn.Linear(8, 8), nn.LeakyReLU(slope), nn.BatchNorm1d(8), nn.Linear(8, 2))
+        self.model = nn.Sequential(
+            nn.Linear(8, 8), nn.LeakyReLU(slope), nn.BatchNorm1d(8), nn.Linear(8, 2)
+        )
         self.shift, self.rate, self.calls = shift, rate, 0
 
     def training_step(self, batch: Any, index: int) -> Tensor:
@@ -47,7 +49,9 @@ class Port(L.LightningModule):
 def loader(shift: float = 0.0, shuffle: bool = False, seed: int = 3) -> DataLoader:
     generator = torch.Generator().manual_seed(seed)
     data = torch.randn(24, 8, generator=generator) + shift, torch.randn(24, 2, generator=generator)
-    return DataLoader(TensorDataset(*data), 4, shuffle=shuffle, generator=torch.Generator().manual_seed(1))
+    return DataLoader(
+        TensorDataset(*data), 4, shuffle=shuffle, generator=torch.Generator().manual_seed(1)
+    )
 
 
 def fit(module: L.LightningModule, data: DataLoader, *callbacks: Any, **options: Any) -> L.Trainer:
@@ -76,7 +80,9 @@ def record(folder: Path, **options: Any) -> dict[str, Tensor]:
     return weights
 
 
-def checked(folder: Path, port: Port, weights: dict[str, Tensor], data: DataLoader, **options: Any) -> PortCheck:
+def checked(
+    folder: Path, port: Port, weights: dict[str, Tensor], data: DataLoader, **options: Any
+) -> PortCheck:
     port.load_state_dict(weights)
     check = PortCheck(folder)
     trainer = fit(port, data, check, **options)
@@ -97,7 +103,9 @@ def test_whole_steps_are_files_that_readers_of_the_run_ignore(tmp_path: Path) ->
     assert SummaryReader(str(tmp_path)).module_statistics() is not None
 
 
-@pytest.mark.parametrize("options", [{}, {"accumulate_grad_batches": 2}, {"gradient_clip_val": 0.1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"accumulate_grad_batches": 2}, {"gradient_clip_val": 0.1}]
+)
 def test_a_right_port_has_no_findings(options: dict[str, Any], tmp_path: Path) -> None:
     weights = record(tmp_path, **options)
 
@@ -120,7 +128,9 @@ def test_mistakes_in_data_module_loss_and_update_are_found_in_one_run(
 def test_clipping_that_one_alone_has_is_an_update(tmp_path: Path) -> None:
     weights = record(tmp_path)
 
-    assert found(checked(tmp_path, Port(), weights, loader(), gradient_clip_val=1e-3)) == [("", "update")]
+    assert found(checked(tmp_path, Port(), weights, loader(), gradient_clip_val=1e-3)) == [
+        ("", "update")
+    ]
 
 
 def test_a_training_that_follows_is_bit_equal_to_one_without_the_check(tmp_path: Path) -> None:
@@ -134,7 +144,12 @@ def test_a_training_that_follows_is_bit_equal_to_one_without_the_check(tmp_path:
             fit(port, data, PortCheck(tmp_path))
             assert port.calls == 0
         fit(port, data)
-        ends.append(({name: value.clone() for name, value in port.state_dict().items()}, torch.get_rng_state()))
+        ends.append(
+            (
+                {name: value.clone() for name, value in port.state_dict().items()},
+                torch.get_rng_state(),
+            )
+        )
 
     (first, random), (other, other_random) = ends
     assert all(torch.equal(first[name], other[name]) for name in first)
@@ -146,7 +161,9 @@ def test_a_port_of_another_architecture_is_refused_in_one_line(tmp_path: Path) -
     port = Port()
     port.model = nn.Sequential(nn.Linear(8, 5), nn.Linear(5, 3))
 
-    with pytest.raises(ValueError, match="the weights of the port must be those of the original") as caught:
+    with pytest.raises(
+        ValueError, match="the weights of the port must be those of the original"
+    ) as caught:
         fit(port, loader(), PortCheck(tmp_path))
     assert "\n" not in str(caught.value)
 

@@ -22,10 +22,20 @@ _FOLDER = Path(package.__file__).parent
 
 def report() -> PortReport:
     sentence = Phrase(
-        "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.", "<w>", 0.5
+        "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
+        "<w>",
+        0.5,
     )
     finding = PortFinding(
-        "block.act", "weights", Phrase("weight {}", "<w>"), float("inf"), 1e-5, sentence, "port.py:3", (2,), (3,)
+        "block.act",
+        "weights",
+        Phrase("weight {}", "<w>"),
+        float("inf"),
+        1e-5,
+        sentence,
+        "port.py:3",
+        (2,),
+        (3,),
     )
     finding.consequences.append(PortFinding("block", "gradient", "x", 0.1, 1e-4, Phrase("data")))
     step = CheckedStep(
@@ -43,10 +53,24 @@ def test_the_dict_has_what_a_program_needs() -> None:
 
     (finding,) = found["findings"]
     assert {*finding} >= {
-        *("module", "kind", "place", "line", "distance", "tolerance", "shape_reference", "shape_port", "call"),
+        *(
+            "module",
+            "kind",
+            "place",
+            "line",
+            "distance",
+            "tolerance",
+            "shape_reference",
+            "shape_port",
+            "call",
+        ),
         *("sentence", "consequences"),
     }
-    assert (finding["module"], finding["kind"], finding["line"]) == ("block.act", "weights", "port.py:3")
+    assert (finding["module"], finding["kind"], finding["line"]) == (
+        "block.act",
+        "weights",
+        "port.py:3",
+    )
     assert finding["distance"] is None  # infinite
     assert (found["paired_calls"], found["agreed"], len(found["unpaired"])) == (3, 7, 1)
     assert json.loads(report().to_json()) == found
@@ -61,7 +85,9 @@ def test_the_text_begins_with_findings_and_ends_with_what_was_not_tested() -> No
     assert lines[-1] == "not tested: update: no optimizer of the port has stepped"
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "Modules of the port"), ("zh", "移植模型的模块")])
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "Modules of the port"), ("zh", "移植模型的模块")]
+)
 def test_the_page_has_the_tree_and_escapes_names(language: str, words: str, tmp_path: Path) -> None:
     page = report().to_html(tmp_path / "report.html", language=language)
 
@@ -101,6 +127,10 @@ def test_every_phrase_has_a_chinese_one() -> None:
     missing = set()
     for path in _FOLDER.rglob("*.py"):
         source = re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
-        missing |= {text for text in re.findall(r'(?:Phrase|say)\(\s*"([^"]+)"', source) if text not in chinese}
+        missing |= {
+            text
+            for text in re.findall(r'(?:Phrase|say)\(\s*"([^"]+)"', source)
+            if text not in chinese
+        }
 
     assert missing == set()

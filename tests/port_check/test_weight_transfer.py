@@ -8,8 +8,14 @@ import pytest
 from mindsummary_lightning import transfer_weights
 
 
-def test_a_bias_that_one_framework_alone_has_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    weights = {"conv.weight": np.ones((2, 1, 3, 3)), "conv.bias": np.ones(2), "norm.gamma": np.full(2, 2.0)}
+def test_a_bias_that_one_framework_alone_has_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    weights = {
+        "conv.weight": np.ones((2, 1, 3, 3)),
+        "conv.bias": np.ones(2),
+        "norm.gamma": np.full(2, 2.0),
+    }
     like = {"conv.weight": np.zeros((2, 1, 3, 3)), "norm.weight": np.zeros(2)}
 
     transferred = transfer_weights(weights, like)
@@ -37,7 +43,9 @@ def test_parameters_of_mindspore_are_taken_as_they_are() -> None:
         def asnumpy(self) -> np.ndarray:
             return np.array([1.0, 2.0])
 
-    assert transfer_weights({"bn.gamma": Parameter()}, {"bn.weight": np.zeros(2)})["bn.weight"].tolist() == [1, 2]
+    assert transfer_weights({"bn.gamma": Parameter()}, {"bn.weight": np.zeros(2)})[
+        "bn.weight"
+    ].tolist() == [1, 2]
 
 
 def test_what_is_said_of_many_weights_is_short(caplog: pytest.LogCaptureFixture) -> None:
@@ -50,5 +58,7 @@ def test_what_is_said_of_many_weights_is_short(caplog: pytest.LogCaptureFixture)
 
 
 def test_a_list_is_refused() -> None:
-    with pytest.raises(TypeError, match="must be dicts of arrays by their names, got list and dict"):
+    with pytest.raises(
+        TypeError, match="must be dicts of arrays by their names, got list and dict"
+    ):
         transfer_weights([1], {})  # type: ignore[arg-type]

@@ -24,11 +24,17 @@ def record(event: Event) -> bytes:
     return b"".join(frame(encode_event(event)))
 
 
-def values_at(step: int, values: Mapping[str, SummaryValue], wall_time: float | None = None) -> bytes:
-    return record(Event(1700000000.0 + step if wall_time is None else wall_time, step, tuple(values.items())))
+def values_at(
+    step: int, values: Mapping[str, SummaryValue], wall_time: float | None = None
+) -> bytes:
+    return record(
+        Event(1700000000.0 + step if wall_time is None else wall_time, step, tuple(values.items()))
+    )
 
 
-def write_summary(run: Path, records: Iterable[bytes], second: int = 1700000000, host: str = "h") -> Path:
+def write_summary(
+    run: Path, records: Iterable[bytes], second: int = 1700000000, host: str = "h"
+) -> Path:
     run.mkdir(parents=True, exist_ok=True)
     path = run / f"events.out.events.summary.{second}.0.{host}_MS"
     path.write_bytes(record(Event(float(second), 0, VERSION)) + b"".join(records))
@@ -38,7 +44,10 @@ def write_summary(run: Path, records: Iterable[bytes], second: int = 1700000000,
 def write_lineage(run: Path, values: Iterable[LineageValue], second: int = 1700000000) -> Path:
     run.mkdir(parents=True, exist_ok=True)
     path = run / f"events.out.events.summary.{second}.0.h_lineage"
-    framed = (b"".join(frame([encode_lineage_event(LineageEvent(float(second), value))])) for value in values)
+    framed = (
+        b"".join(frame([encode_lineage_event(LineageEvent(float(second), value))]))
+        for value in values
+    )
     path.write_bytes(b"".join(framed))
     return path
 
@@ -53,17 +62,30 @@ def write_mindspore_run(run: Path) -> None:
 def histogram(*counts: int) -> Histogram:
     lefts = np.arange(len(counts), dtype=np.float64)
     total = sum(counts)
-    return Histogram(lefts, np.ones(len(counts)), np.array(counts), total, min=0.0, max=float(len(counts)), sum=1.5)
+    return Histogram(
+        lefts,
+        np.ones(len(counts)),
+        np.array(counts),
+        total,
+        min=0.0,
+        max=float(len(counts)),
+        sum=1.5,
+    )
 
 
 def write_parameter_run(
-    run: Path, names: tuple[str, ...] = ("first.weight", "first.bias", "last.weight"), *, has_loss: bool = True
+    run: Path,
+    names: tuple[str, ...] = ("first.weight", "first.bias", "last.weight"),
+    *,
+    has_loss: bool = True,
 ) -> None:
     """Five tables: the gradient of the second parameter is zero at step 20, that of the last is NaN from step 30 on."""
     records = []
     for step in (1, 10, 20, 30, 40):
         table = np.zeros((len(names), len(COLUMNS)))
-        table[:, COLUMNS.index("gradient_rms")] = [10.0 ** -(1 + row % 3) for row in range(len(names))]
+        table[:, COLUMNS.index("gradient_rms")] = [
+            10.0 ** -(1 + row % 3) for row in range(len(names))
+        ]
         table[1, COLUMNS.index("gradient_rms")] *= step != 20
         table[-1, COLUMNS.index("gradient_non_finite")] = 2.0 * (step >= 30)
         table[:, COLUMNS.index("update_ratio")] = np.nan

@@ -75,22 +75,36 @@ def test_another_file_under_the_name_is_followed_from_its_start(tmp_path: Path) 
     write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
 
     def replace() -> None:
-        write_summary(tmp_path / "new", [values_at(step, {"loss": 2.0}) for step in (5, 6, 7)]).replace(
-            tmp_path / "events.out.events.summary.1700000000.0.h_MS"
-        )
+        write_summary(
+            tmp_path / "new", [values_at(step, {"loss": 2.0}) for step in (5, 6, 7)]
+        ).replace(tmp_path / "events.out.events.summary.1700000000.0.h_MS")
 
     turns = SerializedCalls(replace)
 
-    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [
+        1,
+        2,
+        5,
+        6,
+        7,
+    ]
 
 
-def test_a_longer_file_with_the_same_name_and_inode_is_followed_from_its_start(tmp_path: Path) -> None:
+def test_a_longer_file_with_the_same_name_and_inode_is_followed_from_its_start(
+    tmp_path: Path,
+) -> None:
     write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
     turns = SerializedCalls(
         lambda: write_summary(tmp_path, [values_at(step, {"loss": 2.0}) for step in (5, 6, 7)]),
     )
 
-    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [
+        1,
+        2,
+        5,
+        6,
+        7,
+    ]
 
 
 def test_a_file_that_is_replaced_by_a_longer_copy_of_itself_is_read_on(tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ def assert_same(found: FollowedRun, run: Path) -> None:
         np.testing.assert_array_equal(mine.values, series.values)
         np.testing.assert_array_equal(mine.wall_times, series.wall_times)
     for tag in reader.tags()["histogram"]:
-        expected = [(step, wall_time, value.counts.tolist()) for step, wall_time, value in reader.histograms(tag)]
+        expected = [
+            (step, wall_time, value.counts.tolist())
+            for step, wall_time, value in reader.histograms(tag)
+        ]
         mine_too = [
             (sample.step, sample.wall_time, read_value(sample.location).counts.tolist())  # type: ignore[union-attr]
             for sample in found.samples("histogram", tag)
@@ -56,7 +59,9 @@ def test_a_run_of_mindspore_is_read_as_the_reader_reads_it(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_there(tmp_path: Path, seed: int) -> None:
+def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_there(
+    tmp_path: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     found = FollowedRun(str(tmp_path))
     for second in sorted(chance.sample(range(995, 1010), 3)):
@@ -65,7 +70,9 @@ def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_ther
             values_at(
                 chance.randrange(2 ** chance.choice((3, 40))),
                 {
-                    tag: histogram(*chance.choices(range(9), k=3)) if tag == "h" else chance.random()
+                    tag: histogram(*chance.choices(range(9), k=3))
+                    if tag == "h"
+                    else chance.random()
                     for tag in chance.sample(["a", "b", "c", "h"], chance.randrange(1, 4))
                 },
             )
@@ -98,7 +105,9 @@ def test_nothing_is_read_twice(tmp_path: Path) -> None:
 
 def test_a_file_that_grows_many_times_keeps_every_sample(tmp_path: Path) -> None:
     before_zero = [*range(-(2**40), 20 - 2**40)]
-    path = write_summary(tmp_path, [values_at(step, {"x": float(step), "y": 1.0}) for step in before_zero])
+    path = write_summary(
+        tmp_path, [values_at(step, {"x": float(step), "y": 1.0}) for step in before_zero]
+    )
     found = followed(tmp_path)
     steps = [*before_zero, *range(20), *range(2**40, 2**40 + 20)]
     for step in steps[20:]:
@@ -152,7 +161,9 @@ def test_a_file_that_was_deleted_takes_its_values_with_it(tmp_path: Path) -> Non
     assert found.scalars("x").steps.tolist() == [1]
 
 
-def test_a_damaged_record_costs_itself_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_record_costs_itself_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     records = [values_at(step, {"x": float(step)}) for step in range(5)]
     records[2] = records[2][:-1] + bytes([records[2][-1] ^ 1])
     records[3] = b"".join(frame([b"\x0a\xff\xff"]))
@@ -165,7 +176,9 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path, caplog: pytest.LogCa
     assert len(caplog.records) == 2
 
 
-def test_what_was_read_before_a_disk_failed_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_before_a_disk_failed_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class FailingScanner(RecordScanner):
         delivers = True
 
@@ -239,7 +252,9 @@ def test_samples_are_located_with_their_size_and_read_from_the_file(tmp_path: Pa
 
 def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path: Path) -> None:
     for second in (100, 200):
-        write_summary(tmp_path, [record(Event(float(second), 0, Graph((GraphNode("1", "ReLU"),))))], second)
+        write_summary(
+            tmp_path, [record(Event(float(second), 0, Graph((GraphNode("1", "ReLU"),))))], second
+        )
     (tmp_path / "empty.pb").touch()
     found = followed(tmp_path)
     for name in ("b.pb", "a.pb"):
@@ -325,7 +340,9 @@ def test_results_are_cached_for_a_limited_number_of_keys(tmp_path: Path) -> None
     assert found.nbytes < 1 << 25
 
 
-def test_a_run_behind_a_torn_record_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_behind_a_torn_record_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     torn = values_at(2, {"t": Tensor(np.zeros(1000, np.float32))})[:900]
     rest = [values_at(step, {"x": float(step)}) for step in range(3, 60)]
     write_summary(tmp_path, [values_at(1, {"x": 1.0}), torn, *rest])
@@ -379,7 +396,9 @@ def test_a_million_scalars_take_twenty_megabytes_at_most(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_all_curves_of_a_run_with_many_tags_are_read_in_a_time_that_their_number_gives(tmp_path: Path) -> None:
+def test_all_curves_of_a_run_with_many_tags_are_read_in_a_time_that_their_number_gives(
+    tmp_path: Path,
+) -> None:
     tags = {f"tag{number}": float(number) for number in range(3000)}
     write_summary(tmp_path, [values_at(step, tags) for step in (1, 2)])
     run = followed(tmp_path)
@@ -388,11 +407,15 @@ def test_all_curves_of_a_run_with_many_tags_are_read_in_a_time_that_their_number
     last = [run.scalars(tag).values[-1] for tag in tags]
 
     assert last == list(tags.values())
-    assert time.process_time() - began < 2  # 0.1 s; a search among all tags for each of them took 7 s
+    # 0.1 s; a search among all tags for each of them took 7 s
+    assert time.process_time() - began < 2
 
 
-def test_a_first_step_whose_record_is_unlike_the_others_costs_no_second_copy(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(step, {"loss": 0.5}) for step in range(60_000)])  # step 0 is not written
+def test_a_first_step_whose_record_is_unlike_the_others_costs_no_second_copy(
+    tmp_path: Path,
+) -> None:
+    # step 0 is not written
+    write_summary(tmp_path, [values_at(step, {"loss": 0.5}) for step in range(60_000)])
     run = followed(tmp_path)
 
     with memory_below(60_000 * 24):

@@ -22,7 +22,11 @@ def _write(directory: Path, steps: int, tags: int, rare: int = 0) -> list[str]:
             if is_rare:
                 record.add_value("image", "input", np.zeros((1, 3, 4, 4), np.float32))
             for index, name in enumerate(names[: 1 if is_rare else None]):
-                record.add_value("histogram", name, (random.normal(size=40) + 100 * step + index).astype(np.float32))
+                record.add_value(
+                    "histogram",
+                    name,
+                    (random.normal(size=40) + 100 * step + index).astype(np.float32),
+                )
             record.record(step)
     return names
 
@@ -39,13 +43,18 @@ def test_many_histograms_of_a_step_are_read_as_few_are(rare: int, tmp_path: Path
         steps = [step for step in range(1, 151) if not index or not rare or step % rare]
         samples = [*reader.histograms(name)]
         assert [sample.step for sample in samples] == found[name].steps.tolist() == steps
-        np.testing.assert_allclose(found[name].mean, [100 * step + index for step in steps], atol=1.0)
+        np.testing.assert_allclose(
+            found[name].mean, [100 * step + index for step in steps], atol=1.0
+        )
         assert samples[-1].value.max == found[name].maximum[-1]
 
 
 def test_of_two_histograms_of_one_step_the_later_one_counts(tmp_path: Path) -> None:
     alone, many = {"w7": histogram(2)}, {f"w{index}": histogram(3) for index in range(20)}
-    write_summary(tmp_path, [values_at(step, values) for step in (1, 2) for values in (alone, many)[:: 2 * step - 3]])
+    write_summary(
+        tmp_path,
+        [values_at(step, values) for step in (1, 2) for values in (alone, many)[:: 2 * step - 3]],
+    )
 
     assert [sample.value.count for sample in SummaryReader(tmp_path).histograms("w7")] == [2, 3]
 

@@ -11,7 +11,9 @@ from mindsummary_lightning.reading.landscape_plot import Landscapes, plot_landsc
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
 AXIS = np.linspace(-1, 1, 6, dtype=np.float32)
-FLAT = LossLandscape(Points(AXIS, AXIS, np.ones((6, 6), np.float32)), metadata=LandscapeMetadata("Random", "step", 1))
+FLAT = LossLandscape(
+    Points(AXIS, AXIS, np.ones((6, 6), np.float32)), metadata=LandscapeMetadata("Random", "step", 1)
+)
 
 
 @pytest.mark.slow
@@ -53,7 +55,9 @@ def test_a_landscape_is_drawn_into_axes_that_are_given() -> None:
         assert axes[0, 0].get_title() == "around the end of training"
         assert plot_landscapes([FLAT] * 4, ax=axes, titles="abcd") is figure
         assert [each.get_title() for row in axes for each in row] == [*"abcd"]
-        with pytest.raises(ValueError, match="1 landscapes need as many axes and titles, not 0 and 1"):
+        with pytest.raises(
+            ValueError, match="1 landscapes need as many axes and titles, not 0 and 1"
+        ):
             plot_landscapes([FLAT], ax=[])
     finally:
         pyplot.close(figure)
@@ -63,11 +67,16 @@ def test_a_landscape_is_drawn_into_axes_that_are_given() -> None:
 def test_the_middle_of_an_even_grid_is_not_called_the_end_and_a_logarithm_has_round_ticks() -> None:
     bowl = (0.05 + AXIS[:, None] ** 2 + AXIS[None, :] ** 2).astype(np.float32)
     point = (float(AXIS[3]), float(AXIS[3]), 0.13)
-    landscape = LossLandscape(Points(AXIS, AXIS, bowl), convergence_point=point, metadata=FLAT.metadata)
+    landscape = LossLandscape(
+        Points(AXIS, AXIS, bowl), convergence_point=point, metadata=FLAT.metadata
+    )
 
     axes, colors = plot_landscapes({"bowl": landscape}).axes
 
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["grid centre, loss 0.13", "end"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "grid centre, loss 0.13",
+        "end",
+    ]
     assert {text.get_text() for text in colors.get_yticklabels()} >= {"0.2", "0.5", "1"}
 
 

@@ -23,13 +23,20 @@ from tests.reading.runs import values_at, write_lineage, write_summary
         (None, {}),
     ],
 )
-def test_a_checkpoint_is_its_path_without_the_json_around_it(text: str | None, expected: dict[str, str]) -> None:
-    assert lineage_values(RunLineage(train=TrainInfo(epoch=1, model_path=text))) == {"epoch": 1, **expected}
+def test_a_checkpoint_is_its_path_without_the_json_around_it(
+    text: str | None, expected: dict[str, str]
+) -> None:
+    assert lineage_values(RunLineage(train=TrainInfo(epoch=1, model_path=text))) == {
+        "epoch": 1,
+        **expected,
+    }
 
 
 def test_a_setting_does_not_hide_the_recorded_value_of_its_name() -> None:
     train = TrainInfo(optimizer="Adam", learning_rate=float(np.float32(0.001)), epoch=5, loss=0.25)
-    custom = UserDefinedInfo({"loss": "MAE()", "optimizer": "adam", "learning_rate": 0.001, "hidden": 64})
+    custom = UserDefinedInfo(
+        {"loss": "MAE()", "optimizer": "adam", "learning_rate": 0.001, "hidden": 64}
+    )
 
     assert lineage_values(RunLineage(train=train, custom=custom)) == {
         "optimizer": "Adam",
@@ -42,17 +49,30 @@ def test_a_setting_does_not_hide_the_recorded_value_of_its_name() -> None:
     }
 
 
-def test_every_door_says_the_number_that_was_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_door_says_the_number_that_was_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tenth = float(np.float32(0.1))
-    path = write_summary(tmp_path / "run", [values_at(1, {"lr": tenth, "t": Tensor(np.array([[0.1, np.nan]]))})])
+    path = write_summary(
+        tmp_path / "run", [values_at(1, {"lr": tenth, "t": Tensor(np.array([[0.1, np.nan]]))})]
+    )
     lineage = write_lineage(tmp_path / "run", [TrainInfo(learning_rate=tenth, loss=float("nan"))])
 
-    answers = [mindsummary(capsys, *verb).out for verb in (("show", tmp_path / "run", "--json"), ("dump", path))]
+    answers = [
+        mindsummary(capsys, *verb).out
+        for verb in (("show", tmp_path / "run", "--json"), ("dump", path))
+    ]
     answers.append(mindsummary(capsys, "dump", lineage).out)
 
     assert not any("0.1000000" in answer for answer in answers)
     shown = json.loads(answers[0])
-    assert shown["scalars"]["lr"] == {"samples": 1, "last_step": 1, "last": 0.1, "min": 0.1, "max": 0.1}
+    assert shown["scalars"]["lr"] == {
+        "samples": 1,
+        "last_step": 1,
+        "last": 0.1,
+        "min": 0.1,
+        "max": 0.1,
+    }
     assert shown["lineage"] == {"learning_rate": 0.1, "loss": "NaN"}
     *_, values = map(json.loads, answers[1].splitlines())
     assert [value["value"] for value in values["values"]] == [
@@ -65,4 +85,7 @@ def test_every_door_says_the_number_that_was_typed(tmp_path: Path, capsys: pytes
 def test_nested_custom_data_has_the_names_of_the_table_of_lineage() -> None:
     custom = UserDefinedInfo({"model": {"layers": 3, "act": {"kind": "relu"}}})
 
-    assert lineage_values(RunLineage(custom=custom)) == {"model/layers": 3, "model/act/kind": "relu"}
+    assert lineage_values(RunLineage(custom=custom)) == {
+        "model/layers": 3,
+        "model/act/kind": "relu",
+    }

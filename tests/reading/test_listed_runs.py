@@ -43,7 +43,9 @@ def test_a_link_or_directory_with_the_name_of_a_file_does_not_count(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_run(tmp_path / "first", TRAIN, seconds=1, mtime=10)
-    (tmp_path / "first" / "events.summary.9.host_MS").symlink_to(write_run(tmp_path / "deep" / "deeper", TRAIN))
+    (tmp_path / "first" / "events.summary.9.host_MS").symlink_to(
+        write_run(tmp_path / "deep" / "deeper", TRAIN)
+    )
     (tmp_path / "first" / "events.summary.8.host_lineage").mkdir()
     write_run(tmp_path / "second", TRAIN, seconds=1, mtime=20)
 
@@ -96,7 +98,9 @@ def test_fractions_of_a_second_order_runs_but_not_marks(tmp_path: Path) -> None:
     assert marked == [("./b", "3"), ("./c", "4"), ("./a", "2")]
 
 
-def test_a_time_in_milliseconds_hides_its_file_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_time_in_milliseconds_hides_its_file_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     # In MindInsight one such name anywhere under the base directory hides every run.
     write_run(tmp_path / "good", TRAIN)
     path = write_run(tmp_path / "bad", TRAIN)

@@ -35,7 +35,13 @@ def test_scalars_of_all_runs_are_one_table_with_a_column_for_the_run(runs: Path)
     pytest.importorskip("pandas")
     table = read_scalars(runs, tags=["loss"])
 
-    assert [str(kind) for kind in table.dtypes] == ["category", "category", "int64", "float64", "float32"]
+    assert [str(kind) for kind in table.dtypes] == [
+        "category",
+        "category",
+        "int64",
+        "float64",
+        "float32",
+    ]
     rows = table[["run", "tag", "step", "value"]].to_numpy().tolist()
     assert rows == [
         ["digits/version_0", "loss", 1, 0.5],
@@ -64,7 +70,9 @@ def test_a_damaged_run_is_left_out_and_named(runs: Path, caplog: pytest.LogCaptu
     tables = [read_scalars(runs, ["loss"]), read_scalars(find_runs(runs), ["loss"])]
 
     assert [list(table["run"].unique()) for table in tables] == [["digits/version_1"]] * 2
-    assert [one.getMessage().partition(" is left out: ")[0] for one in caplog.records] == ["digits/version_0"] * 2
+    assert [one.getMessage().partition(" is left out: ")[0] for one in caplog.records] == [
+        "digits/version_0"
+    ] * 2
 
 
 def test_runs_that_are_all_damaged_are_an_error(runs: Path) -> None:

@@ -27,10 +27,18 @@ def _by_the_rule(files: list[tuple[str, list[int]]]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_the_samples_of_resumed_runs_are_those_of_the_rule(seed: int) -> None:
     draw = random.Random(seed)
-    seconds = sorted(draw.choice([7, 98, 99, 100, 101, 1000, 9999]) for _ in range(draw.randint(1, 6)))
-    files = [(str(second), [draw.randint(-3, 12) for _ in range(draw.randint(1, 5))]) for second in seconds]
+    seconds = sorted(
+        draw.choice([7, 98, 99, 100, 101, 1000, 9999]) for _ in range(draw.randint(1, 6))
+    )
+    files = [
+        (str(second), [draw.randint(-3, 12) for _ in range(draw.randint(1, 5))])
+        for second in seconds
+    ]
 
-    paths = [(f"/run/e.out.events.summary.{digits}.0.h_MS", np.array(steps, np.int64)) for digits, steps in files]
+    paths = [
+        (f"/run/e.out.events.summary.{digits}.0.h_MS", np.array(steps, np.int64))
+        for digits, steps in files
+    ]
     indices = selected_samples(paths)
     joined = [(index, step) for index, (_, steps) in enumerate(files) for step in steps]
     assert [joined[index] for index in indices.tolist()] == _by_the_rule(files)
@@ -54,7 +62,9 @@ def test_the_extreme_steps_of_64_bits_are_kept() -> None:
     assert selected_samples([("summary.1.0_MS", steps)]).tolist() == [0, 1, 2]
     assert selected_samples([("summary.1.0_MS", steps[::-1])]).tolist() == [2, 1, 0]
     assert selected_samples([("summary.1.0_MS", np.array([1, -(2**63)]))]).tolist() == [1, 0]
-    assert selected_samples([("summary.1.0_MS", steps), ("summary.2.0_MS", steps[1:2])]).tolist() == [0, 3]
+    assert selected_samples(
+        [("summary.1.0_MS", steps), ("summary.2.0_MS", steps[1:2])]
+    ).tolist() == [0, 3]
 
 
 @pytest.mark.slow

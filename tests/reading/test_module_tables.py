@@ -101,9 +101,16 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
     assert [(row["link"], row["name"], row["port"]) for row in found["last_step"]] == [
         (row.link, row.name, row.port) for row in rows
     ]
-    shown = next(line.split() for line in lines if line.split()[:3] == ["forward", "root", "output"])
+    shown = next(
+        line.split() for line in lines if line.split()[:3] == ["forward", "root", "output"]
+    )
     rms = frame.loc[(2, "forward", "root", 0, "output", "")]["rms"]
     assert shown[3:8] == ["Root", "2", "x", "4", "8"]
     assert float(shown[8]) == pytest.approx(rms, rel=1e-4)
-    assert rms == values[[row.name + row.port for row in rows].index("rootoutput"), table.columns.index("rms")]
+    assert (
+        rms
+        == values[
+            [row.name + row.port for row in rows].index("rootoutput"), table.columns.index("rms")
+        ]
+    )
     assert len(frame) == 2 * len(rows)

@@ -44,10 +44,14 @@ def run(tmp_path: Path) -> Path:
         (["export", "{run}", "--to", "csv", "--out", "{out}"], 2),
         (["export", "{run}", "--to", "npy", "--out", "{out}"], 2),
         (["export", "{run}", "--to", "parquet", "--out", "{out}"], 2),
-        pytest.param(["export", "{run}", "--to", "tensorboard", "--out", "{out}"], 4, marks=pytest.mark.slow),
+        pytest.param(
+            ["export", "{run}", "--to", "tensorboard", "--out", "{out}"], 4, marks=pytest.mark.slow
+        ),
         pytest.param(["report", "{run}", "--out", "{out}.html"], 2, marks=pytest.mark.slow),
     ],
-    ids=lambda found: " ".join(word for word in found if word.isalpha()) if isinstance(found, list) else "",
+    ids=lambda found: (
+        " ".join(word for word in found if word.isalpha()) if isinstance(found, list) else ""
+    ),
 )
 def test_a_file_is_opened_once_a_pass(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], most: int
@@ -65,4 +69,6 @@ def test_a_file_is_opened_once_a_pass(
     assert main([word.format(run=run, out=tmp_path / "out") for word in words]) == 0
 
     files = [os.path.basename(path) for path in opened]
-    assert {name: 1 <= files.count(name) <= most for name in os.listdir(run)} == dict.fromkeys(os.listdir(run), True)
+    assert {name: 1 <= files.count(name) <= most for name in os.listdir(run)} == dict.fromkeys(
+        os.listdir(run), True
+    )

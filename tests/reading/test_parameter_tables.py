@@ -39,7 +39,12 @@ def test_magnitudes_beyond_float32_are_stored_without_a_warning() -> None:
 
 
 def test_magnitudes_are_read_as_they_were(tmp_path: Path) -> None:
-    _record(tmp_path, to_stored(_table(2, gradient_rms=[3e-9, 0.0], gradient_zeros=[0.25, 1.0], elements=[12, 3])))
+    _record(
+        tmp_path,
+        to_stored(
+            _table(2, gradient_rms=[3e-9, 0.0], gradient_zeros=[0.25, 1.0], elements=[12, 3])
+        ),
+    )
     (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names(["a.weight", "a.bias"]))
 
     table = _read(tmp_path)
@@ -96,7 +101,9 @@ def test_a_gradient_comes_before_the_weight_that_it_spoils(tmp_path: Path) -> No
         ([np.nan, 1, 1, 1], [0, 0, 0, 0], ("b", "gradient")),
     ],
 )
-def test_what_is_named_first(gradients: list[float], weights: list[float], named: tuple[str, str]) -> None:
+def test_what_is_named_first(
+    gradients: list[float], weights: list[float], named: tuple[str, str]
+) -> None:
     values = _table(4, gradient_non_finite=gradients, weight_non_finite=weights)[None]
     first = ParameterTable(np.array([5]), ("a", "b", "c", "d"), COLUMNS, values).first_non_finite()
     assert first is not None

@@ -8,7 +8,10 @@ from mindsummary_lightning.reading.run_names import names_of_ids, run_names
 
 
 def test_a_name_is_the_path_below_the_directory() -> None:
-    assert run_names(["runs/a", "runs/sweep/b"], "runs") == {"runs/a": "a", "runs/sweep/b": "sweep/b"}
+    assert run_names(["runs/a", "runs/sweep/b"], "runs") == {
+        "runs/a": "a",
+        "runs/sweep/b": "sweep/b",
+    }
     assert names_of_ids(["./a", "./sweep/b"], "runs") == ["a", "sweep/b"]
 
 

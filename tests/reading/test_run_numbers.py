@@ -24,14 +24,22 @@ def check(run: Path) -> None:
         samples = [(step, value) for step, _, value in reader.histograms(tag)]
         assert columns.steps.tolist() == [step for step, _ in samples]
         for found, name in ((columns.minimum, "min"), (columns.maximum, "max")):
-            expected = [np.nan if getattr(value, name) is None else getattr(value, name) for _, value in samples]
+            expected = [
+                np.nan if getattr(value, name) is None else getattr(value, name)
+                for _, value in samples
+            ]
             np.testing.assert_array_equal(found, expected)
         for name in ("count", "nan_count", "pos_inf_count", "neg_inf_count"):
             assert getattr(columns, name).tolist() == [getattr(value, name) for _, value in samples]
-        finite = [value.count - value.nan_count - value.pos_inf_count - value.neg_inf_count for _, value in samples]
+        finite = [
+            value.count - value.nan_count - value.pos_inf_count - value.neg_inf_count
+            for _, value in samples
+        ]
         with np.errstate(invalid="ignore", divide="ignore"):
             means = [
-                np.float64(np.nan if value.sum is None else value.sum) / number if number > 0 else np.nan
+                np.float64(np.nan if value.sum is None else value.sum) / number
+                if number > 0
+                else np.nan
                 for number, (_, value) in zip(finite, samples, strict=True)
             ]
         np.testing.assert_array_equal(columns.mean, means)
@@ -53,7 +61,9 @@ def test_numbers_of_a_resumed_run_are_those_of_the_reader(tmp_path: Path) -> Non
         with SummaryRecord(tmp_path) as record:
             for step in steps:
                 record.add_value("scalar", "loss", float(step + len(steps)))
-                record.add_value("histogram", "w", np.append(random.normal(size=20 * step**3), np.nan))
+                record.add_value(
+                    "histogram", "w", np.append(random.normal(size=20 * step**3), np.nan)
+                )
                 record.add_value("histogram", "b", random.normal(size=20 * step**3))
                 record.record(step)
 
@@ -71,15 +81,26 @@ def _histograms(draw: st.DrawFn) -> Histogram:
     counts = draw(st.lists(st.integers(0, 2**40), max_size=12))
     edges = np.arange(len(counts), dtype=float)
     numbers = {
-        name: draw(st.floats(allow_nan=False, allow_infinity=False) | st.none()) for name in ("min", "max", "sum")
+        name: draw(st.floats(allow_nan=False, allow_infinity=False) | st.none())
+        for name in ("min", "max", "sum")
     }
-    others = {name: draw(st.integers(0, 3)) for name in ("nan_count", "pos_inf_count", "neg_inf_count")}
-    return Histogram(edges, edges, np.array(counts, np.int64), draw(st.integers(0, 2**62)), **others, **numbers)
+    others = {
+        name: draw(st.integers(0, 3)) for name in ("nan_count", "pos_inf_count", "neg_inf_count")
+    }
+    return Histogram(
+        edges, edges, np.array(counts, np.int64), draw(st.integers(0, 2**62)), **others, **numbers
+    )
 
 
 @pytest.mark.slow
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2**40), st.sampled_from("ab"), _histograms()), min_size=1, max_size=9))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2**40), st.sampled_from("ab"), _histograms()),
+        min_size=1,
+        max_size=9,
+    )
+)
 def test_statistics_are_those_of_the_whole_values(
     tmp_path_factory: pytest.TempPathFactory, samples: list[tuple[int, str, Histogram]]
 ) -> None:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.reading.run_status import KILLED_AFTER_S, STARTED, STATUSES, recorded_status, run_status
+from mindsummary_lightning.reading.run_status import (
+    KILLED_AFTER_S,
+    STARTED,
+    STATUSES,
+    recorded_status,
+    run_status,
+)
 from tests.reading.runs import values_at, write_summary
 
 _NOW = 2_000_000_000.0
@@ -36,7 +42,9 @@ def test_recorded_ends_are_plain_words(recorded: str | None, word: str | None) -
     assert recorded_status(recorded) == word
 
 
-@pytest.mark.parametrize(("age_s", "word"), [(KILLED_AFTER_S - 1, "running"), (KILLED_AFTER_S + 1, "killed")])
+@pytest.mark.parametrize(
+    ("age_s", "word"), [(KILLED_AFTER_S - 1, "running"), (KILLED_AFTER_S + 1, "killed")]
+)
 @pytest.mark.parametrize("recorded", [{"status": STARTED}, {"lightning_version": "2.5"}])
 def test_a_fit_without_an_end_runs_or_was_killed(
     tmp_path: Path, age_s: float, word: str, recorded: dict[str, str]

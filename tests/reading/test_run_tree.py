@@ -85,7 +85,9 @@ def test_a_name_whose_digits_are_not_a_time_hides_only_that_file(tmp_path: Path)
     assert (run.train_id, run.summary_files) == ("./a", 1)
 
 
-def test_an_unchanged_tree_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_tree_is_not_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_summary(tmp_path / "a", [])
     age(tmp_path / "a", tmp_path)
     tree = RunTree(str(tmp_path))
@@ -102,7 +104,9 @@ def test_an_unchanged_tree_is_not_listed_again(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("ahead_s", [-3600, 1, 3600])
-def test_a_run_of_this_or_another_machine_is_seen_whatever_its_clock_says(tmp_path: Path, ahead_s: int) -> None:
+def test_a_run_of_this_or_another_machine_is_seen_whatever_its_clock_says(
+    tmp_path: Path, ahead_s: int
+) -> None:
     write_summary(tmp_path / "a", [])
     now_ns = (LONG_AGO + ahead_s) * 10**9
     age(tmp_path)
@@ -170,7 +174,8 @@ def test_a_directory_that_cannot_be_listed_is_skipped_with_one_warning(
 
 @pytest.mark.usefixtures("closed")
 @pytest.mark.parametrize(
-    "verb", [("list",), ("verify",), ("lineage",), ("show",), ("export", "--to", "csv", "--out", "out")]
+    "verb",
+    [("list",), ("verify",), ("lineage",), ("show",), ("export", "--to", "csv", "--out", "out")],
 )
 def test_every_verb_skips_it_with_one_warning(
     tmp_path: Path,
@@ -195,7 +200,11 @@ def test_every_verb_skips_it_with_one_warning(
         (("list", "runs"), "MS: permission denied", "1 scalar"),
         (("verify", "runs"), "MS: permission denied", "1 run checked: 0 damages"),
         (("repair", "runs"), "MS: permission denied", "nothing is damaged in its other runs"),
-        (("export", "runs", "--to", "parquet", "--out", "out"), "skipped because it cannot be read: a:", "scalars/b/"),
+        (
+            ("export", "runs", "--to", "parquet", "--out", "out"),
+            "skipped because it cannot be read: a:",
+            "scalars/b/",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -235,10 +244,20 @@ def test_a_run_without_a_file_by_now_is_a_line_of_the_list(
 ) -> None:
     monkeypatch.setattr(runs, "find_run_directories", lambda directory: [directory])
 
-    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].split() == [".", "-", "-", "0", "B", "-", "-"]
+    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].split() == [
+        ".",
+        "-",
+        "-",
+        "0",
+        "B",
+        "-",
+        "-",
+    ]
 
 
-def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_finds(tmp_path: Path) -> None:
+def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_finds(
+    tmp_path: Path,
+) -> None:
     path = write_summary(tmp_path / "outside", [])
     base = tmp_path / "base"
     for run in (".hidden", ".hidden/deeper", "a/.git", "b"):
@@ -247,15 +266,21 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
     (base / "c").mkdir()
     (base / "c" / path.name).symlink_to(path)
     write_summary(base / "misdated", [], 10**17)
-    for name in ("e/events.summary.17000000000000000.h_explain", "f/events.summary.17000000000000000.h_MS/file"):
+    for name in (
+        "e/events.summary.17000000000000000.h_explain",
+        "f/events.summary.17000000000000000.h_MS/file",
+    ):
         (base / name).parent.mkdir(parents=True)
         (base / name).touch()
     (base / "g").mkdir()
     (base / "g" / "events.summary.17000000000000000.h_MS").symlink_to("nowhere")
     (base / "model.pb").touch()
 
-    assert train_ids(RunTree(str(base)).scan()) == ["./", "./.hidden", "./b"]  # of its graph the base is one, too
-    assert find_run_directories(str(base)) == [str(base / name) for name in (".hidden", "b", "misdated")]
+    # of its graph the base is one, too
+    assert train_ids(RunTree(str(base)).scan()) == ["./", "./.hidden", "./b"]
+    assert find_run_directories(str(base)) == [
+        str(base / name) for name in (".hidden", "b", "misdated")
+    ]
     assert find_run_directories(str(base / "c")) == []
     assert find_run_directories(str(base / "linked")) == [str(base / "linked")]  # it was named
     with pytest.raises(FileNotFoundError):

@@ -37,7 +37,9 @@ def test_many_runs_give_what_each_gives_by_itself(tmp_path: Path) -> None:
     for number in range(100):
         tags = chance.sample(["loss", "acc", "lr", "val/loss", "x" * 200], chance.randint(1, 4))
         records = [
-            values_at(step, {tag: chance.choice([step / 7, -1.5, math.nan, math.inf]) for tag in tags})
+            values_at(
+                step, {tag: chance.choice([step / 7, -1.5, math.nan, math.inf]) for tag in tags}
+            )
             for step in sorted(chance.choices(range(400), k=chance.randint(0, 30)))
         ]
         records += [values_at(500, {"h": histogram(1, 2), "loose": 0.5})] * (number % 4 == 0)
@@ -50,7 +52,9 @@ def test_many_runs_give_what_each_gives_by_itself(tmp_path: Path) -> None:
 
 
 def test_values_of_a_step_that_is_done_again_count_once(tmp_path: Path) -> None:
-    records = [values_at(step, {"loss": value}) for step, value in ((1, 0.5), (2, 0.1), (2, 0.4), (3, 0.3))]
+    records = [
+        values_at(step, {"loss": value}) for step, value in ((1, 0.5), (2, 0.1), (2, 0.4), (3, 0.3))
+    ]
     write_summary(tmp_path, records)
 
     assert _scalars(tmp_path).tags == {"loss": TagSummary(0.3, 0.3, 0.5, 3, 1)}
@@ -72,7 +76,11 @@ def test_a_run_has_diverged_if_a_loss_ends_non_finite(
 ) -> None:
     write_summary(
         tmp_path,
-        [values_at(step, {tag: one}) for tag, series in values.items() for step, one in enumerate(series, 1)],
+        [
+            values_at(step, {tag: one})
+            for tag, series in values.items()
+            for step, one in enumerate(series, 1)
+        ],
     )
 
     assert _scalars(tmp_path).is_diverged is is_diverged
@@ -80,7 +88,9 @@ def test_a_run_has_diverged_if_a_loss_ends_non_finite(
 
 def test_a_damaged_run_is_told_and_costs_no_other_one(tmp_path: Path) -> None:
     for name in "abc":
-        path = write_summary(tmp_path / name, [values_at(step, {"loss": 1.0}) for step in (1, 2, 3)])
+        path = write_summary(
+            tmp_path / name, [values_at(step, {"loss": 1.0}) for step in (1, 2, 3)]
+        )
     damaged = tmp_path / "b" / path.name
     damaged.write_bytes(damaged.read_bytes()[:60] + b"x" + damaged.read_bytes()[61:])
     growing = tmp_path / "c" / path.name
@@ -100,9 +110,15 @@ def test_a_run_without_scalars_has_none(tmp_path: Path) -> None:
 
 
 def test_a_large_file_and_one_of_several_are_read_too(tmp_path: Path) -> None:
-    write_summary(tmp_path / "large", [values_at(step, {"loss": 1 / (1 + step)}) for step in range(10_000)])
-    write_summary(tmp_path / "two", [values_at(step, {"loss": 1.0}, 100.0 + step) for step in (1, 2, 3)], 100)
-    write_summary(tmp_path / "two", [values_at(step, {"loss": 0.5}, 500.0 + step) for step in (3, 4)], 500)
+    write_summary(
+        tmp_path / "large", [values_at(step, {"loss": 1 / (1 + step)}) for step in range(10_000)]
+    )
+    write_summary(
+        tmp_path / "two", [values_at(step, {"loss": 1.0}, 100.0 + step) for step in (1, 2, 3)], 100
+    )
+    write_summary(
+        tmp_path / "two", [values_at(step, {"loss": 0.5}, 500.0 + step) for step in (3, 4)], 500
+    )
 
     assert _scalars(tmp_path / "large").last_step == 9_999
     two = _scalars(tmp_path / "two")
@@ -110,7 +126,9 @@ def test_a_large_file_and_one_of_several_are_read_too(tmp_path: Path) -> None:
     assert (two.started_s, two.duration_s) == (101.0, 3.0)
 
 
-@pytest.mark.parametrize("tag", ["loss", "val/loss", "train_loss_epoch", "valLoss", "MSE", "val_mae"])
+@pytest.mark.parametrize(
+    "tag", ["loss", "val/loss", "train_loss_epoch", "valLoss", "MSE", "val_mae"]
+)
 def test_a_loss_is_better_the_lower_it_is(tag: str) -> None:
     assert is_lower_better(tag)
 

@@ -28,26 +28,48 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
-from tests.reading.runs import histogram, record, values_at, write_lineage, write_mindspore_run, write_summary
+from tests.reading.runs import (
+    histogram,
+    record,
+    values_at,
+    write_lineage,
+    write_mindspore_run,
+    write_summary,
+)
 
 
 def test_tags_are_listed_by_kind(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)}), values_at(2, {"acc": 0.5})])
+    write_summary(
+        tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)}), values_at(2, {"acc": 0.5})]
+    )
 
     reader = SummaryReader(tmp_path)
     tags = reader.tags()
 
-    assert tags == {"scalar": ["acc", "loss"], "image": [], "tensor": [], "histogram": ["h"], "loss_landscape": []}
+    assert tags == {
+        "scalar": ["acc", "loss"],
+        "image": [],
+        "tensor": [],
+        "histogram": ["h"],
+        "loss_landscape": [],
+    }
     tags["scalar"].remove("acc")  # which is the caller's
     assert [*reader.all_scalars()] == ["acc", "loss"]
 
 
 def test_a_scalar_comes_as_arrays_ordered_by_step(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(3, {"loss": 0.25}), values_at(1, {"loss": 0.1}), values_at(2, {"acc": 1.0})])
+    write_summary(
+        tmp_path,
+        [values_at(3, {"loss": 0.25}), values_at(1, {"loss": 0.1}), values_at(2, {"acc": 1.0})],
+    )
 
     series = SummaryReader(tmp_path).scalars("loss")
 
-    assert (series.steps.dtype, series.wall_times.dtype, series.values.dtype) == (np.int64, np.float64, np.float32)
+    assert (series.steps.dtype, series.wall_times.dtype, series.values.dtype) == (
+        np.int64,
+        np.float64,
+        np.float32,
+    )
     assert series.steps.tolist() == [1, 3]
     assert series.wall_times.tolist() == [1700000001.0, 1700000003.0]
     assert series.values.tolist() == [np.float32(0.1), 0.25]
@@ -61,13 +83,23 @@ def test_scalars_beside_other_kinds_keep_their_place_in_the_file(tmp_path: Path)
 
     series = SummaryReader(tmp_path).scalars("loss")
 
-    assert list(zip(series.steps.tolist(), series.values.tolist(), strict=True)) == [(1, 2.0), (2, 3.0)]
+    assert list(zip(series.steps.tolist(), series.values.tolist(), strict=True)) == [
+        (1, 2.0),
+        (2, 3.0),
+    ]
 
 
 def test_a_resumed_run_replaces_the_tail_of_each_tag_it_records_again(tmp_path: Path) -> None:
-    old = [values_at(step, {"loss": float(step), "old": 1.0, "h": histogram(step)}) for step in range(1, 11)]
+    old = [
+        values_at(step, {"loss": float(step), "old": 1.0, "h": histogram(step)})
+        for step in range(1, 11)
+    ]
     write_summary(tmp_path, old, second=1700000000)
-    write_summary(tmp_path, [values_at(step, {"loss": -1.0, "h": histogram(99)}) for step in (5, 7)], 1700000100)
+    write_summary(
+        tmp_path,
+        [values_at(step, {"loss": -1.0, "h": histogram(99)}) for step in (5, 7)],
+        1700000100,
+    )
     reader = SummaryReader(tmp_path)
 
     assert reader.scalars("loss").values.tolist() == [1.0, 2.0, 3.0, 4.0, -1.0, -1.0]
@@ -76,7 +108,9 @@ def test_a_resumed_run_replaces_the_tail_of_each_tag_it_records_again(tmp_path: 
     assert len(reader.scalars("old")) == 10
 
 
-def test_of_two_files_of_one_second_the_later_read_replaces_equal_steps_only(tmp_path: Path) -> None:
+def test_of_two_files_of_one_second_the_later_read_replaces_equal_steps_only(
+    tmp_path: Path,
+) -> None:
     write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2, 3)], host="b")
     write_summary(tmp_path, [values_at(2, {"loss": 2.0})], host="a")
 
@@ -92,10 +126,14 @@ def test_an_unknown_tag_is_refused_with_what_may_have_been_meant(tmp_path: Path)
     with pytest.raises(LookupError, match=r"has no scalar 'los'; closest: 'loss'; it has 'loss'"):
         reader.scalars("los")
     with pytest.raises(
-        LookupError, match=r"no scalar 'loss/scalar'; MindInsight adds the /scalar of its pages to 'loss'"
+        LookupError,
+        match=r"no scalar 'loss/scalar'; MindInsight adds the /scalar of its pages to 'loss'",
     ):
         reader.scalars("loss/scalar")
-    with pytest.raises(LookupError, match=r"has no histogram 'loss': it is of kind scalar, reader.scalars\('loss'\)"):
+    with pytest.raises(
+        LookupError,
+        match=r"has no histogram 'loss': it is of kind scalar, reader.scalars\('loss'\)",
+    ):
         reader.histograms("loss")
 
 
@@ -126,22 +164,36 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
     axis = np.arange(4, dtype=np.float32)
     surface = LossLandscape(Points(axis, axis, np.ones((4, 4))))
     write_summary(
-        tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(7), "land": surface}), values_at(2, {"loss": 1.0})]
+        tmp_path,
+        [
+            values_at(1, {"loss": 0.5, "h": histogram(7), "land": surface}),
+            values_at(2, {"loss": 1.0}),
+        ],
     )
     write_lineage(tmp_path, [TrainInfo(network="LeNet <5>", epoch=3), UserDefinedInfo({"lr": 0.1})])
     reader = SummaryReader(tmp_path)
 
     assert repr(reader.scalars("loss")) == "ScalarSeries(2 samples, steps 1 to 2, last 1)"
-    with pytest.raises(TypeError, match="'ScalarSeries' object is not iterable"):  # its columns are arrays
+    # its columns are arrays
+    with pytest.raises(TypeError, match="'ScalarSeries' object is not iterable"):
         iter(reader.scalars("loss"))
     assert repr(next(reader.histograms("h")).value).startswith("Histogram(7 elements")
     assert repr(surface) == "LossLandscape(4 x 4 points, loss 1 to 1)"
-    assert repr(reader.landscapes()) == "[RecordedLandscape('land', step 1, 4 x 4 points, loss 1 to 1)]"
-    assert repr(Graph((GraphNode("a", "Add"),), "net")) == "Graph('net', 1 nodes, 0 parameters, 0 constants)"
+    assert (
+        repr(reader.landscapes())
+        == "[RecordedLandscape('land', step 1, 4 x 4 points, loss 1 to 1)]"
+    )
+    assert (
+        repr(Graph((GraphNode("a", "Add"),), "net"))
+        == "Graph('net', 1 nodes, 0 parameters, 0 constants)"
+    )
     assert repr(Tensor(np.zeros((2, 3)))) == "Tensor(2 x 3, float64)"
     assert repr(reader.lineage()) == "RunLineage(train, custom)"
     assert str(reader.lineage()) == "epoch    3\nnetwork  LeNet <5>\nlr       0.1"
-    assert re.findall("<td [^>]*>(.*?)</td>", reader.lineage()._repr_html_())[2:4] == ["network", "LeNet &lt;5&gt;"]
+    assert re.findall("<td [^>]*>(.*?)</td>", reader.lineage()._repr_html_())[2:4] == [
+        "network",
+        "LeNet &lt;5&gt;",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +248,10 @@ def test_what_is_added_is_seen_by_the_next_call(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(values_at(2, {"loss": 2.0, "acc": 1.0}))
 
-    assert (reader.scalars("loss").steps.tolist(), reader.tags()["scalar"]) == ([1, 2], ["acc", "loss"])
+    assert (reader.scalars("loss").steps.tolist(), reader.tags()["scalar"]) == (
+        [1, 2],
+        ["acc", "loss"],
+    )
 
 
 def test_damage_is_an_error_of_every_call_until_the_file_is_repaired(tmp_path: Path) -> None:
@@ -217,7 +272,9 @@ def test_a_run_may_be_a_link_and_a_link_in_it_is_named_and_not_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})], 5)
-    (tmp_path / "run" / "events.summary.6.host_MS").symlink_to(write_summary(tmp_path / "store", []))
+    (tmp_path / "run" / "events.summary.6.host_MS").symlink_to(
+        write_summary(tmp_path / "store", [])
+    )
     (tmp_path / "linked").symlink_to(tmp_path / "run")
 
     assert SummaryReader(tmp_path / "linked").scalars("loss").values.tolist() == [1.0]
@@ -231,9 +288,16 @@ def test_a_directory_of_runs_says_which_runs_lie_below_it(tmp_path: Path) -> Non
         write_summary(tmp_path / "logs" / f"version_{number}", [values_at(1, {"loss": 1.0})])
     reader = SummaryReader(tmp_path)
 
-    for read in (reader.tags, reader.all_scalars, reader.graph, reader.lineage, lambda: list(reader.events())):
+    for read in (
+        reader.tags,
+        reader.all_scalars,
+        reader.graph,
+        reader.lineage,
+        lambda: list(reader.events()),
+    ):
         with pytest.raises(
-            FileNotFoundError, match=r"runs below it: logs/version_0, .*, logs/version_4 and 2 more; give"
+            FileNotFoundError,
+            match=r"runs below it: logs/version_0, .*, logs/version_4 and 2 more; give",
         ):
             read()
 
@@ -265,7 +329,10 @@ def test_mindspores_own_files_are_read(tmp_path: Path) -> None:
     reader = SummaryReader(tmp_path)
 
     assert reader.scalars("loss").values.tolist() == [1.0, 0.5, np.float32(1 / 3)]
-    assert [value.data.tolist() for _, _, value in reader.tensors("weight")][2] == [[0.0, 3.0], [6.0, 9.0]]
+    assert [value.data.tolist() for _, _, value in reader.tensors("weight")][2] == [
+        [0.0, 3.0],
+        [6.0, 9.0],
+    ]
     assert [value.count for _, _, value in reader.histograms("weight")] == [4, 4, 4]
     ((step, _, image),), ((_, _, picture),) = reader.images("input"), reader.pictures("input")
     assert (step, image.height, image.width, picture.size) == (1, 2, 3, (3, 2))
@@ -274,7 +341,9 @@ def test_mindspores_own_files_are_read(tmp_path: Path) -> None:
 def test_landscapes_come_with_their_coordinates(tmp_path: Path) -> None:
     surface = Points(np.array([0.0, 1.0]), np.array([0.0]), np.array([[2.0, 3.0]]))
     path = Points(np.zeros(2), np.zeros(2), np.ones(2))
-    value = LossLandscape(surface, (1, 2), path, (0.0, 0.0, 0.5), LandscapeMetadata("PCA", "step", 10))
+    value = LossLandscape(
+        surface, (1, 2), path, (0.0, 0.0, 0.5), LandscapeMetadata("PCA", "step", 10)
+    )
     write_summary(tmp_path, [values_at(0, {"landscape_[1, 2]": value})])
 
     (found,) = SummaryReader(tmp_path).landscapes()
@@ -285,7 +354,9 @@ def test_landscapes_come_with_their_coordinates(tmp_path: Path) -> None:
 
 
 def test_the_newest_graph_counts(tmp_path: Path) -> None:
-    write_summary(tmp_path, [record(Event(1.0, 0, Graph((GraphNode("1", name),)))) for name in ("Old", "New")])
+    write_summary(
+        tmp_path, [record(Event(1.0, 0, Graph((GraphNode("1", name),)))) for name in ("Old", "New")]
+    )
 
     graph = SummaryReader(tmp_path).graph()
 
@@ -304,7 +375,9 @@ def test_a_run_without_a_graph_or_lineage_says_so(tmp_path: Path) -> None:
 
 
 def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: Path) -> None:
-    write_lineage(tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1}), TrainInfo(epoch=2)])
+    write_lineage(
+        tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1}), TrainInfo(epoch=2)]
+    )
     write_lineage(tmp_path, [EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001)
 
     lineage = SummaryReader(tmp_path).lineage()
@@ -314,15 +387,24 @@ def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: 
     assert lineage.custom == UserDefinedInfo({"a": 1, "b": 2})
 
 
-def test_a_file_of_another_training_replaces_the_lineage_before_it_as_in_the_query(tmp_path: Path) -> None:
+def test_a_file_of_another_training_replaces_the_lineage_before_it_as_in_the_query(
+    tmp_path: Path,
+) -> None:
     write_summary(tmp_path, [])
-    write_lineage(tmp_path, [TrainInfo(epoch=1), EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"a": 1, "b": 1})])
+    write_lineage(
+        tmp_path,
+        [TrainInfo(epoch=1), EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"a": 1, "b": 1})],
+    )
     write_lineage(tmp_path, [TrainInfo(epoch=2), UserDefinedInfo({"b": 2})], 1700000001)
 
     lineage = SummaryReader(tmp_path).lineage()
     queried = get_summary_lineage(tmp_path)
 
-    assert (lineage.train, lineage.evaluation, lineage.custom) == (TrainInfo(epoch=2), None, UserDefinedInfo({"b": 2}))
+    assert (lineage.train, lineage.evaluation, lineage.custom) == (
+        TrainInfo(epoch=2),
+        None,
+        UserDefinedInfo({"b": 2}),
+    )
     assert (queried["hyper_parameters"]["epoch"], queried["metric"]) == (2, {})
 
 
@@ -330,7 +412,9 @@ def test_events_come_in_file_order_with_nothing_merged(tmp_path: Path) -> None:
     write_summary(tmp_path, [values_at(2, {"loss": 2.0})], second=1700000001)
     write_summary(tmp_path, [values_at(2, {"loss": 1.0})], second=1700000000)
 
-    steps = [event.what for event in SummaryReader(tmp_path).events() if isinstance(event.what, tuple)]
+    steps = [
+        event.what for event in SummaryReader(tmp_path).events() if isinstance(event.what, tuple)
+    ]
 
     assert steps == [(("loss", 1.0),), (("loss", 2.0),)]
 
@@ -341,14 +425,23 @@ def test_pandas_gets_one_row_a_sample(tmp_path: Path) -> None:
 
     frame = SummaryReader(tmp_path).to_pandas()
 
-    assert frame[["tag", "step", "value"]].to_numpy().tolist() == [["acc", 1, 1.0], ["loss", 1, 0.5], ["loss", 2, 0.25]]
+    assert frame[["tag", "step", "value"]].to_numpy().tolist() == [
+        ["acc", 1, 1.0],
+        ["loss", 1, 0.5],
+        ["loss", 2, 0.25],
+    ]
     assert str(frame["value"].dtype) == "float32"
 
 
 def test_values_larger_than_a_block_are_read_one_at_a_time(tmp_path: Path) -> None:
     big = Tensor(np.arange(600_000, dtype=np.float32))
     write_summary(
-        tmp_path, [values_at(1, {"t": big}), values_at(2, {"t": big}), values_at(3, {"t": big, "i": Image(1, 1, b"x")})]
+        tmp_path,
+        [
+            values_at(1, {"t": big}),
+            values_at(2, {"t": big}),
+            values_at(3, {"t": big, "i": Image(1, 1, b"x")}),
+        ],
     )
 
     sizes = [value.data[-1].item() for _, _, value in SummaryReader(tmp_path).tensors("t")]

@@ -13,7 +13,16 @@ from hypothesis.extra.numpy import arrays
 from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
 
 _RARE = {"hundreds", "rare hundreds"}
-_SHAPES = ("skewed", "symmetric", "accuracy", "trending", "line", "periodic", "hundreds", "rare hundreds")
+_SHAPES = (
+    "skewed",
+    "symmetric",
+    "accuracy",
+    "trending",
+    "line",
+    "periodic",
+    "hundreds",
+    "rare hundreds",
+)
 
 
 @functools.cache
@@ -73,7 +82,8 @@ def test_smoothing_of_a_thinned_curve_is_that_of_the_whole_curve(shape: str, cou
 
 
 def test_a_period_that_meets_the_stretches_does_not_shift_the_mean() -> None:
-    values = ((np.arange(6_000) / 2.4) % 1 < 0.2).astype(np.float32)  # of six points one stretch has two
+    # of six points one stretch has two
+    values = ((np.arange(6_000) / 2.4) % 1 < 0.2).astype(np.float32)
 
     assert values[thinned(values)].mean() == pytest.approx(values.mean(), rel=0.05)
 
@@ -113,8 +123,12 @@ def test_a_spike_among_the_last_points_is_kept_whatever_their_number(rest: int) 
 
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("sizes", "least"), [([50] * 60, 45), ([100] * 20 + [10_000], 16), ([30, 60, 120] * 10, 24)])
-def test_spikes_of_a_noisy_curve_are_kept_and_its_mean_too(count: int, sizes: list[int], least: int) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "least"), [([50] * 60, 45), ([100] * 20 + [10_000], 16), ([30, 60, 120] * 10, 24)]
+)
+def test_spikes_of_a_noisy_curve_are_kept_and_its_mean_too(
+    count: int, sizes: list[int], least: int
+) -> None:
     rng = np.random.default_rng(3)
     values = (10 + rng.normal(size=count)).astype(np.float32)
     places = rng.choice(count, len(sizes), replace=False)
@@ -122,11 +136,15 @@ def test_spikes_of_a_noisy_curve_are_kept_and_its_mean_too(count: int, sizes: li
     chosen = thinned(values)
 
     assert len(set(places.tolist()) & set(chosen.tolist())) >= least
-    assert values[chosen].mean() == pytest.approx(values.mean(), rel=0.25 if max(sizes) == 10_000 else 0.02)
+    assert values[chosen].mean() == pytest.approx(
+        values.mean(), rel=0.25 if max(sizes) == 10_000 else 0.02
+    )
 
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("base", ["lognormal", "exponential", "falls to noise", "falls with its noise", "falls below"])
+@pytest.mark.parametrize(
+    "base", ["lognormal", "exponential", "falls to noise", "falls with its noise", "falls below"]
+)
 def test_nine_in_ten_spikes_of_a_skewed_or_falling_curve_are_kept_and_the_level_of_its_end(
     base: str, count: int
 ) -> None:
@@ -144,11 +162,14 @@ def test_nine_in_ten_spikes_of_a_skewed_or_falling_curve_are_kept_and_the_level_
         places = rng.choice(count, 50, replace=False)
         values[places] += 50 * sigma[places]
         chosen = thinned(values.astype(np.float32))
-        assert np.isin(places, chosen).sum() >= (20 if base == "falls below" else 45)  # the mean wins
+        # the mean wins
+        assert np.isin(places, chosen).sum() >= (20 if base == "falls below" else 45)
         smoothed = _smoothed(values[chosen], 0.9)
         errors.append(abs(smoothed[-MAX_POINTS // 3 :].mean() / values[-count // 3 :].mean() - 1))
         if base == "falls below" and count == 1_000_000:  # of fewer points the tenth may be far off
-            assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(values[-count // 10 :].mean(), rel=0.05)
+            assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(
+                values[-count // 10 :].mean(), rel=0.05
+            )
 
     assert np.median(errors) <= (0.2 if base == "falls below" else 0.04)
     assert max(errors) <= (0.25 if base == "falls below" else 0.15)
@@ -165,7 +186,9 @@ def test_steps_of_a_curve_hide_no_spikes(seed: int, count: int) -> None:
     chosen = thinned(values)
 
     assert np.isin(places, chosen).sum() >= 45
-    assert values[chosen[chosen >= count * 2 // 3]].mean() == pytest.approx(values[count * 2 // 3 :].mean(), rel=0.02)
+    assert values[chosen[chosen >= count * 2 // 3]].mean() == pytest.approx(
+        values[count * 2 // 3 :].mean(), rel=0.02
+    )
 
 
 @pytest.mark.parametrize("shape", _SHAPES)
@@ -187,11 +210,17 @@ def test_chosen_points_take_back_what_those_before_them_were_off(seed: int) -> N
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_the_end_of_a_long_falling_curve_has_its_level(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    values = (np.exp(-8 * np.arange(count) / count) + 0.01 * rng.lognormal(size=count)).astype(np.float32)
+    values = (np.exp(-8 * np.arange(count) / count) + 0.01 * rng.lognormal(size=count)).astype(
+        np.float32
+    )
     smoothed = _smoothed(values[thinned(values)], 0.9)
 
-    assert smoothed[-MAX_POINTS // 3 :].mean() == pytest.approx(values[-count // 3 :].mean(), rel=0.04)
-    assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(values[-count // 10 :].mean(), rel=0.15)
+    assert smoothed[-MAX_POINTS // 3 :].mean() == pytest.approx(
+        values[-count // 3 :].mean(), rel=0.04
+    )
+    assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(
+        values[-count // 10 :].mean(), rel=0.15
+    )
 
 
 @pytest.mark.slow
@@ -203,7 +232,9 @@ def test_the_end_of_a_million_points_that_fall_below_their_spikes_has_its_level(
     values[rng.choice(falling.size, 50, replace=False)] += 1.5
     chosen = thinned(values)
 
-    assert values[chosen[chosen >= 900_000]].mean() == pytest.approx(values[900_000:].mean(), rel=0.03)
+    assert values[chosen[chosen >= 900_000]].mean() == pytest.approx(
+        values[900_000:].mean(), rel=0.03
+    )
 
 
 def test_a_tail_that_is_heavy_has_no_spikes_that_stand_apart() -> None:
@@ -218,7 +249,12 @@ def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:
     values = np.random.default_rng(0).normal(size=5_100).astype(np.float32)
     values[100:3_000:7] = np.nan
 
-    assert [thinned(values[:count]).size for count in (4_993, 5_000, 5_001, 5_100)] == [4_993, 5_000, 5_000, 5_000]
+    assert [thinned(values[:count]).size for count in (4_993, 5_000, 5_001, 5_100)] == [
+        4_993,
+        5_000,
+        5_000,
+        5_000,
+    ]
     values[10:] = np.nan
     assert thinned(values).size == 5_000
 
@@ -250,7 +286,9 @@ def test_a_short_curve_is_kept_as_it_is() -> None:
 
 
 @given(st.integers(1, 3000), st.integers(2, 100))
-def test_of_many_samples_as_many_are_shown_as_the_limit_allows(count: int, max_samples: int) -> None:
+def test_of_many_samples_as_many_are_shown_as_the_limit_allows(
+    count: int, max_samples: int
+) -> None:
     chosen = every_nth(count, max_samples)
 
     assert (chosen[0], chosen[-1]) == (0, count - 1)

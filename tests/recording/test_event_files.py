@@ -31,7 +31,9 @@ def test_a_file_of_another_host_in_this_second_makes_ours_a_second_later(tmp_pat
     assert _created(files) == _NOW + 1
 
 
-def test_a_file_that_another_host_makes_after_our_second_was_chosen_makes_ours_later(tmp_path: Path) -> None:
+def test_a_file_that_another_host_makes_after_our_second_was_chosen_makes_ours_later(
+    tmp_path: Path,
+) -> None:
     files = EventFiles(str(tmp_path), FileOptions(), Clock(_NOW))
     assert timestamp_of(Path(files.expected_path()).name) == _NOW
     (tmp_path / _name(_NOW)).touch()

@@ -65,7 +65,9 @@ class Timed:
 
     def again(self, options: FileOptions | None = None) -> EventWriter:
         """Another writer of the directory, as another process would have."""
-        self.writer = EventWriter(str(self.directory), options or FileOptions(), self.clock, self.timer)
+        self.writer = EventWriter(
+            str(self.directory), options or FileOptions(), self.clock, self.timer
+        )
         return self.writer
 
     def scalar(self, step: int, value: float = 1.0) -> None:
@@ -80,8 +82,12 @@ def run(tmp_path: Path) -> Timed:
 # ---- what is written once
 
 
-@pytest.mark.parametrize("value", [1.0, float("nan"), PICTURE, HISTOGRAM], ids=["scalar", "nan", "image", "histogram"])
-def test_an_exact_repeat_is_skipped_of_each_kind(run: Timed, value: object, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "value", [1.0, float("nan"), PICTURE, HISTOGRAM], ids=["scalar", "nan", "image", "histogram"]
+)
+def test_an_exact_repeat_is_skipped_of_each_kind(
+    run: Timed, value: object, caplog: pytest.LogCaptureFixture
+) -> None:
     other = 1.0 if isinstance(value, Image) else PICTURE
     for _ in range(3):
         run.writer.write_values(1, [("a", value), ("a", other)])  # type: ignore[list-item]
@@ -103,10 +109,19 @@ def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
 
 @pytest.mark.parametrize(
     "change",
-    [{"lefts": [0.5]}, {"widths": [2.0]}, {"counts": [3]}, {"count": 9}, {"nan_count": 1}, {"sum": math.inf}],
+    [
+        {"lefts": [0.5]},
+        {"widths": [2.0]},
+        {"counts": [3]},
+        {"count": 9},
+        {"nan_count": 1},
+        {"sum": math.inf},
+    ],
     ids=str,
 )
-def test_a_histogram_that_differs_in_one_thing_is_not_a_repeat(run: Timed, change: dict[str, Any]) -> None:
+def test_a_histogram_that_differs_in_one_thing_is_not_a_repeat(
+    run: Timed, change: dict[str, Any]
+) -> None:
     for changes in ({}, {}, change):
         facts = {"lefts": [0.0], "widths": [1.0], "counts": [2], "count": 2, "sum": float("nan")}
         run.writer.write_values(1, [("a", Histogram(**facts | changes))])  # type: ignore[arg-type]
@@ -114,9 +129,13 @@ def test_a_histogram_that_differs_in_one_thing_is_not_a_repeat(run: Timed, chang
     assert len(read_values(run.directory)) == 2
 
 
-def test_a_landscape_made_again_is_written_without_a_word(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_landscape_made_again_is_written_without_a_word(
+    run: Timed, caplog: pytest.LogCaptureFixture
+) -> None:
     for z in (1.0, 2.0):
-        run.writer.write_values(1, [("l", LossLandscape(Points(np.ones(1), np.ones(1), np.full((1, 1), z))))])
+        run.writer.write_values(
+            1, [("l", LossLandscape(Points(np.ones(1), np.ones(1), np.full((1, 1), z))))]
+        )
 
     assert len(read_values(run.directory)) == 2
     assert not caplog.records
@@ -135,7 +154,12 @@ def test_a_repeat_among_known_scalars_is_skipped_and_the_others_are_written(run:
     for values in ([("a", 1.0), ("b", 1.0)], [("a", 2.0)], [("a", 2.0), ("b", 2.0)]):
         run.writer.write_values(1 if values[0][1] == 1.0 else 2, values)  # type: ignore[arg-type]
 
-    assert read_values(run.directory) == [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 2.0), (2, "b", 2.0)]
+    assert read_values(run.directory) == [
+        (1, "a", 1.0),
+        (1, "b", 1.0),
+        (2, "a", 2.0),
+        (2, "b", 2.0),
+    ]
 
 
 def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next(run: Timed) -> None:
@@ -162,7 +186,15 @@ def test_a_further_file_of_limited_size_continues_the_one_before(tmp_path: Path)
 def test_tensors_and_landscapes_travel_alone_and_the_rest_together(run: Timed) -> None:
     landscape = LossLandscape(Points(np.ones(1), np.ones(1), np.ones((1, 1))))
     run.writer.write_values(
-        1, [("t", TENSOR), ("s", 1.0), ("l", landscape), ("h", HISTOGRAM), ("t2", TENSOR), ("i", PICTURE)]
+        1,
+        [
+            ("t", TENSOR),
+            ("s", 1.0),
+            ("l", landscape),
+            ("h", HISTOGRAM),
+            ("t2", TENSOR),
+            ("i", PICTURE),
+        ],
     )
 
     events = [event.what for event in read_events(run.directory)[1:]]
@@ -180,11 +212,15 @@ def test_all_events_of_a_step_have_one_time(run: Timed) -> None:
     assert {event.wall_time for event in read_events(run.directory)} == {run.clock.now}
 
 
-def test_an_event_that_is_too_large_keeps_no_other_from_the_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_that_is_too_large_keeps_no_other_from_the_file(
+    run: Timed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mindsummary_lightning.recording.event_writer.MAX_EVENT", 100_000)
     large = Tensor(np.ones(50_000))
 
-    with pytest.raises(RecordTooLargeError, match="is larger than the 100000 that MindInsight takes"):
+    with pytest.raises(
+        RecordTooLargeError, match="is larger than the 100000 that MindInsight takes"
+    ):
         run.writer.write_values(1, [("large", large), ("s", 1.0), ("t", TENSOR)])
 
     assert [tag for _, tag, _ in read_values(run.directory)] == ["s", "t"]
@@ -195,7 +231,11 @@ def test_an_event_that_is_too_large_keeps_no_other_from_the_file(run: Timed, mon
 
 def test_a_file_is_later_than_every_file_that_is_there(run: Timed) -> None:
     run.directory.mkdir()
-    for name in ("x.summary.1800000000.h_MS", "y.summary.1800000005.h_lineage", "z.summary.9999999999999999.h_MS"):
+    for name in (
+        "x.summary.1800000000.h_MS",
+        "y.summary.1800000005.h_lineage",
+        "z.summary.9999999999999999.h_MS",
+    ):
         (run.directory / name).touch()
     run.scalar(1)
 
@@ -262,10 +302,14 @@ def test_a_file_that_somebody_cuts_is_left_for_a_new_one(run: Timed, after_s: in
     assert read_scalars(run.directory, "a") == [(3, 1.0)]
 
 
-def test_a_rotation_lists_the_directory_only_if_somebody_else_has_changed_it(tmp_path: Path) -> None:
+def test_a_rotation_lists_the_directory_only_if_somebody_else_has_changed_it(
+    tmp_path: Path,
+) -> None:
     run = Timed(tmp_path, FileOptions(max_file_size=1))
     run.scalar(1)
-    with mock.patch("mindsummary_lightning.recording.event_files.os.listdir", wraps=os.listdir) as listed:
+    with mock.patch(
+        "mindsummary_lightning.recording.event_files.os.listdir", wraps=os.listdir
+    ) as listed:
         for step in range(2, 50):
             run.scalar(step)
         assert listed.call_count == 0
@@ -278,7 +322,9 @@ def test_a_rotation_lists_the_directory_only_if_somebody_else_has_changed_it(tmp
     assert [step for step, _ in read_scalars(tmp_path, "a")] == list(range(1, 51))
 
 
-def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(
+    run: Timed, caplog: pytest.LogCaptureFixture
+) -> None:
     graph = Graph((GraphNode("1", "Add"),))
     run.writer.write_values(1, [(f"t{number}", 1.0) for number in range(298)])
     run.writer.write_graph(graph)
@@ -292,10 +338,14 @@ def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(run: Timed, caplo
 
 
 @pytest.mark.parametrize("place", ["encode_step", "DuplicateFilter.new_values", "frame"])
-def test_memory_that_is_short_while_a_record_is_made_leaves_the_file_as_it_was(run: Timed, place: str) -> None:
+def test_memory_that_is_short_while_a_record_is_made_leaves_the_file_as_it_was(
+    run: Timed, place: str
+) -> None:
     run.scalar(1)
     with (
-        mock.patch(f"mindsummary_lightning.recording.event_writer.{place}", side_effect=MemoryError),
+        mock.patch(
+            f"mindsummary_lightning.recording.event_writer.{place}", side_effect=MemoryError
+        ),
         pytest.raises(MemoryError),
     ):
         run.scalar(2)
@@ -328,14 +378,17 @@ def test_files_are_filled_up_to_their_size_and_not_beyond(tmp_path: Path) -> Non
     assert [step for step, _ in read_scalars(run.directory, "a")] == list(range(4000))
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(10, [10, 20]), (3, [3, 6, 9, 12, 15, 18, 21, 24])])
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(10, [10, 20]), (3, [3, 6, 9, 12, 15, 18, 21, 24])]
+)
 def test_records_are_synced_when_their_seconds_have_passed(
     seconds: int, expected: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Timed(tmp_path / "run", FileOptions(fsync_secs=seconds))
     synced: list[float] = []
     monkeypatch.setattr(
-        "mindsummary_lightning.fileio.append.RecordFile.sync", lambda file: synced.append(run.timer.now)
+        "mindsummary_lightning.fileio.append.RecordFile.sync",
+        lambda file: synced.append(run.timer.now),
     )
     for step in range(25):
         run.scalar(step)
@@ -361,14 +414,17 @@ def test_lineage_is_one_file_with_the_newest_of_each_kind_and_another_size_each_
         run.writer.write_lineage(EvaluationInfo(f'{{"accuracy": {epoch % 2}}}'))
         sizes.append(lineage_paths(run.directory)[0].stat().st_size)
 
-    for at in range(1, len(sizes)):  # a reader that looks again after some changes finds another size
+    # a reader that looks again after some changes finds another size
+    for at in range(1, len(sizes)):
         assert sizes[at] not in sizes[max(0, at - 150) : at]
     assert max(sizes) < min(sizes) + 600
     assert lineage_of(run) == [EvaluationInfo('{"accuracy": 1}')]
     assert len(list(run.directory.iterdir())) == 1
 
 
-def test_values_given_together_are_one_replacement_of_the_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_given_together_are_one_replacement_of_the_file(
+    run: Timed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[int] = []
     monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", synced.append)
     values = [TrainInfo(epoch=1), EvaluationInfo("{}"), UserDefinedInfo({"a": 1})]
@@ -381,9 +437,15 @@ def test_values_given_together_are_one_replacement_of_the_file(run: Timed, monke
 @pytest.mark.parametrize(
     ("values", "kept"),
     [
-        ([UserDefinedInfo({f"k{n}": "x" * 90 for n in range(2000)}), TrainInfo(epoch=1)], {TrainInfo, UserDefinedInfo}),
+        (
+            [UserDefinedInfo({f"k{n}": "x" * 90 for n in range(2000)}), TrainInfo(epoch=1)],
+            {TrainInfo, UserDefinedInfo},
+        ),
         ([UserDefinedInfo({"k": "x" * 70_000}), TrainInfo(epoch=1)], {TrainInfo}),
-        ([TrainInfo(epoch=1), EvaluationInfo(json.dumps({f"m{n}": n for n in range(9000)}))], {TrainInfo}),
+        (
+            [TrainInfo(epoch=1), EvaluationInfo(json.dumps({f"m{n}": n for n in range(9000)}))],
+            {TrainInfo},
+        ),
         ([UserDefinedInfo({f"k{n}": "x" * 900}) for n in range(80)], {TrainInfo, UserDefinedInfo}),
     ],
     ids=["many keys", "a long text", "many metrics", "new keys each time"],
@@ -426,7 +488,9 @@ def test_custom_data_alone_brings_an_anchor_that_the_reader_needs(run: Timed) ->
     assert lineage_of(run) == [TrainInfo(), UserDefinedInfo({"a": 1, "b": 2})]
 
 
-@pytest.mark.parametrize("anchor", [TrainInfo(epoch=1), EvaluationInfo("{}"), DatasetGraph({"op_type": "x"})])
+@pytest.mark.parametrize(
+    "anchor", [TrainInfo(epoch=1), EvaluationInfo("{}"), DatasetGraph({"op_type": "x"})]
+)
 def test_custom_data_beside_other_lineage_brings_none(run: Timed, anchor: object) -> None:
     run.writer.write_lineage(anchor)  # type: ignore[arg-type]
     run.writer.write_lineage(UserDefinedInfo({"a": 1}))
@@ -484,7 +548,9 @@ def test_a_damaged_earlier_lineage_file_is_logged_once_and_left_alone(
     assert caplog.text.count("is not carried over into this run's new file: record at byte 0") == 1
 
 
-def test_lineage_that_could_not_be_written_is_not_in_the_next_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lineage_that_could_not_be_written_is_not_in_the_next_file(
+    run: Timed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run.writer.write_lineage(TrainInfo(epoch=1))
     with monkeypatch.context() as patch:
         patch.setattr("mindsummary_lightning.fileio.replace.os.fsync", _full_disk)
@@ -533,7 +599,9 @@ def test_a_process_that_goes_round_many_directories_goes_on_in_their_files(
     for number in range(directories):
         assert [step for step, _ in read_scalars(tmp_path / str(number), "a")] == [0, 1, 2]
         assert len(list((tmp_path / str(number)).iterdir())) == 2
-        assert read_lineage(tmp_path / str(number))[1].what == UserDefinedInfo({"k0": 0, "k1": 1, "k2": 2})
+        assert read_lineage(tmp_path / str(number))[1].what == UserDefinedInfo(
+            {"k0": 0, "k1": 1, "k2": 2}
+        )
 
 
 def test_values_of_writers_that_are_closed_are_forgotten_in_the_end(tmp_path: Path) -> None:
@@ -559,7 +627,9 @@ def test_other_options_begin_a_file_and_look_at_no_earlier_one_again(
 ) -> None:
     user = Clock()
     looked: list[str] = []
-    monkeypatch.setattr(event_files, "cut_torn_tail", lambda path, is_ours: looked.append(path) or 0)
+    monkeypatch.setattr(
+        event_files, "cut_torn_tail", lambda path, is_ours: looked.append(path) or 0
+    )
     for step in range(6):
         writer = shared_event_writer(str(tmp_path), FileOptions(suffix=f"_{step % 2}"), user)
         writer.write_values(step, [("a", 1.0)])

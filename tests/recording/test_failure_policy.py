@@ -15,7 +15,9 @@ def _fail(error: BaseException) -> None:
     raise error
 
 
-def test_failed_writes_are_counted_and_logged_once_per_kind(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_writes_are_counted_and_logged_once_per_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     policy = FailurePolicy("run", raise_exception=False)
     for code in (errno.ENOSPC, errno.ENOSPC, errno.EIO):
         assert policy.attempt("values", _fail, OSError(code, "no")) is False
@@ -42,7 +44,9 @@ def test_a_mistake_of_ours_is_not_taken_for_a_failed_write() -> None:
         FailurePolicy("run", raise_exception=False).attempt("values", _fail, KeyError("bug"))
 
 
-def test_values_that_cannot_be_converted_are_logged_once_per_kind_or_per_tag(caplog: pytest.LogCaptureFixture) -> None:
+def test_values_that_cannot_be_converted_are_logged_once_per_kind_or_per_tag(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     policy = FailurePolicy("run", raise_exception=False)
     for tag in ("a", "b", "a"):
         assert policy.converted("image", tag, _fail, ValueError("no image")) is None
@@ -67,7 +71,9 @@ def test_the_errors_of_one_outage_are_one_line(caplog: pytest.LogCaptureFixture)
 def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFixture) -> None:
     policy = FailurePolicy("run", raise_exception=False)
     policy.attempt("values", _fail, OSError(errno.EIO, "no"))
-    policy.records_missing([MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(2)])
+    policy.records_missing(
+        [MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(2)]
+    )
     policy.log_total()
 
     assert policy.lost == 11

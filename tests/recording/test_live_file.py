@@ -69,7 +69,9 @@ def test_a_place_that_is_away_is_asked_at_a_bounded_rate(tmp_path: Path) -> None
     assert read_scalars(tmp_path, "a") == [(0, 0.0), (1001, 2.0)]
 
 
-def test_a_sync_that_fails_costs_no_value_and_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sync_that_fails_costs_no_value_and_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     timer = Clock(0.0)
     writer = writer_of(tmp_path / "alone", timer, fsync_secs=1.0)
     with mock.patch(f"{APPEND}.fsync", side_effect=OSError(errno.EIO, "not kept")):

@@ -35,7 +35,14 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
-from tests.support import lineage_paths, read_events, read_lineage, read_scalars, read_values, summary_paths
+from tests.support import (
+    lineage_paths,
+    read_events,
+    read_lineage,
+    read_scalars,
+    read_values,
+    summary_paths,
+)
 
 LANDSCAPE = LossLandscape(Points(np.ones(2), np.ones(3), np.ones((3, 2))))
 SAMPLES: dict[str, Any] = {
@@ -60,7 +67,9 @@ def run(tmp_path: Path) -> Path:
 # ---- the ten plugins
 
 
-@pytest.mark.parametrize("plugin", ["scalar", "image", "tensor", "histogram", "LANDSCAPE", "landscape"])
+@pytest.mark.parametrize(
+    "plugin", ["scalar", "image", "tensor", "histogram", "LANDSCAPE", "landscape"]
+)
 def test_a_value_is_recorded_under_its_name_at_its_step(run: Path, plugin: str) -> None:
     with SummaryRecord(run) as record:
         record.add_value(plugin, "tag", SAMPLES.get(plugin, LANDSCAPE))
@@ -90,13 +99,18 @@ def test_lineage_is_recorded_in_the_lineage_file_alone(run: Path, plugin: str) -
     assert not summary_paths(run)
 
 
-@pytest.mark.parametrize("value", [{"lr": 0.1}, UserDefinedInfo({"lr": 0.1})], ids=["dict", "value"])
+@pytest.mark.parametrize(
+    "value", [{"lr": 0.1}, UserDefinedInfo({"lr": 0.1})], ids=["dict", "value"]
+)
 def test_custom_data_is_a_dict_or_its_value(run: Path, value: Any) -> None:
     with SummaryRecord(run) as record:
         record.add_value("custom_lineage_data", "name", value)
         record.record(1)
 
-    assert [event.what for event in read_lineage(run)] == [TrainInfo(), UserDefinedInfo({"lr": 0.1})]
+    assert [event.what for event in read_lineage(run)] == [
+        TrainInfo(),
+        UserDefinedInfo({"lr": 0.1}),
+    ]
 
 
 def test_all_values_of_a_step_that_may_share_an_event_do(run: Path) -> None:
@@ -105,7 +119,11 @@ def test_all_values_of_a_step_that_may_share_an_event_do(run: Path) -> None:
             record.add_value(plugin, f"a {plugin}", SAMPLES[plugin])
         record.record(3)
 
-    tags = [[tag for tag, _ in event.what] for event in read_events(run)[1:] if isinstance(event.what, tuple)]
+    tags = [
+        [tag for tag, _ in event.what]
+        for event in read_events(run)[1:]
+        if isinstance(event.what, tuple)
+    ]
     assert tags == [["a scalar", "a image", "a histogram"], ["a tensor"]]
 
 
@@ -150,9 +168,17 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"max_file_size": -5}, ValueError, "max_file_size must be at least 1 byte"),
     ({"raise_exception": 1}, TypeError, "raise_exception must be a bool, not 1"),
     ({"export_options": "npy"}, TypeError, "export_options must be a dict or None, not 'npy'"),
-    ({"file_mode": "rw"}, TypeError, "file_mode must be an int such as 0o640, or its text, not 'rw'"),
+    (
+        {"file_mode": "rw"},
+        TypeError,
+        "file_mode must be an int such as 0o640, or its text, not 'rw'",
+    ),
     ({"file_mode": "400"}, ValueError, "file_mode must be 0o600..0o777"),
-    ({"file_mode": 0o400}, ValueError, "file_mode must be 0o600..0o777 and let the owner read and write"),
+    (
+        {"file_mode": 0o400},
+        ValueError,
+        "file_mode must be 0o600..0o777 and let the owner read and write",
+    ),
     ({"fsync_secs": "1"}, TypeError, "fsync_secs must be a number of seconds or None"),
     ({"fsync_secs": 0}, ValueError, "fsync_secs must be above 0"),
     ({"free_space_factor": 0.5}, TypeError, "free_space_factor must be an int"),
@@ -160,7 +186,9 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "error", "text"), BAD_ARGUMENTS, ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"), BAD_ARGUMENTS, ids=lambda part: str(part)[:40]
+)
 def test_a_bad_argument_raises_and_makes_nothing(
     tmp_path: Path, arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
@@ -177,7 +205,13 @@ BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
     ("histogram", "a", np.float32(1), ValueError, ""),
     ("LANDSCAPE", "a", np.ones((3, 3)), TypeError, "values.LossLandscape"),
     ("train_lineage", "a", {}, TypeError, "values.TrainInfo"),
-    ("train_lineage", "a", TrainInfo(loss=float("nan")), ValueError, "loss of TrainInfo must be finite"),
+    (
+        "train_lineage",
+        "a",
+        TrainInfo(loss=float("nan")),
+        ValueError,
+        "loss of TrainInfo must be finite",
+    ),
     ("eval_lineage", "a", EvaluationInfo("[]"), ValueError, "JSON text of an object"),
     ("dataset_graph", "a", None, TypeError, "values.DatasetGraph"),
     ("custom_lineage_data", "a", {}, ValueError, "at least one entry"),
@@ -185,7 +219,9 @@ BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("plugin", "name", "value", "error", "text"), BAD_VALUES, ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize(
+    ("plugin", "name", "value", "error", "text"), BAD_VALUES, ids=lambda part: str(part)[:30]
+)
 def test_a_bad_value_raises_and_is_not_kept(
     tmp_path: Path, plugin: Any, name: Any, value: Any, error: type[Exception], text: str
 ) -> None:
@@ -208,8 +244,12 @@ def test_a_tensor_beyond_what_mindinsight_shows_is_skipped_where_it_is_added(
         assert record.record(2) is True
 
     assert [line.getMessage()[:24] for line in caplog.records] == ["tensor 't' is skipped: a"]
-    with pytest.raises(RecordTooLargeError, match="10000001 elements; MindInsight shows at most 10000000"):
-        SummaryRecord(run, raise_exception=True).add_value("tensor", "t", np.zeros(10_000_001, np.int8))
+    with pytest.raises(
+        RecordTooLargeError, match="10000001 elements; MindInsight shows at most 10000000"
+    ):
+        SummaryRecord(run, raise_exception=True).add_value(
+            "tensor", "t", np.zeros(10_000_001, np.int8)
+        )
 
 
 @pytest.mark.parametrize(
@@ -219,8 +259,16 @@ def test_a_tensor_beyond_what_mindinsight_shows_is_skipped_where_it_is_added(
         ({"step": True}, TypeError, "step must be an int, not True"),
         ({"step": None}, TypeError, "step must be an int, not None"),
         ({"step": 2**63}, ValueError, "step must be in the range of 64 bits"),
-        ({"step": 1, "plugin_filter": 3}, TypeError, "plugin_filter must be callable or None, not 3"),
-        ({"step": 1, "train_network": 3}, TypeError, "train_network must be a torch.nn.Module or None, not 3"),
+        (
+            {"step": 1, "plugin_filter": 3},
+            TypeError,
+            "plugin_filter must be callable or None, not 3",
+        ),
+        (
+            {"step": 1, "train_network": 3},
+            TypeError,
+            "train_network must be a torch.nn.Module or None, not 3",
+        ),
     ],
     ids=str,
 )
@@ -296,7 +344,9 @@ def test_any_64_bit_step_is_kept(run: Path, step: int) -> None:
 def test_the_network_is_recorded_at_the_first_record(run: Path, is_given_to_record: bool) -> None:
     torch = pytest.importorskip("torch")
     network = torch.nn.Linear(2, 3)
-    mine, later = ({}, {"train_network": network}) if is_given_to_record else ({"network": network}, {})
+    mine, later = (
+        ({}, {"train_network": network}) if is_given_to_record else ({"network": network}, {})
+    )
     with SummaryRecord(run, example_input=torch.ones(1, 2), **mine) as record:
         assert not run.exists()
         record.record(1, **later)
@@ -305,7 +355,9 @@ def test_the_network_is_recorded_at_the_first_record(run: Path, is_given_to_reco
     assert sum(isinstance(event.what, Graph) for event in read_events(run)) == 1
 
 
-def test_a_network_without_example_input_is_warned_of_once(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_network_without_example_input_is_warned_of_once(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     torch = pytest.importorskip("torch")
     record = SummaryRecord(run, network=torch.nn.Linear(2, 3))
 
@@ -340,7 +392,9 @@ def test_record_takes_what_operators_gave_since_the_last_one(run: Path) -> None:
         record.record(2)
         record.record(3)
 
-    scalars = [(step, tag, value) for step, tag, value in read_values(run) if isinstance(value, float)]
+    scalars = [
+        (step, tag, value) for step, tag, value in read_values(run) if isinstance(value, float)
+    ]
     assert scalars == [(1, "before", 1.0), (2, "mine", 4.0), (2, "newest", 3.0)]
     assert [path.name for path in run.glob("export_*/tensor/*")] == ["tensor_2.npy"]
 
@@ -405,7 +459,9 @@ def test_num_process_is_ignored_also_in_its_position_in_mindspore_2(
     assert [line.levelname for line in caplog.records] == ["DEBUG"]
 
 
-def test_a_new_record_of_a_directory_has_its_own_settings_once_the_first_is_closed(run: Path) -> None:
+def test_a_new_record_of_a_directory_has_its_own_settings_once_the_first_is_closed(
+    run: Path,
+) -> None:
     with SummaryRecord(run, file_prefix="first") as first:
         first.add_scalar("a", 1.0, 1)
     with SummaryRecord(run, file_prefix="second", file_mode=0o640, max_file_size=90) as second:
@@ -438,7 +494,9 @@ def test_summary_and_lineage_file_share_their_second(run: Path) -> None:
     assert lineage_paths(run)[0].name == summary_paths(run)[0].name.replace("_MS", "_lineage")
 
 
-def test_after_close_nothing_is_recorded_which_is_said_once(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_close_nothing_is_recorded_which_is_said_once(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     record = SummaryRecord(run)
     record.flush()
     record.add_scalar("a", 1.0, 0)
@@ -498,7 +556,9 @@ def test_a_record_larger_than_the_limit_gets_a_file_of_its_own(run: Path) -> Non
         record.add_scalar("a", 2.0, 1)
 
     kinds = [
-        [type(value).__name__ for _, value in event.what] for event in read_events(run) if type(event.what) is tuple
+        [type(value).__name__ for _, value in event.what]
+        for event in read_events(run)
+        if type(event.what) is tuple
     ]
     assert kinds == [["float"], ["Tensor"], ["float"]]
     assert len(summary_paths(run)) == 3
@@ -529,7 +589,10 @@ def test_whose_a_shortened_npy_file_is_stands_beside_it(run: Path) -> None:
         record.record(5)
 
     (listing,) = run.glob("export_*/tensor/shortened_names.txt")
-    names = {unquote(full): short for short, full in map(str.split, listing.read_text(encoding="utf-8").splitlines())}
+    names = {
+        unquote(full): short
+        for short, full in map(str.split, listing.read_text(encoding="utf-8").splitlines())
+    }
     assert sorted(names) == ["b" * 300, "layer.é/" + "a" * 200]
     assert all((listing.parent / f"{short}_5.npy").is_file() for short in names.values())
 
@@ -546,7 +609,9 @@ def test_without_a_format_nothing_is_exported(run: Path, options: Any) -> None:
 # ---- copies
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))])
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))]
+)
 def test_a_copy_takes_values_of_operators_as_its_original(run: Path, duplicate: Any) -> None:
     operators = pytest.importorskip("mindsummary_lightning.collection.operators")
     record = SummaryRecord(run)
@@ -559,9 +624,13 @@ def test_a_copy_takes_values_of_operators_as_its_original(run: Path, duplicate: 
     assert read_scalars(run, "a") == [(0, 1.0)]
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))])
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))]
+)
 @pytest.mark.parametrize("has_recorded", [False, True])
-def test_a_copy_opens_nothing_until_it_records(run: Path, duplicate: Any, has_recorded: bool) -> None:
+def test_a_copy_opens_nothing_until_it_records(
+    run: Path, duplicate: Any, has_recorded: bool
+) -> None:
     record = SummaryRecord(run)
     record.add_value("tensor", "pending", np.ones(1))
     if has_recorded:
@@ -591,8 +660,12 @@ def test_what_cannot_be_written_is_logged_once_counted_and_totalled(
 ) -> None:
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 0)
-    with mock.patch("mindsummary_lightning.fileio.append.os.write", side_effect=OSError(28, "disk full")):
-        assert [recorder_of(record).write_values(step, [("a", 2.0)]) for step in (1, 2, 3)] == [False] * 3
+    with mock.patch(
+        "mindsummary_lightning.fileio.append.os.write", side_effect=OSError(28, "disk full")
+    ):
+        assert [recorder_of(record).write_values(step, [("a", 2.0)]) for step in (1, 2, 3)] == [
+            False
+        ] * 3
     record.add_scalar("a", 3.0, 4)
     record.close()
 
@@ -604,7 +677,9 @@ def test_what_cannot_be_written_is_logged_once_counted_and_totalled(
     assert read_scalars(run, "a") == [(0, 1.0), (4, 3.0)]
 
 
-def test_a_large_record_is_refused_when_the_disk_is_nearly_full(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_large_record_is_refused_when_the_disk_is_nearly_full(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     usage = mock.Mock(free=1_000_000)
     with SummaryRecord(run) as record, mock.patch("shutil.disk_usage", return_value=usage):
         record.add_scalar("small", 1.0, 0)
@@ -614,12 +689,18 @@ def test_a_large_record_is_refused_when_the_disk_is_nearly_full(run: Path, caplo
     assert "only 1000000 bytes are free; 32 times its size must be" in caplog.text
 
 
-def test_memory_that_is_short_counts_as_a_failed_write(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_that_is_short_counts_as_a_failed_write(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
         record.add_scalar("a", 1.0, 1)
-        with mock.patch("mindsummary_lightning.recording.event_writer.encode_step", side_effect=MemoryError):
+        with mock.patch(
+            "mindsummary_lightning.recording.event_writer.encode_step", side_effect=MemoryError
+        ):
             record.add_scalar("a", 2.0, 2)
-        with mock.patch("mindsummary_lightning.recording.pending_values.to_array", side_effect=MemoryError):
+        with mock.patch(
+            "mindsummary_lightning.recording.pending_values.to_array", side_effect=MemoryError
+        ):
             record.add_value("tensor", "t", np.ones(2))
         with mock.patch.object(np, "asarray", side_effect=MemoryError):
             record.add_value("histogram", "h", [1.0, 2.0])
@@ -629,7 +710,9 @@ def test_memory_that_is_short_counts_as_a_failed_write(run: Path, caplog: pytest
     assert read_values(run) == [(1, "a", 1.0)]
     assert recorder_of(record).policy.lost == 4
     assert [line.levelname for line in caplog.records] == ["ERROR", "ERROR"]
-    assert caplog.messages[0].startswith(f"values could not be recorded in {run}: MemoryError. Training continues")
+    assert caplog.messages[0].startswith(
+        f"values could not be recorded in {run}: MemoryError. Training continues"
+    )
 
 
 @pytest.mark.parametrize("of_graph", [False, True], ids=["torch", "a graph"])
@@ -638,7 +721,9 @@ def test_memory_that_torch_or_a_graph_lacks_counts_too(run: Path, of_graph: bool
     no_memory = RuntimeError("DefaultCPUAllocator: can't allocate memory")
     with SummaryRecord(run) as record:
         if of_graph:
-            with mock.patch("mindsummary_lightning.graph.capture.capture_example", side_effect=MemoryError):
+            with mock.patch(
+                "mindsummary_lightning.graph.capture.capture_example", side_effect=MemoryError
+            ):
                 record.add_graph(torch.nn.Linear(1, 1), torch.ones(1, 1))
         else:
             with mock.patch.object(torch.Tensor, "cpu", side_effect=no_memory):
@@ -656,7 +741,9 @@ def test_memory_that_is_short_is_raised_if_asked_for(run: Path) -> None:
         record.add_value("histogram", "h", [1.0, 2.0])
 
 
-def test_values_that_close_finds_unrecorded_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_values_that_close_finds_unrecorded_are_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with SummaryRecord(tmp_path / "run") as record:
         for name in "abcde":
             record.add_value("scalar", name, 1.0)

@@ -31,7 +31,9 @@ def experiment(run: Path) -> Iterator[SummaryRecord]:
         yield record
 
 
-def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: SummaryRecord, run: Path) -> None:
+def test_a_histogram_has_mindspores_buckets_whatever_bins_says(
+    experiment: SummaryRecord, run: Path
+) -> None:
     array = np.arange(50.0)
     experiment.add_histogram("h", array, 1, bins="auto")
 
@@ -40,7 +42,9 @@ def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: Summa
     assert value.counts.tolist() == to_histogram(array).counts.tolist()
 
 
-def test_a_figure_is_recorded_and_closed_unless_told_not_to(experiment: SummaryRecord, run: Path) -> None:
+def test_a_figure_is_recorded_and_closed_unless_told_not_to(
+    experiment: SummaryRecord, run: Path
+) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -80,7 +84,11 @@ def test_a_kind_without_a_page_is_warned_of_once_and_skipped(
 def test_every_method_of_a_summary_writer_is_there(experiment: SummaryRecord) -> None:
     writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
 
-    assert [name for name in dir(writer) if name[0] != "_" and not callable(getattr(experiment, name, None))] == []
+    assert [
+        name
+        for name in dir(writer)
+        if name[0] != "_" and not callable(getattr(experiment, name, None))
+    ] == []
 
 
 def test_boxes_are_drawn_where_tensorboard_draws_them(experiment: SummaryRecord, run: Path) -> None:
@@ -94,7 +102,9 @@ def test_boxes_are_drawn_where_tensorboard_draws_them(experiment: SummaryRecord,
     torch_summary = pytest.importorskip("torch.utils.tensorboard.summary")
     expected = torch_summary.image_boxes("i", image, boxes).value[0].image
     assert step == 3
-    np.testing.assert_array_equal(pixels, PillowImage.open(io.BytesIO(expected.encoded_image_string)))
+    np.testing.assert_array_equal(
+        pixels, PillowImage.open(io.BytesIO(expected.encoded_image_string))
+    )
     assert (half.width, half.height) == (30, 20)
 
 
@@ -104,7 +114,9 @@ def test_boxes_of_another_shape_are_skipped_with_a_sentence(
     experiment.add_image_with_boxes("i", np.zeros((3, 4, 4)), np.zeros(4), 1)
 
     assert not run.exists()
-    assert caplog.messages[0].startswith("image 'i' is skipped: boxes need one image and the shape (n, 4)")
+    assert caplog.messages[0].startswith(
+        "image 'i' is skipped: boxes need one image and the shape (n, 4)"
+    )
 
 
 def test_a_list_of_figures_is_one_image(experiment: SummaryRecord, run: Path) -> None:
@@ -127,10 +139,14 @@ def test_what_is_not_a_figure_closes_no_figure(
 
     assert plt.get_fignums() == [mine.number]
     plt.close(mine)
-    assert caplog.messages[0].startswith("figure 'f' is skipped: expected a matplotlib.figure.Figure")
+    assert caplog.messages[0].startswith(
+        "figure 'f' is skipped: expected a matplotlib.figure.Figure"
+    )
 
 
-@pytest.mark.parametrize("step", ["x", float("nan"), [1, 2], np.ones(2)], ids=["text", "NaN", "list", "array"])
+@pytest.mark.parametrize(
+    "step", ["x", float("nan"), [1, 2], np.ones(2)], ids=["text", "NaN", "list", "array"]
+)
 def test_a_step_that_is_not_a_number_skips_the_value(
     experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture, step: Any
 ) -> None:
@@ -148,7 +164,9 @@ def test_a_step_that_is_not_a_number_skips_the_value(
 def test_every_argument_of_a_summary_writer_has_its_name_and_place() -> None:
     writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
     for name in [name for name in vars(TensorBoardMethods) if name.startswith("add_")]:
-        ours, theirs = (inspect.signature(getattr(owner, name)).parameters for owner in (SummaryRecord, writer))
+        ours, theirs = (
+            inspect.signature(getattr(owner, name)).parameters for owner in (SummaryRecord, writer)
+        )
         assert [(each.name, each.default) for each in ours.values()] == [
             (each.name, each.default) for each in theirs.values()
         ]
@@ -199,8 +217,14 @@ def test_settings_that_a_trial_lacks_are_a_change_that_is_said(
     [
         ([({"lr": 0.1}, {}), ({"lr": 0.1}, {"accuracy": 0.5})], ({"lr": 0.1}, {"accuracy": 0.5})),
         ([({"lr": 0.1}, {"accuracy": 0.5}), ({}, {"loss": 1.0})], ({"lr": 0.1}, {"loss": 1.0})),
-        ([({"lr": 0.1}, {"accuracy": 0.5}), ({"lr": 0.1, "w": 1}, {})], ({"lr": 0.1, "w": 1}, {"accuracy": 0.5})),
-        ([({"a": {"b": 1}}, {}), ({"a": {"c": 2}}, {}), ({"a": {"c": 2}, "d": 3}, {})], ({"a/c": 2, "d": 3}, {})),
+        (
+            [({"lr": 0.1}, {"accuracy": 0.5}), ({"lr": 0.1, "w": 1}, {})],
+            ({"lr": 0.1, "w": 1}, {"accuracy": 0.5}),
+        ),
+        (
+            [({"a": {"b": 1}}, {}), ({"a": {"c": 2}}, {}), ({"a": {"c": 2}, "d": 3}, {})],
+            ({"a/c": 2, "d": 3}, {}),
+        ),
     ],
 )
 def test_one_trial_in_several_calls_is_one_row(
@@ -217,7 +241,8 @@ def test_a_trial_leaves_what_others_recorded(experiment: SummaryRecord, run: Pat
     experiment.add_value("custom_lineage_data", "c", UserDefinedInfo({"note": "mine"}))
     experiment.add_value("train_lineage", "t", TrainInfo(batch_size=32, network="Net"))
     experiment.record(1)
-    experiment.add_hparams({"batch_size": 32, "lr": 0.1}, {})  # the first one is in the training lineage
+    # the first one is in the training lineage
+    experiment.add_hparams({"batch_size": 32, "lr": 0.1}, {})
     experiment.add_hparams({"depth": 3}, {})
 
     assert _row(run)[0] == {"note": "mine", "depth": 3}
@@ -236,7 +261,12 @@ def test_each_tag_of_add_scalars_is_counted_from_0(experiment: SummaryRecord, ru
     experiment.add_scalar("loss", 5.0)
 
     steps = {tag: series.steps.tolist() for tag, series in SummaryReader(run).all_scalars().items()}
-    assert steps == {"loss/train": [0, 1, 2, 3, 4], "loss/val": [0, 1, 2], "loss/test": [0], "loss": [0]}
+    assert steps == {
+        "loss/train": [0, 1, 2, 3, 4],
+        "loss/val": [0, 1, 2],
+        "loss/test": [0],
+        "loss": [0],
+    }
 
 
 def test_each_kind_of_a_tag_is_counted_from_0(experiment: SummaryRecord, run: Path) -> None:

@@ -1,6 +1,7 @@
 """The same calls on our record, on torch's SummaryWriter and on tensorboardX's, and what a reader gets of each.
 
-Differences that are ours by choice stand in the table of ``docs/tensorboard.md``, which is read here.
+Differences that are ours by choice stand in the table of ``docs/tensorboard.md``, which is read
+here.
 """
 
 from __future__ import annotations
@@ -49,16 +50,24 @@ def _read(path: Path) -> Points:
     if find_run_directories(str(path)):
         reader = SummaryReader(path)
         scalars = reader.all_scalars().items()
-        found: Points = {tag: [*zip(s.steps.tolist(), s.values.tolist(), strict=True)] for tag, s in scalars}
+        found: Points = {
+            tag: [*zip(s.steps.tolist(), s.values.tolist(), strict=True)] for tag, s in scalars
+        }
         for tag in reader.tags()["histogram"]:
-            found[tag] = [(each.step, (each.value.count, each.value.min)) for each in reader.histograms(tag)]
+            found[tag] = [
+                (each.step, (each.value.count, each.value.min)) for each in reader.histograms(tag)
+            ]
         for tag in reader.tags()["image"]:
-            found[tag] = [(each.step, (each.value.height, each.value.width)) for each in reader.images(tag)]
+            found[tag] = [
+                (each.step, (each.value.height, each.value.width)) for each in reader.images(tag)
+            ]
         return found
     events = EventAccumulator(str(path), {"scalars": 0, "histograms": 0, "images": 0})
     events.Reload()
     tags = events.Tags()
-    found = {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in tags["scalars"]}
+    found = {
+        tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in tags["scalars"]
+    }
     for tag in tags["histograms"]:
         values = [(each.step, each.histogram_value) for each in events.Histograms(tag)]
         found[tag] = [(step, (int(value.num), value.min)) for step, value in values]
@@ -107,16 +116,20 @@ LIVES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_value_after_each_event_in_a_writers_life_is_in_the_run(tmp_path: Path, name: str, life: str) -> None:
+def test_a_value_after_each_event_in_a_writers_life_is_in_the_run(
+    tmp_path: Path, name: str, life: str
+) -> None:
     writer = WRITERS[name](tmp_path / "run")
     writer.add_scalar("a", 1.0, 0)
     LIVES[life](writer).add_scalar("a", 2.0, 1)
     writer.close()
 
     expected = [(0, 1.0), (1, 2.0)]
-    if name == "tensorboardX":  # within a second it begins the same file again, and loses what was there
+    # within a second it begins the same file again, and loses what was there
+    if name == "tensorboardX":
         expected = expected[-len(_read(tmp_path / "run")["a"]) :]
-    assert sorted(_read(tmp_path / "run")["a"]) == expected  # of two files of a second TensorBoard reads either first
+    # of two files of a second TensorBoard reads either first
+    assert sorted(_read(tmp_path / "run")["a"]) == expected
 
 
 def _record_in_child(writer: Any) -> None:
@@ -125,8 +138,11 @@ def _record_in_child(writer: Any) -> None:
 
 @pytest.mark.parametrize("copied", ["pickle", "deepcopy", "fork"])
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_a_copy_of_our_writer_records_into_the_same_run(tmp_path: Path, copied: str, is_closed: bool) -> None:
-    writer = _experiment(tmp_path / "run")  # the others cannot be copied, and their forks write into one file
+def test_a_copy_of_our_writer_records_into_the_same_run(
+    tmp_path: Path, copied: str, is_closed: bool
+) -> None:
+    # the others cannot be copied, and their forks write into one file
+    writer = _experiment(tmp_path / "run")
     writer.add_scalar("a", 1.0, 0)
     if is_closed:
         writer.close()
@@ -136,7 +152,9 @@ def test_a_copy_of_our_writer_records_into_the_same_run(tmp_path: Path, copied: 
         child.start()
         child.join()
     else:
-        _record_in_child(pickle.loads(pickle.dumps(writer)) if copied == "pickle" else copy.deepcopy(writer))
+        _record_in_child(
+            pickle.loads(pickle.dumps(writer)) if copied == "pickle" else copy.deepcopy(writer)
+        )
 
     assert _read(tmp_path / "run") == {"a": [(0, 1.0)], "child": [(1, 2.0)]}
 
@@ -174,7 +192,9 @@ def _three(tmp_path: Path, call: Callable[[Any], None], without: str = "") -> di
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_scalar_of_each_kind_is_what_the_others_record(tmp_path: Path, kind: str) -> None:
     refuses = "tensorboardX" if kind == "bfloat16" else ""
-    found = _three(tmp_path, lambda writer: writer.add_scalar("a", NUMBERS[kind], 4), without=refuses)
+    found = _three(
+        tmp_path, lambda writer: writer.add_scalar("a", NUMBERS[kind], 4), without=refuses
+    )
 
     for points in found.values():
         np.testing.assert_equal(points, found["ours"])
@@ -197,11 +217,15 @@ HISTOGRAMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", HISTOGRAMS)
-def test_a_histogram_of_each_kind_has_the_others_count_and_smallest_value(tmp_path: Path, kind: str) -> None:
+def test_a_histogram_of_each_kind_has_the_others_count_and_smallest_value(
+    tmp_path: Path, kind: str
+) -> None:
     def call(writer: Any) -> None:
         try:
             if kind == "raw":
-                writer.add_histogram_raw("h", 0.0, 9.0, 6, 30.0, 200.0, [1.0, 5.0, 10.0], [1, 2, 3], 2)
+                writer.add_histogram_raw(
+                    "h", 0.0, 9.0, 6, 30.0, 200.0, [1.0, 5.0, 10.0], [1, 2, 3], 2
+                )
             else:
                 writer.add_histogram("h", HISTOGRAMS[kind], 2)
         except (TypeError, NotImplementedError, AttributeError, ValueError):
@@ -215,10 +239,14 @@ def test_a_histogram_of_each_kind_has_the_others_count_and_smallest_value(tmp_pa
 
 @pytest.mark.parametrize("dataformats", ["HW", "WH", "CHW", "HWC", "CWH", "WHC", "HCW", "WCH"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_an_image_of_each_layout_has_the_others_size(tmp_path: Path, dataformats: str, channels: int) -> None:
+def test_an_image_of_each_layout_has_the_others_size(
+    tmp_path: Path, dataformats: str, channels: int
+) -> None:
     sizes = {"C": channels, "H": 4, "W": 6}
     image = np.random.default_rng(0).random([sizes[letter] for letter in dataformats])
-    found = _three(tmp_path, lambda writer: writer.add_image("i", image, 1, dataformats=dataformats))
+    found = _three(
+        tmp_path, lambda writer: writer.add_image("i", image, 1, dataformats=dataformats)
+    )
 
     assert found["ours"] == found["torch"] == found["tensorboardX"] == {"i": [(1, (4, 6))]}
 
@@ -227,7 +255,9 @@ def test_an_image_of_each_layout_has_the_others_size(tmp_path: Path, dataformats
 def test_images_of_each_layout_are_one_picture(tmp_path: Path, dataformats: str) -> None:
     sizes = {"N": 2, "C": 3, "H": 4, "W": 6}
     images = np.random.default_rng(0).random([sizes[letter] for letter in dataformats])
-    found = _three(tmp_path, lambda writer: writer.add_images("i", images, 1, dataformats=dataformats))
+    found = _three(
+        tmp_path, lambda writer: writer.add_images("i", images, 1, dataformats=dataformats)
+    )
 
     assert all(len(points["i"]) == 1 for points in found.values())
 
@@ -258,13 +288,19 @@ def test_add_scalars_stays_in_the_run(tmp_path: Path) -> None:
     assert "`add_scalars`" in _differences()
 
 
-def test_a_trial_that_replaces_another_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_trial_that_replaces_another_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = _experiment(tmp_path / "run")
     for trial in range(36):
         writer.add_hparams({"lr": 0.1 * trial}, {"accuracy": 0.5})
     writer.add_hparams({"lr": 3.5}, {"accuracy": 0.75})
 
-    assert [text for text in caplog.messages if "add_hparams replaces the values of an earlier trial" in text]
+    assert [
+        text
+        for text in caplog.messages
+        if "add_hparams replaces the values of an earlier trial" in text
+    ]
     assert len(caplog.messages) == 1
     assert "`add_hparams` again" in _differences()
 
@@ -272,7 +308,10 @@ def test_a_trial_that_replaces_another_is_said_once(tmp_path: Path, caplog: pyte
 def test_log_dir_is_the_file_and_get_logdir_the_directory(tmp_path: Path) -> None:
     writer = _experiment(tmp_path / "run")
 
-    assert (Path(writer.log_dir).parent, writer.get_logdir()) == (tmp_path / "run", str(tmp_path / "run"))
+    assert (Path(writer.log_dir).parent, writer.get_logdir()) == (
+        tmp_path / "run",
+        str(tmp_path / "run"),
+    )
     assert "`log_dir`" in _differences()
 
 
@@ -284,7 +323,10 @@ def test_a_prefix_stands_before_the_tag_with_a_slash(tmp_path: Path) -> None:
         logger.finalize("success")
         found[name] = _read(tmp_path / name)
 
-    assert found == {"ours": {"student/loss": [(3, 1.0)]}, "Lightning's": {"student-loss": [(3, 1.0)]}}
+    assert found == {
+        "ours": {"student/loss": [(3, 1.0)]},
+        "Lightning's": {"student-loss": [(3, 1.0)]},
+    }
     assert "`prefix`" in _differences()
 
 

@@ -56,7 +56,9 @@ def _check_untraced(call: Call, target: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", OF_A_RECORD)
-def test_what_a_record_is_given_in_compiled_code_is_recorded_and_not_traced(tmp_path: Path, what: str) -> None:
+def test_what_a_record_is_given_in_compiled_code_is_recorded_and_not_traced(
+    tmp_path: Path, what: str
+) -> None:
     _check_untraced(OF_A_RECORD[what], SummaryRecord(tmp_path))
 
     assert SummaryReader(tmp_path).tags()
@@ -64,7 +66,9 @@ def test_what_a_record_is_given_in_compiled_code_is_recorded_and_not_traced(tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", OF_A_LOGGER)
-def test_what_a_logger_is_given_in_compiled_code_is_recorded_and_not_traced(tmp_path: Path, what: str) -> None:
+def test_what_a_logger_is_given_in_compiled_code_is_recorded_and_not_traced(
+    tmp_path: Path, what: str
+) -> None:
     logger = MindInsightLogger(tmp_path)
     _check_untraced(OF_A_LOGGER[what], logger)
 

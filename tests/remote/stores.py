@@ -121,7 +121,9 @@ def far_steps(files: dict[str, bytes], local: Path) -> list[int]:
     for number, name in enumerate(summaries):
         ours = (local / name).read_bytes()
         assert ours.startswith(files[name]), f"{name} is no beginning of ours"
-        assert number == len(summaries) - 1 or len(files[name]) == len(ours), f"a file overtook {name}"
+        assert number == len(summaries) - 1 or len(files[name]) == len(ours), (
+            f"a file overtook {name}"
+        )
     if not summaries:
         return []
     with tempfile.TemporaryDirectory() as there:
@@ -134,7 +136,8 @@ def far_steps(files: dict[str, bytes], local: Path) -> list[int]:
 class FaultyRequests:
     """What answers the requests to the server, between it and moto's application, while it has ``faults``.
 
-    Half of a body is half of an answer; half of an upload is what S3 refuses. A stall is longer than the client waits.
+    Half of a body is half of an answer; half of an upload is what S3 refuses. A stall is longer
+    than the client waits.
     """
 
     STALL_S = 0.4
@@ -144,7 +147,9 @@ class FaultyRequests:
     def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self._application = application
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         faults, method = type(self).faults, environ["REQUEST_METHOD"]
         if faults is None:
             return self._application(environ, start_response)
@@ -171,7 +176,9 @@ def files_on_server(address: str) -> dict[str, bytes]:
     (account,) = s3_backends.values()
     objects = account["aws"].buckets[bucket].keys
     named = {
-        key.removeprefix(f"{prefix}/"): value.value for key, value in objects.items() if key.startswith(f"{prefix}/")
+        key.removeprefix(f"{prefix}/"): value.value
+        for key, value in objects.items()
+        if key.startswith(f"{prefix}/")
     }
     return {name: data for name, data in named.items() if not name.startswith(".")}
 

@@ -12,7 +12,14 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.remote.run_copies import RunCopies, Store
-from tests.remote.stores import Faults, FaultyRequests, RewritingStore, far_steps, files_in_memory, files_on_server
+from tests.remote.stores import (
+    Faults,
+    FaultyRequests,
+    RewritingStore,
+    far_steps,
+    files_in_memory,
+    files_on_server,
+)
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -29,7 +36,9 @@ def test_every_look_at_the_far_side_opens_and_has_no_hole(
         files, local = partial(files_in_memory, RewritingStore), tmp_path / str(seed)
         seen = _one_training("rewriting://run", RewritingStore.faults, files, local, times(30, 100))
         looks, happened = looks + len(seen), happened + len(RewritingStore.faults.happened)
-    figure(44, f"a store in memory: {seeds} seeds, {looks} looks, {happened} faults: 0 holes, 0 lost")
+    figure(
+        44, f"a store in memory: {seeds} seeds, {looks} looks, {happened} faults: 0 holes, 0 lost"
+    )
 
 
 def test_every_look_at_an_object_on_s3_opens_and_has_no_hole(
@@ -77,14 +86,15 @@ def _one_training(address: str, faults: Faults, files: Files, local: Path, looks
                 step += 1
                 record.add_value("scalar", "loss", 1.0 / step)
                 record.record(step)
-            if address.startswith("s3:"):  # elsewhere half of it may be there, which nothing knows again
+            # elsewhere half of it may be there, which nothing knows again
+            if address.startswith("s3:"):
                 (local / "hparams.yaml").write_text(f"step: {step}")
             if faults.random.random() < 0.1:  # the sidecar was killed
                 copies = RunCopies(Store(str(local)), Store(address))
             copies.send()
-            assert not any(isinstance(problem, MindSummaryError) for problem in copies.problems.values()), (
-                copies.problems
-            )
+            assert not any(
+                isinstance(problem, MindSummaryError) for problem in copies.problems.values()
+            ), copies.problems
             assert not wrong, wrong
     while copies.send() or copies.problems:
         pass

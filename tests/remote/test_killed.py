@@ -22,12 +22,18 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from tests.remote.stores import far_files, far_steps
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="SIGKILL")]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="SIGKILL"),
+]
 
 
 def _training(run: Path) -> subprocess.Popen[str]:
     program = Path(__file__).with_name("training_there.py")
-    process = subprocess.Popen([sys.executable, str(program), str(run)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(program), str(run)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "1\n"  # it records
     return process
@@ -95,7 +101,10 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
         assert steps == list(range(1, len(steps) + 1))
         assert len(steps) >= recorded
     store = "S3" if far.name.startswith("s3:") else "directory"
-    figure(45, f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 records lost")
+    figure(
+        45,
+        f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 records lost",
+    )
 
 
 class _Lines:
@@ -105,7 +114,9 @@ class _Lines:
         self.count, self.place = 0, place
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> _Lines | None:
-        if not frame.f_code.co_filename.endswith(("remote/run_copies.py", "fileio/replace.py", "fileio/regular.py")):
+        if not frame.f_code.co_filename.endswith(
+            ("remote/run_copies.py", "fileio/replace.py", "fileio/regular.py")
+        ):
             return None
         self.count += 1
         if self.count == self.place:
@@ -145,4 +156,7 @@ def test_a_kill_at_any_line_of_a_round_leaves_what_opens_and_the_next_call_makes
         copies = RunCopies(Store(str(run)), Store(str(far)))
         copies.send()
         assert (copies.problems, far_files(Store(str(far)))) == ({}, whole)
-    figure(45, f"SIGKILL at {places} of {lines.count} lines of a round: each copy opens, the next call makes it whole")
+    figure(
+        45,
+        f"SIGKILL at {places} of {lines.count} lines of a round: each copy opens, the next call makes it whole",
+    )

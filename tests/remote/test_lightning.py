@@ -17,7 +17,9 @@ from tests.trainer.support import Net, loader, trainer
 def test_lineage_of_the_copy_names_the_checkpoint_in_the_store(tmp_path: Path) -> None:
     checkpoints = ModelCheckpoint(dirpath=f"memory:/{tmp_path}/checkpoints")
     logger = MindInsightLogger(tmp_path / "runs")
-    trainer(logger=logger, callbacks=[SummaryCollector(), checkpoints], enable_checkpointing=True).fit(Net(), loader(4))
+    trainer(
+        logger=logger, callbacks=[SummaryCollector(), checkpoints], enable_checkpointing=True
+    ).fit(Net(), loader(4))
 
     RunCopies(Store(str(tmp_path / "runs")), Store(f"memory:/{tmp_path}/runs")).send()
     RunCopies(Store(f"memory:/{tmp_path}/runs"), Store(str(tmp_path / "back"))).send()

@@ -39,7 +39,9 @@ def _sent(source: Path | str, destination: Path | str, **options: bool) -> RunCo
 
 def _files(directory: Path) -> dict[str, bytes]:
     return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
     }
 
 
@@ -49,7 +51,12 @@ def run(tmp_path: Path) -> Path:
     run = tmp_path / "runs" / "digits" / "version_0"
     _record(run, max_file_size=300)
     exported = ("export_1/tensor/a_1.npy", "export_1/tensor/shortened_names.txt")
-    for name in ("hparams.yaml", "ckpt_dir/net_1_step.ckpt", "ckpt_dir/train_metadata.json", *exported):
+    for name in (
+        "hparams.yaml",
+        "ckpt_dir/net_1_step.ckpt",
+        "ckpt_dir/train_metadata.json",
+        *exported,
+    ):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(name)
     return run
@@ -60,7 +67,9 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An address of each kind at which nothing is."""
     if request.param == "s3":
         return str(request.getfixturevalue("s3")())
-    scheme = {"directory": "", "file": "file://", "local": "local://", "memory": "memory:/"}[request.param]
+    scheme = {"directory": "", "file": "file://", "local": "local://", "memory": "memory:/"}[
+        request.param
+    ]
     return f"{scheme}{tmp_path}/far"
 
 
@@ -74,8 +83,13 @@ def test_runs_go_there_grow_and_come_back(run: Path, tmp_path: Path, far: str) -
 
     assert not _sent(far, tmp_path / "back").problems
     assert _files(tmp_path / "back") == _files(tmp_path / "runs")
-    assert SummaryReader(tmp_path / "back/digits/version_0").scalars("loss").steps.tolist() == [*range(1, 21)]
-    assert [_sent(*ends).sent for ends in ((tmp_path / "runs", far), (far, tmp_path / "back"))] == [0, 0]
+    assert SummaryReader(tmp_path / "back/digits/version_0").scalars("loss").steps.tolist() == [
+        *range(1, 21)
+    ]
+    assert [_sent(*ends).sent for ends in ((tmp_path / "runs", far), (far, tmp_path / "back"))] == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("size", [14, 70_000, 3_000_000])
@@ -88,7 +102,8 @@ def test_a_file_that_is_rewritten_at_its_length_is_sent_by_this_round_and_by_ano
     another = RunCopies(Store(str(run)), Store(far))
     for time, byte, sender in ((1e9, b"x", copies), (2e9, b"b", copies), (2.1e9, b"c", another)):
         path.write_bytes(byte + bytes(size))
-        os.utime(path, (time, time))  # by a clock that lags, and by one that says that it was after its copy was made
+        # by a clock that lags, and by one that says that it was after its copy was made
+        os.utime(path, (time, time))
         before = sender.sent
         assert sender.send() or sender is not copies
         assert (sender.problems, sender.sent - before) == ({}, size + 1)
@@ -143,7 +158,9 @@ def test_a_directory_that_cannot_be_listed_is_warned_of(
 
 @pytest.mark.usefixtures("_closed")
 @pytest.mark.parametrize("levels", [0, 1])
-def test_nothing_is_replaced_in_a_directory_that_cannot_be_listed(run: Path, tmp_path: Path, levels: int) -> None:
+def test_nothing_is_replaced_in_a_directory_that_cannot_be_listed(
+    run: Path, tmp_path: Path, levels: int
+) -> None:
     source, far = (run, *run.parents)[levels], tmp_path / "closed"
     copy = far / summary_paths(run)[0].relative_to(source)
     copy.parent.mkdir(parents=True)
@@ -177,10 +194,14 @@ def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Pat
 
     assert not _sent(tmp_path / "runs", tmp_path / "far").problems
 
-    assert _files(tmp_path / "far") == {f"digits/version_0/{name}": data for name, data in ours.items()}
+    assert _files(tmp_path / "far") == {
+        f"digits/version_0/{name}": data for name, data in ours.items()
+    }
 
 
-def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tmp_path: Path) -> None:
+def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(
+    run: Path, tmp_path: Path
+) -> None:
     (run / f"a.{summary_paths(run)[0].name}").touch()
     first, *_ = ordered = summary_paths(run)
     (tmp_path / "far" / first.name).mkdir(parents=True)
@@ -205,7 +226,9 @@ def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tm
     assert (list(copies.problems), copies.missing) == (["hparams.yaml"], len("changed"))
 
 
-@pytest.mark.parametrize("change", [lambda data: b"other" + data[5:-1], lambda data: data + b"longer"])
+@pytest.mark.parametrize(
+    "change", [lambda data: b"other" + data[5:-1], lambda data: data + b"longer"]
+)
 def test_a_copy_that_differs_and_is_newer_is_named_and_replaced_by_force(
     change: Callable[[bytes], bytes], run: Path, far: str
 ) -> None:
@@ -252,7 +275,9 @@ def test_a_bit_that_flipped_in_a_copy_is_found_by_verify(run: Path, far: str) ->
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("kind", [os.mkfifo, lambda path: os.symlink(path.parent / "theirs", path), os.mkdir])
+@pytest.mark.parametrize(
+    "kind", [os.mkfifo, lambda path: os.symlink(path.parent / "theirs", path), os.mkdir]
+)
 @pytest.mark.parametrize("name", ["a.summary.1.h_MS", "hparams.yaml", "ckpt_dir"])
 def test_what_is_no_file_at_the_destination_is_named_and_neither_opened_nor_followed(
     name: str, kind: Callable[[Path], object], run: Path, tmp_path: Path
@@ -277,11 +302,16 @@ def test_names_that_lead_out_of_the_destination_or_to_no_file_are_left(
 ) -> None:
     memory = fsspec.filesystem("memory")
     for name in ("../far/x", "//x/", "//"):
-        memory.store[f"{tmp_path}/{name}/events.out.events.summary.1.0.h_MS"] = memory.open("/x", "wb")
+        memory.store[f"{tmp_path}/{name}/events.out.events.summary.1.0.h_MS"] = memory.open(
+            "/x", "wb"
+        )
 
     memory.mkdir(f"{tmp_path}/folder")
-    with_folders = partial(memory.find, withdirs=True)  # as S3's driver answers for the moment of the first object
-    monkeypatch.setattr(type(memory), "find", lambda self, path, **options: with_folders(path, **options))
+    # as S3's driver answers for the moment of the first object
+    with_folders = partial(memory.find, withdirs=True)
+    monkeypatch.setattr(
+        type(memory), "find", lambda self, path, **options: with_folders(path, **options)
+    )
 
     assert not _sent(f"memory:/{tmp_path}", tmp_path / "far" / "deep").runs
     assert len(Store(f"memory:/{tmp_path}").list()) == 0
@@ -292,9 +322,14 @@ def test_copies_are_as_private_and_as_old_as_what_is_recorded_and_nothing_is_bes
     run: Path, tmp_path: Path
 ) -> None:
     _sent(run, tmp_path / "far")
-    ages = [{path.name: path.stat().st_mtime_ns for path in summary_paths(place)} for place in (run, tmp_path / "far")]
+    ages = [
+        {path.name: path.stat().st_mtime_ns for path in summary_paths(place)}
+        for place in (run, tmp_path / "far")
+    ]
 
-    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "far").rglob("*") if path.is_file()} == {0o600}
+    assert {
+        path.stat().st_mode & 0o777 for path in (tmp_path / "far").rglob("*") if path.is_file()
+    } == {0o600}
     assert ages[0] == ages[1]
     assert _files(tmp_path / "far") == _files(run)
 
@@ -318,10 +353,15 @@ def test_a_run_that_a_writer_holds_open_is_being_recorded(tmp_path: Path) -> Non
     assert _sent("memory://a-run-being-recorded", tmp_path / "back").silence_s() == 600
 
 
-@pytest.mark.parametrize("name", ["a::b", "x#y?z=1", "[a]*", "100%", "export_1", "ckpt_dir", "~t", "two\nlines"])
+@pytest.mark.parametrize(
+    "name", ["a::b", "x#y?z=1", "[a]*", "100%", "export_1", "ckpt_dir", "~t", "two\nlines"]
+)
 def test_odd_names_of_directories_are_names(name: str, tmp_path: Path) -> None:
     _record(tmp_path / "runs" / name)
-    for source, far in ((tmp_path / "runs", tmp_path / "far"), (tmp_path / "runs" / name, tmp_path / "far" / name)):
+    for source, far in (
+        (tmp_path / "runs", tmp_path / "far"),
+        (tmp_path / "runs" / name, tmp_path / "far" / name),
+    ):
         assert len(_sent(source, far).runs) == 1
     assert _files(tmp_path / "far") == _files(tmp_path / "runs")
 
@@ -353,34 +393,50 @@ def test_each_small_file_is_one_request_and_a_tree_without_changes_is_only_liste
     assert _sent(run, far).sent == 7
 
 
-def test_a_local_tree_is_listed_once_a_round(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_tree_is_listed_once_a_round(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copies, listed = _sent(tmp_path / "runs", tmp_path / "far"), []
     real_scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(str(path)), real_scandir(path))[1])
+    monkeypatch.setattr(
+        os, "scandir", lambda path: (listed.append(str(path)), real_scandir(path))[1]
+    )
     copies.send()
 
     assert (
-        len(listed) == len({*listed}) == 2 * len([path for path in (tmp_path / "runs").rglob("*") if path.is_dir()]) + 2
+        len(listed)
+        == len({*listed})
+        == 2 * len([path for path in (tmp_path / "runs").rglob("*") if path.is_dir()]) + 2
     )
 
 
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("http://user:secret@localhost/runs?sig=token", "http://***@localhost/runs?***: its driver does not tell when"),
+        (
+            "http://user:secret@localhost/runs?sig=token",
+            "http://***@localhost/runs?***: its driver does not tell when",
+        ),
         ("gs://bucket/runs", "gs://bucket/runs cannot be reached .*gcsfs"),
         ("nothing://user:secret@x/y", r"nothing://\*\*\*@x/y cannot be reached .*s3://"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_refused_in_one_sentence_without_its_password(address: str, text: str) -> None:
+def test_a_store_that_cannot_be_used_is_refused_in_one_sentence_without_its_password(
+    address: str, text: str
+) -> None:
     with pytest.raises(RemotePathError) as caught:
         Store(address)
 
-    assert re.search(text.replace("***", r"\*\*\*").replace("?", r"\?") if "http" in text else text, str(caught.value))
+    assert re.search(
+        text.replace("***", r"\*\*\*").replace("?", r"\?") if "http" in text else text,
+        str(caught.value),
+    )
     assert not re.search("secret|token|\n", str(caught.value))
 
 
-def test_what_a_driver_says_of_an_address_is_said_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_driver_says_of_an_address_is_said_without_its_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     addresses = ("sftp://me:p@ss@host/runs", "abfs://box/runs?sig=a%2Fb", "/runs")
 
     def refusing(address: str) -> Any:
@@ -390,13 +446,24 @@ def test_what_a_driver_says_of_an_address_is_said_without_its_secrets(monkeypatc
     with pytest.raises(RemotePathError, match=r"no sftp://\*\*\*@host/runs$"):
         Store(addresses[0])
 
-    assert without_secrets("me:p@ss, p@ss, sig=a%2Fb of host/runs", *addresses) == "***, ***, *** of host/runs"
+    assert (
+        without_secrets("me:p@ss, p@ss, sig=a%2Fb of host/runs", *addresses)
+        == "***, ***, *** of host/runs"
+    )
     assert without_secrets("a text.", "/runs", "s3://bucket/runs") == "a text."
 
 
 def test_the_runs_that_are_sent_are_those_that_a_list_shows(tmp_path: Path, far: str) -> None:
     base = tmp_path / "tree"
-    for name in (".hidden", ".hidden/deeper", "a/.git", "a/b", "..odd", ".c/ckpt_dir", ".damaged/.d"):
+    for name in (
+        ".hidden",
+        ".hidden/deeper",
+        "a/.git",
+        "a/b",
+        "..odd",
+        ".c/ckpt_dir",
+        ".damaged/.d",
+    ):
         _record(base / name)
     (base / "link").symlink_to(base / "a")
 

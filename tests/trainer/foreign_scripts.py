@@ -1,7 +1,8 @@
 """Trainings as other libraries' users write them, each a few steps on the CPU from a fixed seed.
 
-Each function takes arguments of the Trainer and returns the trained LightningModule. Beside it stands what the script
-really does: how many samples a batch has, what computes its loss, and what of that can be known from outside.
+Each function takes arguments of the Trainer and returns the trained LightningModule. Beside it
+stands what the script really does: how many samples a batch has, what computes its loss, and what
+of that can be known from outside.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class Plain(L.LightningModule):
         return loss
 
     def configure_optimizers(self) -> Any:
-        return torch.optim.Adam([weight for weight in self.parameters() if weight.requires_grad], lr=0.01)
+        return torch.optim.Adam(
+            [weight for weight in self.parameters() if weight.requires_grad], lr=0.01
+        )
 
 
 def _fit(module: Plain, loader: Any, trainer: dict[str, Any]) -> Plain:
@@ -72,10 +75,19 @@ def scvi(trainer: dict[str, Any]) -> Any:
 
 
 def chemprop(trainer: dict[str, Any]) -> Any:
-    data, models, layers = (importlib.import_module(f"chemprop.{name}") for name in ("data", "models", "nn"))
-    points = [data.MoleculeDatapoint.from_smi("C" * (1 + row % 7) + "O", [float(row % 7)]) for row in range(_ROWS)]
+    data, models, layers = (
+        importlib.import_module(f"chemprop.{name}") for name in ("data", "models", "nn")
+    )
+    points = [
+        data.MoleculeDatapoint.from_smi("C" * (1 + row % 7) + "O", [float(row % 7)])
+        for row in range(_ROWS)
+    ]
     torch.manual_seed(1)
-    module = models.MPNN(layers.BondMessagePassing(d_h=8), layers.MeanAggregation(), layers.RegressionFFN(input_dim=8))
+    module = models.MPNN(
+        layers.BondMessagePassing(d_h=8),
+        layers.MeanAggregation(),
+        layers.RegressionFFN(input_dim=8),
+    )
     loader = data.build_dataloader(data.MoleculeDataset(points), batch_size=_BATCH, shuffle=False)
     L.Trainer(max_epochs=2, **trainer).fit(module, loader)
     return module
@@ -94,7 +106,8 @@ def gluonts(trainer: dict[str, Any]) -> Any:
         def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
             kept.append(pl_module)
 
-    trainer = {name: value for name, value in trainer.items() if name != "enable_checkpointing"}  # it has its own
+    # it has its own
+    trainer = {name: value for name, value in trainer.items() if name != "enable_checkpointing"}
     with tempfile.TemporaryDirectory() as folder:
         options = {
             **trainer,
@@ -113,7 +126,12 @@ def peft(trainer: dict[str, Any]) -> Any:
     transformers, library = importlib.import_module("transformers"), importlib.import_module("peft")
     torch.manual_seed(1)
     config = transformers.BertConfig(
-        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, num_labels=3
+        vocab_size=30,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        num_labels=3,
     )
     network = library.get_peft_model(
         transformers.BertForSequenceClassification(config),
@@ -121,27 +139,40 @@ def peft(trainer: dict[str, Any]) -> Any:
     )
     tokens, labels = torch.randint(0, 30, (_ROWS, 6)), torch.arange(_ROWS) % 3
     rows = [{"input_ids": tokens[row], "labels": labels[row]} for row in range(_ROWS)]
-    return _fit(Plain(network, lambda model, batch: model(**batch).loss), DataLoader(rows, _BATCH), trainer)
+    return _fit(
+        Plain(network, lambda model, batch: model(**batch).loss), DataLoader(rows, _BATCH), trainer
+    )
 
 
 def metric_learning(trainer: dict[str, Any]) -> Any:
-    losses, samplers = (importlib.import_module(f"pytorch_metric_learning.{name}") for name in ("losses", "samplers"))
+    losses, samplers = (
+        importlib.import_module(f"pytorch_metric_learning.{name}")
+        for name in ("losses", "samplers")
+    )
     torch.manual_seed(1)
     labels = torch.arange(24) % 3
     sampler = samplers.MPerClassSampler(labels, m=2, batch_size=6, length_before_new_iter=24)
     compute = losses.ContrastiveLoss()
     module = Plain(nn.Linear(5, 3), lambda network, batch: compute(network(batch[0]), batch[1]))
-    return _fit(module, DataLoader(TensorDataset(torch.randn(24, 5), labels), 6, sampler=sampler), trainer)
+    return _fit(
+        module, DataLoader(TensorDataset(torch.randn(24, 5), labels), 6, sampler=sampler), trainer
+    )
 
 
 def monai(trainer: dict[str, Any]) -> Any:
-    data, losses, nets = (importlib.import_module(f"monai.{name}") for name in ("data", "losses", "networks.nets"))
+    data, losses, nets = (
+        importlib.import_module(f"monai.{name}") for name in ("data", "losses", "networks.nets")
+    )
     generator = np.random.default_rng(1)
     images = generator.random((_ROWS, 1, 16, 16), np.float32)
     rows = [{"image": image, "label": (image > 0.5).astype(np.float32)} for image in images]
     torch.manual_seed(1)
-    network = nets.UNet(spatial_dims=2, in_channels=1, out_channels=1, channels=(4, 8), strides=(2,))
-    module = Plain(network, lambda model, batch: module.criterion(model(batch["image"]), batch["label"]))
+    network = nets.UNet(
+        spatial_dims=2, in_channels=1, out_channels=1, channels=(4, 8), strides=(2,)
+    )
+    module = Plain(
+        network, lambda model, batch: module.criterion(model(batch["image"]), batch["label"])
+    )
     module.criterion = losses.DiceLoss(sigmoid=True)
     return _fit(module, data.DataLoader(data.Dataset(rows), batch_size=_BATCH), trainer)
 
@@ -154,11 +185,15 @@ def kornia(trainer: dict[str, Any]) -> Any:
         def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
             return [self.augment(batch[0]), batch[1]]
 
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)
+    )
     criterion = library.losses.FocalLoss(alpha=0.5, reduction="mean")
     module = Augmented(network, lambda model, batch: criterion(model(batch[0]), batch[1]))
     module.augment = library.augmentation.RandomHorizontalFlip(p=0.5)
-    loader = DataLoader(TensorDataset(torch.rand(_ROWS, 3, 8, 8), torch.arange(_ROWS) % 3), _BATCH, drop_last=True)
+    loader = DataLoader(
+        TensorDataset(torch.rand(_ROWS, 3, 8, 8), torch.arange(_ROWS) % 3), _BATCH, drop_last=True
+    )
     return _fit(module, loader, trainer)
 
 
@@ -167,7 +202,9 @@ def x_transformers(trainer: dict[str, Any]) -> Any:
     torch.manual_seed(1)
     network = library.AutoregressiveWrapper(
         library.TransformerWrapper(
-            num_tokens=20, max_seq_len=9, attn_layers=library.Decoder(dim=8, depth=1, heads=2, attn_dim_head=4)
+            num_tokens=20,
+            max_seq_len=9,
+            attn_layers=library.Decoder(dim=8, depth=1, heads=2, attn_dim_head=4),
         )
     )
 
@@ -180,7 +217,9 @@ def x_transformers(trainer: dict[str, Any]) -> Any:
         def __getitem__(self, index: int) -> torch.Tensor:
             return self.texts[index]
 
-    return _fit(Plain(network, lambda model, batch: model(batch)), DataLoader(Texts(), _BATCH), trainer)
+    return _fit(
+        Plain(network, lambda model, batch: model(batch)), DataLoader(Texts(), _BATCH), trainer
+    )
 
 
 SCRIPTS = {
@@ -188,8 +227,11 @@ SCRIPTS = {
     "chemprop": Script(chemprop, lambda batch: len(batch.Y), "MSE"),
     "gluonts": Script(gluonts, lambda batch: len(batch["future_target"]), None, has_sizes=False),
     "peft": Script(peft, lambda batch: len(batch["labels"]), "CrossEntropyLoss"),
-    "pytorch_metric_learning": Script(metric_learning, lambda batch: len(batch[1]), "ContrastiveLoss"),
+    "pytorch_metric_learning": Script(
+        metric_learning, lambda batch: len(batch[1]), "ContrastiveLoss"
+    ),
     "monai": Script(monai, lambda batch: len(batch["label"]), "DiceLoss"),
     "kornia": Script(kornia, lambda batch: len(batch[1]), "FocalLoss"),
-    "x_transformers": Script(x_transformers, lambda batch: len(batch), None),  # it has a cross entropy of its own
+    # it has a cross entropy of its own
+    "x_transformers": Script(x_transformers, lambda batch: len(batch), None),
 }

@@ -1,7 +1,8 @@
 """Flows of calls through one logger or collector, and what each run must then hold: the rows of the table of runs.
 
-A flow is a function that a process runs; it writes what must be in the runs as JSON, beside the runs themselves. A
-``TensorBoardLogger`` of its own records each fit as the judge of steps and values.
+A flow is a function that a process runs; it writes what must be in the runs as JSON, beside the
+runs themselves. A ``TensorBoardLogger`` of its own records each fit as the judge of steps and
+values.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Noted(Net):
 
     def _stop(self, hook: str) -> None:
         if hook == self.stops_in and self.trainer.global_step >= (hook == "on_train_batch_end") * 2:
-            raise {"RuntimeError": RuntimeError, "KeyboardInterrupt": KeyboardInterrupt}[self.error]("mine")
+            raise {"RuntimeError": RuntimeError, "KeyboardInterrupt": KeyboardInterrupt}[
+                self.error
+            ]("mine")
 
     def on_fit_start(self) -> None:
         self._stop("on_fit_start")
@@ -82,7 +85,11 @@ class Flow:
 
     def __post_init__(self) -> None:
         self.root = self.directory / "runs"
-        self.logger = MindInsightLogger(self.root, name="", version=self.version) if self.kind != "C" else False
+        self.logger = (
+            MindInsightLogger(self.root, name="", version=self.version)
+            if self.kind != "C"
+            else False
+        )
         self._judges = 0
 
     def callbacks(self) -> list[Any]:
@@ -96,9 +103,16 @@ class Flow:
         self.judge = str(self.directory / f"judge{self._judges}")
         self._judges += 1
         judge = TensorBoardLogger(self.judge, name="", version="")
-        settings = {"limit_train_batches": 3, "limit_val_batches": 1, **STRATEGIES[self.processes], **options}
+        settings = {
+            "limit_train_batches": 3,
+            "limit_val_batches": 1,
+            **STRATEGIES[self.processes],
+            **options,
+        }
         logger = [*ours, judge]
-        return trainer(logger=logger, callbacks=callbacks, use_distributed_sampler=False, **settings)
+        return trainer(
+            logger=logger, callbacks=callbacks, use_distributed_sampler=False, **settings
+        )
 
     def call(self, running: Any, method: str, module: Any, **options: Any) -> None:
         """Call a method of a Trainer, which may raise what the module raises."""
@@ -109,7 +123,9 @@ class Flow:
             getattr(running, method)(module, *loaders, **quiet, **options)
         signal.signal(signal.SIGINT, handler)
 
-    def expect(self, name: str, train: list[int], losses: list[int] | None = None, **facts: Any) -> None:
+    def expect(
+        self, name: str, train: list[int], losses: list[int] | None = None, **facts: Any
+    ) -> None:
         """Say what a run must hold; Lightning logs a step after the hooks that may stop the fit."""
         every = [step + 1 for step in train] if losses is None else losses
         self.runs[name if self.kind != "C" else "run"] = Expected(train, every, **facts)
@@ -126,16 +142,27 @@ def two_fits(flow: Flow) -> None:
         running = flow.trainer(callbacks=[ModelCheckpoint()], enable_checkpointing=True)
         flow.call(running, "fit", Noted(number))
         name = "version_0" if number == 0 else second_name(flow)
-        flow.expect(name, [0, 1, 2], width=number, validations=1, judge=flow.judge, has_checkpoint=flow.kind != "C")
+        flow.expect(
+            name,
+            [0, 1, 2],
+            width=number,
+            validations=1,
+            judge=flow.judge,
+            has_checkpoint=flow.kind != "C",
+        )
 
 
-def fit_after_failure(flow: Flow, stops_in: str = "on_train_batch_end", error: str = "RuntimeError") -> None:
+def fit_after_failure(
+    flow: Flow, stops_in: str = "on_train_batch_end", error: str = "RuntimeError"
+) -> None:
     """A fit of the same module after one that raised or was interrupted in a hook."""
     module = Noted(0, stops_in, error)
     flow.call(flow.trainer(limit_train_batches=5), "fit", module)
     is_early = stops_in == "on_fit_start"
     if not is_early:
-        train, losses = ([0], [1, 2]) if stops_in == "on_train_batch_end" else ([0, 1, 2, 3, 4], None)
+        train, losses = (
+            ([0], [1, 2]) if stops_in == "on_train_batch_end" else ([0, 1, 2, 3, 4], None)
+        )
         validations = int(stops_in == "on_train_epoch_end")
         facts: dict[str, Any] = {"width": 0, "judge": flow.judge, "validations": validations}
         status = "interrupted" if error == "KeyboardInterrupt" else "failed"
@@ -188,16 +215,25 @@ def same_trainer_after_failure(flow: Flow) -> None:
     flow.call(running, "fit", module)
     module.stops_in = ""
     flow.call(running, "fit", module)
-    flow.expect("version_0", [0, 1, 2, 3], [1, 2, 3, 4, 5], width=0, validations=1, judge=flow.judge)
+    flow.expect(
+        "version_0", [0, 1, 2, 3], [1, 2, 3, 4, 5], width=0, validations=1, judge=flow.judge
+    )
 
 
 def resumed_fit(flow: Flow) -> None:
     """A fit with a checkpoint goes on in the run, in a later file, after a failure too."""
-    saving = ModelCheckpoint(flow.directory / "saved", "{step}", every_n_train_steps=1, save_top_k=-1)
+    saving = ModelCheckpoint(
+        flow.directory / "saved", "{step}", every_n_train_steps=1, save_top_k=-1
+    )
     module = Noted(0, "on_train_epoch_end")
     flow.call(flow.trainer(callbacks=[saving], enable_checkpointing=True), "fit", module)
     module.stops_in = ""
-    flow.call(flow.trainer(max_epochs=2), "fit", module, ckpt_path=flow.directory / "saved" / "step=3.ckpt")
+    flow.call(
+        flow.trainer(max_epochs=2),
+        "fit",
+        module,
+        ckpt_path=flow.directory / "saved" / "step=3.ckpt",
+    )
     flow.expect("version_0", [0, 1, 2, 3, 4, 5], width=0, validations=2)
 
 
@@ -235,16 +271,21 @@ FLOWS: dict[str, Callable[[Flow], None]] = {
 }
 
 
-def run_flow(name: str, kind: str, processes: str, directory: Path, version: int | None) -> dict[str, Expected]:
+def run_flow(
+    name: str, kind: str, processes: str, directory: Path, version: int | None
+) -> dict[str, Expected]:
     """Run a flow here, and return what the runs must hold, by their directory."""
     flow = Flow(directory, kind, processes, version)
     FLOWS[name](flow)
     return flow.runs
 
 
-def run_in_process(name: str, kind: str, processes: str, directory: str, version: int | None) -> None:
+def run_in_process(
+    name: str, kind: str, processes: str, directory: str, version: int | None
+) -> None:
     """Run a flow in a process of its own, and leave what its runs must hold in a file."""
-    rank_zero_only.rank = int(os.environ.get("RANK", "0"))  # as when Lightning is imported in this process
+    # as when Lightning is imported in this process
+    rank_zero_only.rank = int(os.environ.get("RANK", "0"))
     runs = run_flow(name, kind, processes, Path(directory), version)
     if rank_zero_only.rank == 0:
         Path(directory, "expected.json").write_text(

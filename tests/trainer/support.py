@@ -21,7 +21,11 @@ from mindsummary_lightning import SummaryReader
 from tests.warm_processes import as_script, run_two_ranks, run_warm
 
 # Lightning's second package need not be installed.
-NAMESPACES = ("lightning.pytorch", "pytorch_lightning") if find_spec("pytorch_lightning") else ("lightning.pytorch",)
+NAMESPACES = (
+    ("lightning.pytorch", "pytorch_lightning")
+    if find_spec("pytorch_lightning")
+    else ("lightning.pytorch",)
+)
 _LAST_NAMESPACE: Any = importlib.import_module(NAMESPACES[-1])
 SHARDS_ON_CPU = pytest.mark.skipif(
     not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone"
@@ -33,7 +37,9 @@ torch.set_num_threads(1)
 class Net(L.LightningModule):
     """Two linear layers that learn something; ``probe`` is called with the module and the batch in each forward."""
 
-    def __init__(self, learning_rate: float = 0.1, probe: Callable[[Any, Tensor], object] | None = None) -> None:
+    def __init__(
+        self, learning_rate: float = 0.1, probe: Callable[[Any, Tensor], object] | None = None
+    ) -> None:
         super().__init__()
         self.learning_rate = learning_rate
         self.probe = probe
@@ -70,7 +76,11 @@ class OtherNet(_LAST_NAMESPACE.LightningModule):  # type: ignore[misc]
         self.first, self.second = nn.Linear(4, 3), nn.Linear(3, 2)
 
     forward = Net.forward
-    training_step, validation_step, test_step = Net.training_step, Net.validation_step, Net.test_step
+    training_step, validation_step, test_step = (
+        Net.training_step,
+        Net.validation_step,
+        Net.test_step,
+    )
     configure_optimizers = Net.configure_optimizers
 
 
@@ -138,7 +148,9 @@ def steps(run: str | Path, tag: str, kind: str = "scalar") -> list[int]:
     reader = SummaryReader(run)
     if kind == "scalar":
         return list(map(int, reader.scalars(tag).steps))
-    read: Any = {"image": reader.images, "histogram": reader.histograms, "tensor": reader.tensors}[kind]
+    read: Any = {"image": reader.images, "histogram": reader.histograms, "tensor": reader.tensors}[
+        kind
+    ]
     return [step for step, _, _ in read(tag)]
 
 

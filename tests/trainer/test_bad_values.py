@@ -102,10 +102,13 @@ _STRANGE = [
 
 
 def _values() -> st.SearchStrategy[Any]:
-    plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(max_size=8))
+    plain = st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(max_size=8)
+    )
     names = st.one_of(st.text(), st.integers(), st.none())
     return st.recursive(
-        plain | st.sampled_from([value for value in _STRANGE if not isinstance(value, Hostile)]),  # it prints values
+        # it prints values
+        plain | st.sampled_from([value for value in _STRANGE if not isinstance(value, Hostile)]),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
         max_leaves=6,
     )
@@ -118,7 +121,9 @@ _FUZZ = settings(max_examples=50, deadline=None, suppress_health_check=list(Heal
 @_FUZZ
 @given(
     metrics=st.dictionaries(st.one_of(st.text(), st.integers(), st.none()), _values(), max_size=4),
-    step=st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.just(torch.tensor(3)), st.booleans()),
+    step=st.one_of(
+        st.none(), st.integers(), st.floats(), st.text(), st.just(torch.tensor(3)), st.booleans()
+    ),
 )
 def test_log_metrics_takes_anything(metrics: dict[Any, Any], step: Any) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -144,7 +149,11 @@ def test_log_hyperparams_takes_anything(params: Any) -> None:
 
 _NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseException], str]] = [
     (lambda logger: logger.log_image("a", ["no/such/file.png"]), OSError, "image 'a' is skipped"),
-    (lambda logger: logger.log_image("a", [np.zeros((2, 5, 7))]), ValueError, "image 'a' is skipped"),
+    (
+        lambda logger: logger.log_image("a", [np.zeros((2, 5, 7))]),
+        ValueError,
+        "image 'a' is skipped",
+    ),
     (lambda logger: logger.log_histogram("a", "x"), TypeError, "histogram 'a' is skipped"),
     (lambda logger: logger.log_tensor("a", "text"), TypeError, "tensor 'a' is skipped"),
     (
@@ -153,13 +162,19 @@ _NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseExce
         "tensor 'a' is skipped",
     ),
     (lambda logger: logger.log_figure("a", 3), TypeError, "figure 'a' is skipped"),
-    (lambda logger: logger.log_metrics({"a": Quitting()}, 1), SystemExit, "metric 'a' is skipped: no float"),
+    (
+        lambda logger: logger.log_metrics({"a": Quitting()}, 1),
+        SystemExit,
+        "metric 'a' is skipped: no float",
+    ),
     (lambda logger: logger.log_metrics(None), TypeError, "metrics of 'log_metrics' is skipped"),  # type: ignore[arg-type]
     (lambda logger: logger.experiment.add_tensor("a", "x"), TypeError, "tensor 'a' is skipped"),
 ]
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), _NOT_RECORDABLE, ids=lambda part: getattr(part, "__name__", part))
+@pytest.mark.parametrize(
+    ("call", "kind", "words"), _NOT_RECORDABLE, ids=lambda part: getattr(part, "__name__", part)
+)
 def test_a_value_that_cannot_be_recorded_is_skipped_with_one_warning_or_raises_if_asked_to(
     tmp_path: Path,
     call: Callable[[MindInsightLogger], object],
@@ -196,7 +211,9 @@ def test_steps_that_do_not_fit_64_bits_are_skipped_with_one_warning(
     assert warning.getMessage() == f"step {10**30} does not fit 64 bits; its values are skipped"
 
 
-def test_a_step_that_is_no_whole_number_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_that_is_no_whole_number_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     logger = MindInsightLogger(tmp_path)
     for step in (2, 7.0, torch.tensor(8), 9.7, "x", 10.5, [1]):
         logger.log_metrics({"a": 1.0}, step=step)  # type: ignore[arg-type]
@@ -218,7 +235,9 @@ def test_hyper_parameters_without_names_are_skipped_with_one_warning(
         logger.log_hyperparams(params)
 
     (message,) = caplog.messages
-    assert message.startswith("params of 'log_hyperparams' is skipped: a mapping, Namespace or dataclass is expected")
+    assert message.startswith(
+        "params of 'log_hyperparams' is skipped: a mapping, Namespace or dataclass is expected"
+    )
 
 
 _WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
@@ -239,7 +258,11 @@ _WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda p: MindInsightLogger(p).log_image("", [np.zeros((4, 4))]), ValueError, "name"),
     (lambda p: MindInsightLogger(p).log_image(3, []), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_image("a", np.zeros((4, 4))), TypeError, "list of images"),
-    (lambda p: MindInsightLogger(p).log_image("a", [np.zeros((4, 4))], dataformats="WX"), ValueError, "dataformats"),
+    (
+        lambda p: MindInsightLogger(p).log_image("a", [np.zeros((4, 4))], dataformats="WX"),
+        ValueError,
+        "dataformats",
+    ),
     (lambda p: MindInsightLogger(p).log_histogram(3, np.zeros(2)), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_tensor("", np.zeros(2)), ValueError, "name"),
     (lambda p: MindInsightLogger(p).log_figure(None, 3), TypeError, "name"),  # type: ignore[arg-type]
@@ -269,9 +292,17 @@ _WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
         ValueError,
         "landscape_size",
     ),
-    (lambda p: SummaryCollector(p, custom_lineage_data={"a": [1]}), TypeError, "custom_lineage_data"),  # type: ignore[dict-item]
+    (
+        lambda p: SummaryCollector(p, custom_lineage_data={"a": [1]}),
+        TypeError,
+        "custom_lineage_data",
+    ),  # type: ignore[dict-item]
     (lambda p: SummaryCollector(p, custom_lineage_data={1: 1}), TypeError, "custom_lineage_data"),  # type: ignore[dict-item]
-    (lambda p: SummaryCollector(p, export_options={"tensor_format": "h5"}), ValueError, "tensor_format"),
+    (
+        lambda p: SummaryCollector(p, export_options={"tensor_format": "h5"}),
+        ValueError,
+        "tensor_format",
+    ),
     (lambda p: SummaryCollector(p, collect_gradients=3), TypeError, "collect_gradients"),  # type: ignore[arg-type]
     (lambda p: SummaryCollector(p, collect_gradients="("), ValueError, "collect_gradients"),
     (lambda p: SummaryCollector(p, landscape_max_bytes=0), ValueError, "landscape_max_bytes"),
@@ -302,7 +333,9 @@ class _Replace(L.Callback):
 def test_a_record_that_cannot_be_written_does_not_stop_training(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = trainer(logger=MindInsightLogger(tmp_path / "runs"), callbacks=[_Replace(), SummaryCollector()])
+    running = trainer(
+        logger=MindInsightLogger(tmp_path / "runs"), callbacks=[_Replace(), SummaryCollector()]
+    )
     running.fit(Net(), loader())
 
     assert running.global_step == 6

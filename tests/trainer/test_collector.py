@@ -43,10 +43,20 @@ def _pictures(batches: int = 3, batch_size: int = 4) -> DataLoader[Any]:
     return DataLoader(TensorDataset(x, (x.mean((1, 2, 3)) > 0.5).long()), batch_size)
 
 
-def _fit(run: Path, net: Any = None, data: Any = None, validation: Any = None, **options: Any) -> Any:
+def _fit(
+    run: Path, net: Any = None, data: Any = None, validation: Any = None, **options: Any
+) -> Any:
     names = {"collect_freq", "collect_specified_data", "keep_default_action", "custom_lineage_data"}
-    names |= {"collect_tensor_freq", "collect_input_freq", "collect_gradients", "landscape_max_bytes", "loss"}
-    collector = SummaryCollector(run, **{name: options.pop(name) for name in names & options.keys()})
+    names |= {
+        "collect_tensor_freq",
+        "collect_input_freq",
+        "collect_gradients",
+        "landscape_max_bytes",
+        "loss",
+    }
+    collector = SummaryCollector(
+        run, **{name: options.pop(name) for name in names & options.keys()}
+    )
     running = trainer(logger=False, callbacks=[collector, *options.pop("callbacks", [])], **options)
     running.fit(Net() if net is None else net, loader() if data is None else data, validation)
     return running
@@ -111,7 +121,11 @@ def test_histograms_are_those_of_the_parameters_after_the_step(tmp_path: Path) -
     (first, _, _), (last, _, histogram) = SummaryReader(tmp_path).histograms("first.weight/auto")
     weight = net.first.weight.detach().numpy()
     assert (first, last) == (1, 6)
-    assert (histogram.count, histogram.min, histogram.max) == (weight.size, weight.min(), weight.max())
+    assert (histogram.count, histogram.min, histogram.max) == (
+        weight.size,
+        weight.min(),
+        weight.max(),
+    )
 
 
 def test_the_input_image_is_the_batch(tmp_path: Path) -> None:
@@ -122,7 +136,9 @@ def test_the_input_image_is_the_batch(tmp_path: Path) -> None:
     batch = data.dataset.tensors[0].numpy()  # type: ignore[attr-defined]
     expected = np.concatenate(list((batch[:, 0] * 255).astype(np.uint8)), axis=1)
     assert step == 1
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(image.encoded)))[..., 0], expected)
+    np.testing.assert_array_equal(
+        np.asarray(Image.open(io.BytesIO(image.encoded)))[..., 0], expected
+    )
 
 
 @pytest.mark.parametrize("is_named", [False, True])
@@ -146,7 +162,12 @@ def test_a_step_without_a_loss_is_a_warning_only_if_the_loss_was_asked_for(
             super().training_step(batch, batch_idx)
 
     caplog.set_level(logging.DEBUG)
-    _fit(tmp_path, Manual(), collect_freq=1, collect_specified_data={"collect_metric": True} if is_named else None)
+    _fit(
+        tmp_path,
+        Manual(),
+        collect_freq=1,
+        collect_specified_data={"collect_metric": True} if is_named else None,
+    )
 
     (record,) = [record for record in caplog.records if "loss/auto" in record.message]
     assert record.levelname == ("WARNING" if is_named else "DEBUG")
@@ -159,7 +180,9 @@ def test_an_expression_that_matches_no_parameter_is_a_warning_with_the_closest_n
     pattern = "secnd.weight"
     _fit(
         tmp_path,
-        collect_specified_data={"histogram_regular": pattern} if option == "histogram_regular" else None,
+        collect_specified_data={"histogram_regular": pattern}
+        if option == "histogram_regular"
+        else None,
         collect_gradients=pattern if option == "collect_gradients" else None,
     )
 
@@ -180,7 +203,9 @@ def test_the_loss_can_be_a_logged_metric(tmp_path: Path) -> None:
     assert SummaryReader(tmp_path).lineage().train.loss == 15.0
 
 
-def test_the_logged_loss_of_the_last_step_is_neither_the_epochs_mean_nor_the_validations(tmp_path: Path) -> None:
+def test_the_logged_loss_of_the_last_step_is_neither_the_epochs_mean_nor_the_validations(
+    tmp_path: Path,
+) -> None:
     class Stops(Net):
         def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
             self.log("loss", 10.0 + batch_idx, on_step=True, on_epoch=True)
@@ -191,12 +216,16 @@ def test_the_logged_loss_of_the_last_step_is_neither_the_epochs_mean_nor_the_val
             self.trainer.should_stop = True
 
     collector = SummaryCollector(tmp_path, collect_freq=4, loss="loss")
-    trainer(logger=False, callbacks=[collector], max_epochs=9, limit_train_batches=3).fit(Stops(), loader(), loader(2))
+    trainer(logger=False, callbacks=[collector], max_epochs=9, limit_train_batches=3).fit(
+        Stops(), loader(), loader(2)
+    )
 
     assert points(tmp_path, "loss/auto") == [(1, 10.0), (3, 12.0)]
 
 
-def test_a_loss_that_is_not_logged_is_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loss_that_is_not_logged_is_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     _fit(tmp_path, collect_freq=1, loss="typo")
 
     assert "loss/auto" not in SummaryReader(tmp_path).tags()["scalar"]
@@ -212,10 +241,21 @@ def test_a_step_is_recorded_once_though_an_epoch_ends_there(tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("epochs", "batches", "freq", "tensor_freq", "input_freq"),
-    [(1, 6, 10, None, None), (2, 5, 3, 4, None), (4, 10, 1, None, None), (3, 9, 2, None, 5), (1, 1, 1, 1, 1)],
+    [
+        (1, 6, 10, None, None),
+        (2, 5, 3, 4, None),
+        (4, 10, 1, None, None),
+        (3, 9, 2, None, 5),
+        (1, 1, 1, 1, 1),
+    ],
 )
 def test_a_trained_run_holds_exactly_the_scheduled_steps(
-    tmp_path: Path, epochs: int, batches: int, freq: int, tensor_freq: int | None, input_freq: int | None
+    tmp_path: Path,
+    epochs: int,
+    batches: int,
+    freq: int,
+    tensor_freq: int | None,
+    input_freq: int | None,
 ) -> None:
     _fit(
         tmp_path,
@@ -261,7 +301,11 @@ def _collected(run: Path) -> set[str]:
 
 _EVERYTHING = {*_FLAGS, "histogram_regular", "collect_landscape"}
 _OFF: dict[str, Any] = {**dict.fromkeys(_FLAGS, False), "collect_landscape": None}
-_ON: dict[str, Any] = {**dict.fromkeys(_FLAGS, True), "histogram_regular": None, "collect_landscape": {}}
+_ON: dict[str, Any] = {
+    **dict.fromkeys(_FLAGS, True),
+    "histogram_regular": None,
+    "collect_landscape": {},
+}
 _COMBINATIONS: list[tuple[dict[str, Any] | None, bool, set[str]]] = [
     (None, True, _EVERYTHING),
     (None, False, set()),
@@ -297,7 +341,9 @@ def test_what_is_specified_and_the_defaults_decide_what_is_collected(
 
 
 @pytest.mark.parametrize("custom", [None, {"fold": 3}])
-def test_where_nothing_else_is_specified_what_is_always_is_recorded(tmp_path: Path, custom: Any) -> None:
+def test_where_nothing_else_is_specified_what_is_always_is_recorded(
+    tmp_path: Path, custom: Any
+) -> None:
     class Saving(Net):
         def __init__(self, width: int = 3) -> None:
             super().__init__()
@@ -317,7 +363,10 @@ def test_npy_files_are_exported_beside_the_tensors(tmp_path: Path) -> None:
 
     net = Net(probe=lambda module, x: tensor_summary("in", x))
     collector = SummaryCollector(
-        tmp_path, collect_specified_data=_ONLY, keep_default_action=False, export_options={"tensor_format": "npy"}
+        tmp_path,
+        collect_specified_data=_ONLY,
+        keep_default_action=False,
+        export_options={"tensor_format": "npy"},
     )
     trainer(logger=False, callbacks=[collector], limit_train_batches=1).fit(net, loader())
 
@@ -325,11 +374,17 @@ def test_npy_files_are_exported_beside_the_tensors(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(path), loader().dataset[0:4][0].numpy())
 
 
-def test_no_command_line_source_text_or_variable_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_line_source_text_or_variable_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.argv", ["train.py", "--key=of-the-command-line"])
     monkeypatch.setenv("API_KEY", "of-the-environment")
-    collector = SummaryCollector(tmp_path, collect_freq=1, collect_output_statistics=True, collect_gradients=True)
-    trainer(logger=False, callbacks=[collector], max_epochs=1).fit(ImageNet(), _pictures(), _pictures(1))
+    collector = SummaryCollector(
+        tmp_path, collect_freq=1, collect_output_statistics=True, collect_gradients=True
+    )
+    trainer(logger=False, callbacks=[collector], max_epochs=1).fit(
+        ImageNet(), _pictures(), _pictures(1)
+    )
 
     recorded = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"test_collector.py:" in recorded  # with its line
@@ -371,11 +426,17 @@ def test_custom_data_stand_above_the_environment_and_the_hyper_parameters(
             super().__init__()
             self.save_hyperparameters()
 
-    monkeypatch.setenv("MINDINSIGHT_HYPER_CONFIG", json.dumps({"custom_lineage_data": {"fold": 7, "width": 8}}))
+    monkeypatch.setenv(
+        "MINDINSIGHT_HYPER_CONFIG", json.dumps({"custom_lineage_data": {"fold": 7, "width": 8}})
+    )
     _fit(tmp_path, Tuned(), custom_lineage_data={"fold": 9})
 
     custom = SummaryReader(tmp_path).lineage().custom
-    assert {key: custom.values[key] for key in ("fold", "width", "depth")} == {"fold": 9, "width": 8, "depth": 3}
+    assert {key: custom.values[key] for key in ("fold", "width", "depth")} == {
+        "fold": 9,
+        "width": 8,
+        "depth": 3,
+    }
 
 
 def test_custom_data_that_the_user_names_keep_a_leading_underscore(tmp_path: Path) -> None:
@@ -385,7 +446,9 @@ def test_custom_data_that_the_user_names_keep_a_leading_underscore(tmp_path: Pat
     assert (custom.values["_fold"], custom.values["rate"]) == (9, "nan")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"custom_lineage_data": {"a": [1]}}', " " * 100_001, "[" * 50_000])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"custom_lineage_data": {"a": [1]}}', " " * 100_001, "[" * 50_000]
+)
 def test_a_hyper_config_that_cannot_be_used_is_ignored_with_a_warning(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -413,7 +476,9 @@ def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: 
     # The last step of an epoch takes the batch that is left.
     assert [step for step, _ in points(tmp_path, "loss/auto")] == [1, 2, 3]
     expected = [sum(losses[0:3]) / 3, sum(losses[3:6]) / 3, losses[6]]
-    assert [value for _, value in points(tmp_path, "loss/auto")] == pytest.approx(expected, rel=1e-6)
+    assert [value for _, value in points(tmp_path, "loss/auto")] == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -430,7 +495,9 @@ def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: 
     ],
     ids=str,
 )
-def test_the_trainers_limits_are_kept_in_step(tmp_path: Path, options: dict[str, Any], expected: list[int]) -> None:
+def test_the_trainers_limits_are_kept_in_step(
+    tmp_path: Path, options: dict[str, Any], expected: list[int]
+) -> None:
     _fit(tmp_path, None, None, loader(2), collect_freq=4, **options)
 
     assert steps(tmp_path, "loss/auto") == expected
@@ -473,7 +540,14 @@ def test_a_run_of_unknown_length_keeps_at_most_twenty_images(
 
     net = Net(probe=lambda module, x: tensor_summary("in", x) if module.training else None)
     data = DataLoader(Endless(length), 2)
-    _fit(tmp_path, net, data, collect_freq=5, collect_specified_data={"collect_landscape": None}, **options)
+    _fit(
+        tmp_path,
+        net,
+        data,
+        collect_freq=5,
+        collect_specified_data={"collect_landscape": None},
+        **options,
+    )
 
     tensors, others = steps(tmp_path, "in", "tensor"), steps(tmp_path, "loss/auto")
     assert 2 <= len(tensors) <= 20
@@ -483,14 +557,18 @@ def test_a_run_of_unknown_length_keeps_at_most_twenty_images(
 
 
 @pytest.mark.parametrize("method", ["validate", "test"])
-def test_an_evaluation_alone_records_its_lineage_and_nothing_else(tmp_path: Path, method: str) -> None:
+def test_an_evaluation_alone_records_its_lineage_and_nothing_else(
+    tmp_path: Path, method: str
+) -> None:
     logger = MindInsightLogger(tmp_path)
     limits = {"limit_val_batches": 2, "limit_test_batches": 2}
     running = trainer(logger=logger, callbacks=[SummaryCollector()], **limits)
     getattr(running, method)(Net(), loader(5), verbose=False)
 
     lineage = SummaryReader(logger.log_dir).lineage()
-    assert list(json.loads(lineage.evaluation.metric or "{}")) == ["val/loss" if method == "validate" else "test/loss"]
+    assert list(json.loads(lineage.evaluation.metric or "{}")) == [
+        "val/loss" if method == "validate" else "test/loss"
+    ]
     assert lineage.evaluation.valid_dataset_size == 8
     assert lineage.train is None
 
@@ -511,7 +589,9 @@ def test_a_compiled_module_is_collected_like_a_plain_one(tmp_path: Path) -> None
     assert points(tmp_path / "compiled", "loss/auto") == points(tmp_path / "plain", "loss/auto")
 
 
-def test_values_that_arrive_late_are_recorded_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_arrive_late_are_recorded_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(StepValues, "is_ready", lambda self: False)
     _fit(tmp_path, collect_freq=1)
 
@@ -531,22 +611,42 @@ def test_gradients_are_those_the_optimizer_gets(tmp_path: Path) -> None:
         def on_before_optimizer_step(self, optimizer: Any) -> None:
             taken.append({name: p.grad.numpy().copy() for name, p in self.named_parameters()})  # type: ignore[union-attr]
 
-    _fit(tmp_path, Noting(), collect_freq=2, collect_gradients=True, gradient_clip_val=0.01, max_steps=2, max_epochs=-1)
+    _fit(
+        tmp_path,
+        Noting(),
+        collect_freq=2,
+        collect_gradients=True,
+        gradient_clip_val=0.01,
+        max_steps=2,
+        max_epochs=-1,
+    )
 
     reader = SummaryReader(tmp_path)
     for name in taken[0]:
         for step, _, histogram in reader.histograms(f"{name}.gradient"):
             gradient = taken[step - 1][name]
-            assert (histogram.count, histogram.min, histogram.max) == (gradient.size, gradient.min(), gradient.max())
-    norms = [np.sqrt(sum((gradient.astype(np.float64) ** 2).sum() for gradient in one.values())) for one in taken]
-    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(norms, rel=1e-5)
+            assert (histogram.count, histogram.min, histogram.max) == (
+                gradient.size,
+                gradient.min(),
+                gradient.max(),
+            )
+    norms = [
+        np.sqrt(sum((gradient.astype(np.float64) ** 2).sum() for gradient in one.values()))
+        for one in taken
+    ]
+    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(
+        norms, rel=1e-5
+    )
 
 
 def test_gradients_of_chosen_parameters_are_recorded_beside_the_norm_of_all(tmp_path: Path) -> None:
     _fit(tmp_path, collect_gradients="second", limit_train_batches=1)
 
     tags = SummaryReader(tmp_path).tags()
-    assert [tag for tag in tags["histogram"] if "gradient" in tag] == ["second.bias.gradient", "second.weight.gradient"]
+    assert [tag for tag in tags["histogram"] if "gradient" in tag] == [
+        "second.bias.gradient",
+        "second.weight.gradient",
+    ]
     assert "gradient_norm" in tags["scalar"]
 
 
@@ -554,11 +654,23 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(tmp_path: Path) ->
     for name, size, accumulated in (("whole", 8, 1), ("accumulated", 4, 2)):
         torch.manual_seed(0)
         data = DataLoader(loader(4).dataset, size)
-        _fit(tmp_path / name, Net(), data, accumulate_grad_batches=accumulated, collect_freq=1, collect_gradients=True)
+        _fit(
+            tmp_path / name,
+            Net(),
+            data,
+            accumulate_grad_batches=accumulated,
+            collect_freq=1,
+            collect_gradients=True,
+        )
 
-    whole, accumulated_ = points(tmp_path / "whole", "gradient_norm"), points(tmp_path / "accumulated", "gradient_norm")
+    whole, accumulated_ = (
+        points(tmp_path / "whole", "gradient_norm"),
+        points(tmp_path / "accumulated", "gradient_norm"),
+    )
     assert [step for step, _ in whole] == [step for step, _ in accumulated_] == [1, 2]
-    assert [value for _, value in accumulated_] == pytest.approx([value for _, value in whole], rel=1e-5)
+    assert [value for _, value in accumulated_] == pytest.approx(
+        [value for _, value in whole], rel=1e-5
+    )
 
 
 # ---- checkpoints for landscapes
@@ -566,7 +678,12 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(tmp_path: Path) ->
 
 def test_landscape_checkpoints_by_epoch(tmp_path: Path) -> None:
     landscape = {"unit": "epoch", "intervals": [[1, 2, 3]]}
-    _fit(tmp_path, max_epochs=3, limit_train_batches=2, collect_specified_data={"collect_landscape": landscape})
+    _fit(
+        tmp_path,
+        max_epochs=3,
+        limit_train_batches=2,
+        collect_specified_data={"collect_landscape": landscape},
+    )
 
     names = [name for name in files(tmp_path / "ckpt_dir") if name.endswith("ckpt")]
     assert names == ["Net_1_epoch.ckpt", "Net_2_epoch.ckpt", "Net_3_epoch.ckpt"]
@@ -584,7 +701,9 @@ def test_the_tensor_frequency_does_not_govern_input_images(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_resumed", [True, False], ids=["from a checkpoint", "by its Trainer"])
-def test_a_run_that_goes_on_has_at_most_ten_input_images_in_all(tmp_path: Path, is_resumed: bool) -> None:
+def test_a_run_that_goes_on_has_at_most_ten_input_images_in_all(
+    tmp_path: Path, is_resumed: bool
+) -> None:
     run, saved = tmp_path / "run", tmp_path / "saved.ckpt"
     running = trainer(logger=False, callbacks=[SummaryCollector(run, collect_freq=1)])
     running.fit(ImageNet(), _pictures(30, 1))
@@ -599,16 +718,18 @@ def test_a_run_that_goes_on_has_at_most_ten_input_images_in_all(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("freq", [1, 2])
-def test_the_loss_of_a_step_is_the_mean_of_the_batches_that_it_accumulates(tmp_path: Path, freq: int) -> None:
+def test_the_loss_of_a_step_is_the_mean_of_the_batches_that_it_accumulates(
+    tmp_path: Path, freq: int
+) -> None:
     class Counting(Net):
         def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor | None:  # type: ignore[override]
             if batch_idx == 4:
                 return None  # which has no part in the mean
             return super().training_step(batch, batch_idx) * 0 + float(batch_idx)
 
-    trainer(callbacks=[SummaryCollector(tmp_path, freq)], logger=False, accumulate_grad_batches=3).fit(
-        Counting(), loader(8)
-    )
+    trainer(
+        callbacks=[SummaryCollector(tmp_path, freq)], logger=False, accumulate_grad_batches=3
+    ).fit(Counting(), loader(8))
 
     means = [(1, 1.0), (2, 4.0), (3, 6.5)]  # of batches 0 to 2, 3 and 5, 6 and 7
     assert points(tmp_path, "loss/auto") == [pytest.approx(mean) for mean in means]

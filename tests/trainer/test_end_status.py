@@ -23,5 +23,7 @@ class TrialPruned(Exception):
         ("whatever", None, "whatever"),
     ],
 )
-def test_a_status_says_whether_a_signal_ended_the_call(status: str, error: BaseException | None, expected: str) -> None:
+def test_a_status_says_whether_a_signal_ended_the_call(
+    status: str, error: BaseException | None, expected: str
+) -> None:
     assert recorded_status(status, error) == expected

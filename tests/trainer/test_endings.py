@@ -51,7 +51,9 @@ class _Stop(L.Callback):
     def __init__(self, error: BaseException, at: int = 3) -> None:
         self.error, self.at = error, at
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if trainer.global_step == self.at:
             raise self.error
 
@@ -76,7 +78,9 @@ def _check_whole(run: Path, last_said: int) -> None:
     assert SummaryReader(run).lineage().train is not None
 
 
-def _end(directory: Path, how: str, said: int, by: signal.Signals | None = None) -> tuple[int, int | None]:
+def _end(
+    directory: Path, how: str, said: int, by: signal.Signals | None = None
+) -> tuple[int, int | None]:
     """Run the script, and send it a signal when it has said a step; the last step it said, and its exit status."""
     script = directory / "script.py"
     script.write_text(_SCRIPT)
@@ -113,12 +117,15 @@ def test_a_training_that_breaks_off_leaves_all_it_recorded(
     lineage = TrainLineage(tmp_path / "lineage")
     try:
         with pytest.raises(raised):
-            trainer(logger=logger, callbacks=[collector, lineage, _Stop(error)]).fit(Net(), loader())
+            trainer(logger=logger, callbacks=[collector, lineage, _Stop(error)]).fit(
+                Net(), loader()
+            )
     finally:
         signal.signal(signal.SIGINT, handler)  # Lightning ignores a second Ctrl-C for good
 
     assert steps(tmp_path / "collector", "loss/auto") == [1, 2, 3]
-    assert steps(logger.log_dir, "train/loss") == [0, 1]  # a step's metrics come after its callbacks
+    # a step's metrics come after its callbacks
+    assert steps(logger.log_dir, "train/loss") == [0, 1]
     for directory in (logger.log_dir, tmp_path / "collector"):
         assert SummaryReader(directory).lineage().custom.values["status"] == status
     for directory in (tmp_path / "collector", tmp_path / "lineage"):
@@ -131,9 +138,13 @@ def test_an_exception_in_validation_keeps_the_lineage_so_far(tmp_path: Path) -> 
             raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        trainer(callbacks=[SummaryCollector(tmp_path), Fail()], logger=False).fit(Net(), loader(), loader(2))
+        trainer(callbacks=[SummaryCollector(tmp_path), Fail()], logger=False).fit(
+            Net(), loader(), loader(2)
+        )
 
-    assert SummaryReader(tmp_path).lineage().train.loss == pytest.approx(points(tmp_path, "loss/auto")[-1][1])
+    assert SummaryReader(tmp_path).lineage().train.loss == pytest.approx(
+        points(tmp_path, "loss/auto")[-1][1]
+    )
 
 
 def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
@@ -143,9 +154,9 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 
     logger = MindInsightLogger(tmp_path / "logger")
     with pytest.raises(RuntimeError, match="mine"):
-        trainer(logger=logger, callbacks=[SummaryCollector(tmp_path / "c"), TrainLineage(logger)]).fit(
-            Broken(), loader()
-        )
+        trainer(
+            logger=logger, callbacks=[SummaryCollector(tmp_path / "c"), TrainLineage(logger)]
+        ).fit(Broken(), loader())
 
     assert not any(tmp_path.iterdir())
 
@@ -153,7 +164,10 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "code", "said_of_it"),
-    [pytest.param("exit", 3, "failed", marks=pytest.mark.long), ("kill", -signal.SIGKILL, "started")],
+    [
+        pytest.param("exit", 3, "failed", marks=pytest.mark.long),
+        ("kill", -signal.SIGKILL, "started"),
+    ],
 )
 def test_a_script_that_leaves_or_is_killed_in_a_hook_leaves_every_record(
     tmp_path: Path, how: str, code: int, said_of_it: str | None
@@ -168,11 +182,15 @@ def test_a_script_that_leaves_or_is_killed_in_a_hook_leaves_every_record(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_collector", [True, False])
-def test_an_evaluation_leaves_the_status_of_the_fit_before_it(tmp_path: Path, has_collector: bool) -> None:
+def test_an_evaluation_leaves_the_status_of_the_fit_before_it(
+    tmp_path: Path, has_collector: bool
+) -> None:
     logger = MindInsightLogger(tmp_path, name="", version="run")
     ours = [SummaryCollector()] if has_collector else []
     with pytest.raises(RuntimeError, match="mine"):
-        trainer(logger=logger, callbacks=[*ours, _Stop(RuntimeError("mine"), at=2)]).fit(Net(), loader())
+        trainer(logger=logger, callbacks=[*ours, _Stop(RuntimeError("mine"), at=2)]).fit(
+            Net(), loader()
+        )
     trainer(logger=logger, callbacks=ours).test(Net(), loader(1), verbose=False)
 
     assert SummaryReader(logger.log_dir).lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
@@ -197,7 +215,13 @@ def test_a_requeue_of_slurm_is_an_interruption_unless_the_job_goes_on_to_its_end
     scontrol.write_text("#!/bin/sh\nexit 0\n")
     scontrol.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    for name, value in {"JOB_ID": "7", "NTASKS": "1", "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
+    for name, value in {
+        "JOB_ID": "7",
+        "NTASKS": "1",
+        "PROCID": "0",
+        "LOCALID": "0",
+        "NODEID": "0",
+    }.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
     logger = MindInsightLogger(tmp_path / "runs")
     told: list[str] = []
@@ -209,7 +233,12 @@ def test_a_requeue_of_slurm_is_an_interruption_unless_the_job_goes_on_to_its_end
             if trainer.global_step == 4:
                 told.append(SummaryReader(logger.log_dir).lineage().custom.values["status"])
 
-    fit = trainer(logger=logger, callbacks=[Requeue()], plugins=[SLURMEnvironment()], default_root_dir=tmp_path)
+    fit = trainer(
+        logger=logger,
+        callbacks=[Requeue()],
+        plugins=[SLURMEnvironment()],
+        default_root_dir=tmp_path,
+    )
     fit.fit(Net(), loader())
 
     assert told == ["interrupted"]
@@ -231,7 +260,9 @@ def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(
 
 
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
-def test_a_checkpoint_saved_when_the_training_is_over_is_in_the_lineage(tmp_path: Path, callback: Any) -> None:
+def test_a_checkpoint_saved_when_the_training_is_over_is_in_the_lineage(
+    tmp_path: Path, callback: Any
+) -> None:
     saving = _SavedLast(tmp_path / "saved", every_n_epochs=100)
     options: dict[str, Any] = {"logger": False, "enable_checkpointing": True}
     trainer(callbacks=[callback(tmp_path / "run"), saving], **options).fit(Net(), loader(2))
@@ -250,24 +281,37 @@ def test_a_checkpoint_is_in_the_lineage_at_the_next_batch(
 
     class Look(L.Callback):
         def on_train_batch_start(self, *_: Any) -> None:
-            seen.append(json.loads(SummaryReader(tmp_path / "run").lineage().train.model_path)["ckpt"])
+            seen.append(
+                json.loads(SummaryReader(tmp_path / "run").lineage().train.model_path)["ckpt"]
+            )
 
-    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2, save_weights_only=save_weights_only)
+    saving = ModelCheckpoint(
+        tmp_path / "saved", "{step}", every_n_train_steps=2, save_weights_only=save_weights_only
+    )
     callbacks = [callback(tmp_path / "run"), Look(), saving]
-    trainer(callbacks=callbacks, logger=False, enable_checkpointing=True, max_epochs=1).fit(Net(), loader(4))
+    trainer(callbacks=callbacks, logger=False, enable_checkpointing=True, max_epochs=1).fit(
+        Net(), loader(4)
+    )
 
     assert seen == [None, None, *[str(tmp_path / "saved" / "step=2.ckpt")] * 2]
 
 
 _SAVES_ON_EXCEPTION = pytest.mark.skipif(
-    "save_on_exception" not in inspect.signature(ModelCheckpoint).parameters, reason="since Lightning 2.6"
+    "save_on_exception" not in inspect.signature(ModelCheckpoint).parameters,
+    reason="since Lightning 2.6",
 )
 
 
-def _break_off(folder: Path, way: str, saving: L.Callback, error: BaseException | None = None) -> Any:
+def _break_off(
+    folder: Path, way: str, saving: L.Callback, error: BaseException | None = None
+) -> Any:
     """Train until an error in the third step; the lineage then."""
     run = folder / "run"
-    logger = MindInsightLogger(folder, name="", version="run") if way.endswith("with a logger") else False
+    logger = (
+        MindInsightLogger(folder, name="", version="run")
+        if way.endswith("with a logger")
+        else False
+    )
     ours = {
         "a collector": lambda: SummaryCollector(run),
         "a collector with a logger": SummaryCollector,
@@ -276,7 +320,9 @@ def _break_off(folder: Path, way: str, saving: L.Callback, error: BaseException 
     }[way]()
     stop = _Stop(error or RuntimeError("mine"))
     with pytest.raises((RuntimeError, SystemExit)):
-        trainer(logger=logger, callbacks=[ours, stop, saving], enable_checkpointing=True).fit(Net(), loader())
+        trainer(logger=logger, callbacks=[ours, stop, saving], enable_checkpointing=True).fit(
+            Net(), loader()
+        )
     return SummaryReader(run).lineage()
 
 
@@ -286,7 +332,9 @@ _WAYS = ["a collector", "a collector with a logger", "a callback", "a callback w
 @_SAVES_ON_EXCEPTION
 @pytest.mark.parametrize("way", _WAYS)
 def test_a_checkpoint_saved_on_an_exception_is_in_the_lineage(tmp_path: Path, way: str) -> None:
-    lineage = _break_off(tmp_path, way, ModelCheckpoint(tmp_path / "saved", "{step}", save_on_exception=True))
+    lineage = _break_off(
+        tmp_path, way, ModelCheckpoint(tmp_path / "saved", "{step}", save_on_exception=True)
+    )
 
     saved = tmp_path / "saved" / "step=3.ckpt"
     assert lineage.train.model_path == json.dumps({"ckpt": str(saved)})
@@ -296,9 +344,15 @@ def test_a_checkpoint_saved_on_an_exception_is_in_the_lineage(tmp_path: Path, wa
 
 @_SAVES_ON_EXCEPTION
 @pytest.mark.parametrize("way", _WAYS)
-def test_the_best_checkpoint_stays_the_models_when_another_is_saved_on_an_exception(tmp_path: Path, way: str) -> None:
+def test_the_best_checkpoint_stays_the_models_when_another_is_saved_on_an_exception(
+    tmp_path: Path, way: str
+) -> None:
     saving = ModelCheckpoint(
-        tmp_path / "saved", "{step}", monitor="train/loss", every_n_train_steps=2, save_on_exception=True
+        tmp_path / "saved",
+        "{step}",
+        monitor="train/loss",
+        every_n_train_steps=2,
+        save_on_exception=True,
     )
     lineage = _break_off(tmp_path, way, saving)
 
@@ -319,14 +373,20 @@ def test_a_checkpoint_saved_at_an_interrupt_is_in_the_lineage(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_a_checkpoint_of_lightnings_own_callback_for_exceptions_is_in_the_lineage(tmp_path: Path, way: str) -> None:
+def test_a_checkpoint_of_lightnings_own_callback_for_exceptions_is_in_the_lineage(
+    tmp_path: Path, way: str
+) -> None:
     lineage = _break_off(tmp_path, way, OnExceptionCheckpoint(tmp_path / "saved"))
 
-    assert lineage.train.model_path == json.dumps({"ckpt": str(tmp_path / "saved" / "on_exception.ckpt")})
+    assert lineage.train.model_path == json.dumps(
+        {"ckpt": str(tmp_path / "saved" / "on_exception.ckpt")}
+    )
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_without_a_checkpoint_on_the_exception_the_lineage_names_none(tmp_path: Path, way: str) -> None:
+def test_without_a_checkpoint_on_the_exception_the_lineage_names_none(
+    tmp_path: Path, way: str
+) -> None:
     saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2)
     lineage = _break_off(tmp_path, way, saving)
 
@@ -358,13 +418,20 @@ def test_a_run_says_where_it_goes_when_it_begins_and_where_it_is_when_it_ends(
 ) -> None:
     caplog.set_level("INFO")
     logger = MindInsightLogger(tmp_path, name="") if owner != "collector" else False
-    callbacks = [] if owner == "logger" else [SummaryCollector(None if logger else tmp_path / "version_0")]
+    callbacks = (
+        [] if owner == "logger" else [SummaryCollector(None if logger else tmp_path / "version_0")]
+    )
     for run in (tmp_path / "version_0", tmp_path / "version_1")[: 2 if logger else 1]:
         caplog.clear()
         trainer(logger=logger, callbacks=callbacks, max_epochs=2).fit(Net(), loader(2))
-        trainer(logger=logger, callbacks=callbacks).test(Net(), loader(1), verbose=False)  # says nothing of it
+        # says nothing of it
+        trainer(logger=logger, callbacks=callbacks).test(Net(), loader(1), verbose=False)
 
-        begin, end = (record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage())
+        begin, end = (
+            record.getMessage()
+            for record in caplog.records
+            if "MindInsight files" in record.getMessage()
+        )
         view = f"view {tmp_path if logger else run}"
         assert str(run) in begin
         assert begin.endswith(view)
@@ -374,7 +441,10 @@ def test_a_run_says_where_it_goes_when_it_begins_and_where_it_is_when_it_ends(
 
 @pytest.mark.parametrize("installed", ["here", "not here", "elsewhere first"])
 def test_the_command_to_look_exists_in_this_environment(
-    tmp_path: Path, installed: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    installed: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
     own, other = tmp_path / "my venv" / "bin", tmp_path / "other"
@@ -394,5 +464,11 @@ def test_the_command_to_look_exists_in_this_environment(
         "not here": "'my venv/bin/python' -m mindsummary_lightning",
         "elsewhere first": "'my venv/bin/mindsummary'",
     }[installed]
-    messages = [record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage()]
-    assert [message.endswith(f": {command} view 'my runs/lightning_logs'") for message in messages] == [True, True]
+    messages = [
+        record.getMessage()
+        for record in caplog.records
+        if "MindInsight files" in record.getMessage()
+    ]
+    assert [
+        message.endswith(f": {command} view 'my runs/lightning_logs'") for message in messages
+    ] == [True, True]

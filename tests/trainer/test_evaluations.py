@@ -13,7 +13,13 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.utilities import CombinedLoader
 
-from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from mindsummary_lightning import (
+    EvalLineage,
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    TrainLineage,
+)
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from tests.support import lineage_paths
@@ -59,7 +65,12 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path) -> None:
         for number, clock[0] in enumerate((100.0, 101.0, 109.9, 110.0, 119.0)):
             metrics = {"a": float(number)}
             lineage.evaluation_ends(
-                SimpleNamespace(callback_metrics=metrics, testing=False, num_val_batches=[1], val_dataloaders=None)
+                SimpleNamespace(
+                    callback_metrics=metrics,
+                    testing=False,
+                    num_val_batches=[1],
+                    val_dataloaders=None,
+                )
             )
             found.append(_metrics(tmp_path)["a"])
         lineage.flush()
@@ -75,7 +86,9 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["own directory", "logger", "callback"])
 @pytest.mark.parametrize("is_interrupted", [False, True])
-def test_the_last_evaluation_of_a_run_is_recorded(tmp_path: Path, target: str, is_interrupted: bool) -> None:
+def test_the_last_evaluation_of_a_run_is_recorded(
+    tmp_path: Path, target: str, is_interrupted: bool
+) -> None:
     class Stopping(Counting):
         def on_train_epoch_start(self) -> None:
             if is_interrupted and self.current_epoch == 3:
@@ -89,7 +102,9 @@ def test_the_last_evaluation_of_a_run_is_recorded(tmp_path: Path, target: str, i
         "logger": SummaryCollector(collect_specified_data=no_train_lineage),
         "callback": EvalLineage(run),
     }[target]
-    running = trainer(logger=logger if target == "logger" else False, callbacks=[callback], max_epochs=4)
+    running = trainer(
+        logger=logger if target == "logger" else False, callbacks=[callback], max_epochs=4
+    )
     network = Stopping()
     if is_interrupted:
         with pytest.raises(OSError, match="the data is gone"):
@@ -102,7 +117,9 @@ def test_the_last_evaluation_of_a_run_is_recorded(tmp_path: Path, target: str, i
 
 
 @pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
-def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_path: Path, kind: Any) -> None:
+def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(
+    tmp_path: Path, kind: Any
+) -> None:
     run, found = tmp_path / "run", []
     callback = kind(run)
 
@@ -118,7 +135,9 @@ def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_p
             if self.current_epoch == 2:
                 found.append(_metrics(run))
 
-    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(OperatorBuffer(), loader(1), loader(1))
+    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(
+        OperatorBuffer(), loader(1), loader(1)
+    )
 
     assert found == [{"validations": 1}, {"validations": 2}]
 
@@ -126,13 +145,17 @@ def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_p
 def test_an_evaluation_that_waits_is_recorded_with_the_next_checkpoint(tmp_path: Path) -> None:
     looking = Looking(tmp_path / "checkpoints", tmp_path / "run")
     collector = SummaryCollector(tmp_path / "run")
-    running = trainer(logger=False, callbacks=[collector, looking], enable_checkpointing=True, max_epochs=3)
+    running = trainer(
+        logger=False, callbacks=[collector, looking], enable_checkpointing=True, max_epochs=3
+    )
     running.fit(Counting(), loader(1), loader(1))
 
     assert [metrics.get("validations") for metrics in looking.found] == [None, 1, 2]
 
 
-def test_metrics_of_all_evaluations_are_metrics_and_the_data_set_is_that_of_the_last(tmp_path: Path) -> None:
+def test_metrics_of_all_evaluations_are_metrics_and_the_data_set_is_that_of_the_last(
+    tmp_path: Path,
+) -> None:
     running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path)])
     running.fit(Net(), loader(), loader(2))
     running.test(Net(), loader(5), verbose=False)
@@ -153,7 +176,9 @@ def test_a_test_in_another_process_adds_its_metrics(tmp_path: Path) -> None:
     assert _metrics(tmp_path)["val/loss"] == validated
 
 
-def test_a_resumed_run_keeps_the_metrics_of_its_test_and_has_its_newest_validation(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_the_metrics_of_its_test_and_has_its_newest_validation(
+    tmp_path: Path,
+) -> None:
     first = trainer(logger=False, callbacks=[SummaryCollector(tmp_path / "run")])
     first.fit(Counting(), loader(), loader(2))
     first.test(Net(), loader(5), verbose=False)
@@ -166,7 +191,9 @@ def test_a_resumed_run_keeps_the_metrics_of_its_test_and_has_its_newest_validati
 
 
 @pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
-def test_a_new_fit_in_the_directory_has_no_metric_of_the_one_before(tmp_path: Path, kind: Any) -> None:
+def test_a_new_fit_in_the_directory_has_no_metric_of_the_one_before(
+    tmp_path: Path, kind: Any
+) -> None:
     first = trainer(logger=False, callbacks=[kind(tmp_path)])
     first.fit(Net(), loader(), loader(2))
     first.test(Net(), loader(5), verbose=False)
@@ -176,13 +203,17 @@ def test_a_new_fit_in_the_directory_has_no_metric_of_the_one_before(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("mode", "size"), [("sequential", 20), ("min_size", None)])
-def test_loaders_that_are_read_side_by_side_have_no_size_in_all(tmp_path: Path, mode: Any, size: int | None) -> None:
+def test_loaders_that_are_read_side_by_side_have_no_size_in_all(
+    tmp_path: Path, mode: Any, size: int | None
+) -> None:
     class Silently(Net):
         def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
             self.log("a", 1.0, batch_size=1)
 
     validation = CombinedLoader({"a": loader(3), "b": loader(2)}, mode)
-    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).validate(Silently(), validation, verbose=False)
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).validate(
+        Silently(), validation, verbose=False
+    )
 
     assert SummaryReader(tmp_path).lineage().evaluation.valid_dataset_size == size
 
@@ -196,14 +227,22 @@ class Prune(L.Callback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("collector_is", ["first", "last", "beside a logger", "lineage callbacks"])
-def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(tmp_path: Path, collector_is: str) -> None:
-    logger = MindInsightLogger(tmp_path, version="run", name="") if collector_is in _WITH_LOGGER else False
+def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(
+    tmp_path: Path, collector_is: str
+) -> None:
+    logger = (
+        MindInsightLogger(tmp_path, version="run", name="")
+        if collector_is in _WITH_LOGGER
+        else False
+    )
     ours: list[Any] = [SummaryCollector(None if logger else tmp_path / "run")]
     if collector_is == "lineage callbacks":
         ours = [TrainLineage(logger), EvalLineage(logger)]  # type: ignore[arg-type]
     callbacks = [*ours, Prune()] if collector_is == "first" else [Prune(), *ours]
     with pytest.raises(pytest.importorskip("optuna").TrialPruned):
-        trainer(logger=logger, callbacks=callbacks, max_epochs=3).fit(Counting(), loader(3), loader(2))
+        trainer(logger=logger, callbacks=callbacks, max_epochs=3).fit(
+            Counting(), loader(3), loader(2)
+        )
 
     lineage = SummaryReader(tmp_path / "run").lineage()
     assert _metrics(tmp_path / "run") == {"validations": 1.0}
@@ -222,7 +261,9 @@ def test_an_evaluation_that_breaks_off_in_a_batch_has_no_metric(tmp_path: Path) 
                 raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).fit(Breaks(), loader(3), loader(2))
+        trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).fit(
+            Breaks(), loader(3), loader(2)
+        )
 
     assert _metrics(tmp_path) == {}
     assert SummaryReader(tmp_path).lineage().train.epoch == 1  # its batches are trained
@@ -235,6 +276,8 @@ def test_an_epoch_that_breaks_off_is_not_done(tmp_path: Path) -> None:
                 raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=3).fit(Breaks(), loader(3))
+        trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=3).fit(
+            Breaks(), loader(3)
+        )
 
     assert SummaryReader(tmp_path).lineage().train.epoch == 1

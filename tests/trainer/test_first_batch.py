@@ -19,7 +19,11 @@ from tests.trainer.support import Gan, Net, data, loader, trainer
 
 def bulk(count: int, size: int) -> DataLoader[Any]:
     dataset = data(count, 1)
-    return DataLoader(dataset, sampler=BatchSampler(RandomSampler(dataset), size, drop_last=False), batch_size=None)
+    return DataLoader(
+        dataset,
+        sampler=BatchSampler(RandomSampler(dataset), size, drop_last=False),
+        batch_size=None,
+    )
 
 
 class Around(DataLoader[Any]):
@@ -30,13 +34,17 @@ class Around(DataLoader[Any]):
 Callbacks = Callable[[Path], list[L.Callback]]
 WAYS: dict[str, Callbacks] = {
     "collector": lambda folder: [SummaryCollector(folder)],
-    "without a graph": lambda folder: [SummaryCollector(folder, collect_specified_data={"collect_graph": False})],
+    "without a graph": lambda folder: [
+        SummaryCollector(folder, collect_specified_data={"collect_graph": False})
+    ],
     "callbacks": lambda folder: [TrainLineage(str(folder)), EvalLineage(str(folder))],
 }
 every_way = pytest.mark.parametrize("way", WAYS)
 
 
-def lineage_of(folder: Path, way: str, net: L.LightningModule, train: Any, validate: Any = None, **options: Any) -> Any:
+def lineage_of(
+    folder: Path, way: str, net: L.LightningModule, train: Any, validate: Any = None, **options: Any
+) -> Any:
     trainer(logger=False, callbacks=WAYS[way](folder), **options).fit(net, train, validate)
     return SummaryReader(folder).lineage()
 
@@ -53,7 +61,11 @@ def test_loaders_are_believed_what_their_first_batch_has(tmp_path: Path, way: st
 @pytest.mark.slow
 @every_way
 def test_a_size_that_does_not_fit_is_left_out(tmp_path: Path, way: str) -> None:
-    doubled = DataLoader(data(), 4, collate_fn=lambda rows: [torch.stack([row[k] for row in rows * 2]) for k in (0, 1)])
+    doubled = DataLoader(
+        data(),
+        4,
+        collate_fn=lambda rows: [torch.stack([row[k] for row in rows * 2]) for k in (0, 1)],
+    )
     lineage = lineage_of(tmp_path, way, Net(), doubled, [loader(2), doubled])
 
     assert (lineage.train.batch_size, lineage.train.train_dataset_size) == (None, None)
@@ -93,7 +105,9 @@ def test_a_number_of_batches_that_an_epoch_does_not_have_tells_no_size(
 
 
 @pytest.mark.parametrize("end", [{"max_steps": 3}, {"limit_train_batches": 3}], ids=str)
-def test_an_epoch_that_something_else_ends_contradicts_no_loader(tmp_path: Path, end: dict[str, Any]) -> None:
+def test_an_epoch_that_something_else_ends_contradicts_no_loader(
+    tmp_path: Path, end: dict[str, Any]
+) -> None:
     lineage = lineage_of(tmp_path, "collector", Net(), loader(), **end)
 
     assert lineage.train.train_dataset_size == (24 if "max_steps" in end else 12)
@@ -103,7 +117,11 @@ def test_the_sizes_stay_in_the_lineage_that_checkpoints_and_the_end_write(tmp_pa
     lineage = lineage_of(tmp_path, "collector", Net(), loader(), max_epochs=2, enable_checkpointing=True,
                          default_root_dir=tmp_path / "root")  # fmt: skip
 
-    assert (lineage.train.batch_size, lineage.train.train_dataset_size, lineage.train.epoch) == (4, 24, 2)
+    assert (lineage.train.batch_size, lineage.train.train_dataset_size, lineage.train.epoch) == (
+        4,
+        24,
+        2,
+    )
     assert lineage.train.loss_function == "cross_entropy"
     assert lineage.train.loss is not None
 
@@ -149,15 +167,27 @@ class Hyper(Net):
         (lambda x, y: (x - y).abs().mean(), None),
         (lambda x, y: F.mse_loss(x, y) + 0.5 * x.pow(2).mean(), None),
     ],
-    ids=["function", "module", "another module", "the user's own", "with a parameter", "by hand", "with a penalty"],
+    ids=[
+        "function",
+        "module",
+        "another module",
+        "the user's own",
+        "with a parameter",
+        "by hand",
+        "with a penalty",
+    ],
 )
 @every_way
-def test_the_loss_is_named_by_what_computed_it(tmp_path: Path, way: str, compute: Any, name: str | None) -> None:
+def test_the_loss_is_named_by_what_computed_it(
+    tmp_path: Path, way: str, compute: Any, name: str | None
+) -> None:
     assert lineage_of(tmp_path, way, Hyper(compute=compute), loader()).train.loss_function == name
 
 
 @every_way
-def test_a_training_that_breaks_off_in_its_first_batch_leaves_no_hook(tmp_path: Path, way: str) -> None:
+def test_a_training_that_breaks_off_in_its_first_batch_leaves_no_hook(
+    tmp_path: Path, way: str
+) -> None:
     class Broken(Hyper):
         def on_before_backward(self, loss: torch.Tensor) -> None:
             raise RuntimeError("mine")
@@ -168,9 +198,14 @@ def test_a_training_that_breaks_off_in_its_first_batch_leaves_no_hook(tmp_path: 
     assert not any(part._forward_hooks for part in module.modules())
 
 
-@pytest.mark.parametrize("options", [{"accumulate_grad_batches": 2}, {"precision": "bf16-mixed"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"accumulate_grad_batches": 2}, {"precision": "bf16-mixed"}], ids=str
+)
 def test_accumulation_and_precision_do_not_hide_the_loss(tmp_path: Path, options: Any) -> None:
-    assert lineage_of(tmp_path, "collector", Net(), loader(), **options).train.loss_function == "cross_entropy"
+    assert (
+        lineage_of(tmp_path, "collector", Net(), loader(), **options).train.loss_function
+        == "cross_entropy"
+    )
 
 
 def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) -> None:
@@ -186,7 +221,10 @@ def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) ->
                 self.manual_backward(compute(output, torch.zeros_like(output)))
                 optimizer.step()
 
-    assert lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function == "mse_loss, huber_loss"
+    assert (
+        lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function
+        == "mse_loss, huber_loss"
+    )
 
 
 class Skipping(Net):
@@ -222,7 +260,9 @@ def test_a_skipped_first_batch_hides_neither_graph_nor_loss_function(
         ] * 2
 
 
-def test_a_skipped_first_batch_of_several_that_are_accumulated_hides_nothing(tmp_path: Path) -> None:
+def test_a_skipped_first_batch_of_several_that_are_accumulated_hides_nothing(
+    tmp_path: Path,
+) -> None:
     module = Skipping(1, is_late=True)
     lineage = lineage_of(tmp_path, "collector", module, loader(), accumulate_grad_batches=2)
 
@@ -231,7 +271,9 @@ def test_a_skipped_first_batch_of_several_that_are_accumulated_hides_nothing(tmp
 
 
 @every_way
-def test_a_training_without_any_loss_has_no_graph_and_keeps_no_hook(tmp_path: Path, way: str) -> None:
+def test_a_training_without_any_loss_has_no_graph_and_keeps_no_hook(
+    tmp_path: Path, way: str
+) -> None:
     module = Skipping(100, is_late=True)
     module.loss = LossWithSummary()
     lineage = lineage_of(tmp_path, way, module, loader())
@@ -272,12 +314,16 @@ def test_manual_optimization_without_a_returned_loss_has_its_graph(
     assert len(SummaryReader(tmp_path).graph().nodes) == 4
 
 
-def test_manual_optimization_that_shows_no_loss_is_observed_for_a_few_batches_only(tmp_path: Path) -> None:
+def test_manual_optimization_that_shows_no_loss_is_observed_for_a_few_batches_only(
+    tmp_path: Path,
+) -> None:
     module = ByHand(is_known=False)
     observed: list[bool] = []
 
     class Note(L.Callback):
-        def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        def on_train_batch_start(
+            self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+        ) -> None:
             observed.append("training_step" in vars(pl_module))
 
     trainer(logger=False, callbacks=[SummaryCollector(tmp_path), Note()]).fit(module, loader(20))

@@ -30,7 +30,9 @@ def test_the_first_line_says_how_many_landscape_checkpoints_there_will_be_and_ho
 
 
 def test_without_landscapes_the_first_line_says_nothing_of_them(tmp_path: Path, said: Any) -> None:
-    collector = SummaryCollector(tmp_path / "run", collect_specified_data={"collect_landscape": None})
+    collector = SummaryCollector(
+        tmp_path / "run", collect_specified_data={"collect_landscape": None}
+    )
     trainer(logger=False, callbacks=[collector]).fit(Net(), loader(30))
 
     (line,) = said("MindInsight files go to")
@@ -38,8 +40,12 @@ def test_without_landscapes_the_first_line_says_nothing_of_them(tmp_path: Path, 
     assert not (tmp_path / "run" / "ckpt_dir").exists()
 
 
-def test_metrics_that_no_logger_of_ours_records_are_named_in_one_line(tmp_path: Path, said: Any) -> None:
-    trainer(logger=False, callbacks=[SummaryCollector(tmp_path / "run")]).fit(Net(), loader(), loader(2))
+def test_metrics_that_no_logger_of_ours_records_are_named_in_one_line(
+    tmp_path: Path, said: Any
+) -> None:
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path / "run")]).fit(
+        Net(), loader(), loader(2)
+    )
 
     (line,) = said("does not record logged metrics")
     assert "train/loss" in line
@@ -64,7 +70,9 @@ def test_beside_a_logger_of_ours_there_is_no_such_line(tmp_path: Path, said: Any
         ("log_artifact", "put the file into logger.log_dir"),
     ],
 )
-def test_a_call_of_another_tracker_is_answered_with_ours(tmp_path: Path, name: str, ours: str) -> None:
+def test_a_call_of_another_tracker_is_answered_with_ours(
+    tmp_path: Path, name: str, ours: str
+) -> None:
     logger = MindInsightLogger(tmp_path)
     for of_whom in (logger.experiment, logger):
         with pytest.raises(AttributeError, match="another tracker's") as caught:

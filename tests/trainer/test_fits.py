@@ -22,7 +22,9 @@ from tests.trainer.support import Net, files, loader, points, run_script, steps,
 
 
 def _fit(logger: Any, batches: int, callbacks: list[Any] | None = None, **options: Any) -> Any:
-    running = trainer(logger=logger, callbacks=callbacks or [], limit_train_batches=batches, **options)
+    running = trainer(
+        logger=logger, callbacks=callbacks or [], limit_train_batches=batches, **options
+    )
     running.fit(Net(), loader(20))
     return running
 
@@ -60,11 +62,15 @@ def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, call
     for version in ("version_0", "version_1"):
         assert len(os.listdir(tmp_path / version / "checkpoints")) == 1
         train = SummaryReader(tmp_path / version).lineage().train
-        assert json.loads(train.model_path or "")["ckpt"].startswith(str(tmp_path / version / "checkpoints"))
+        assert json.loads(train.model_path or "")["ckpt"].startswith(
+            str(tmp_path / version / "checkpoints")
+        )
 
 
 @pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
-def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: Path, with_collector: bool) -> None:
+def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(
+    tmp_path: Path, with_collector: bool
+) -> None:
     class Saving(Net):
         def __init__(self, width: int) -> None:
             super().__init__()
@@ -109,7 +115,9 @@ def test_two_fits_of_one_trainer_are_one_run_and_nothing_keeps_the_trainer(tmp_p
     runs.mkdir()
     link.symlink_to(runs)
     logger = MindInsightLogger(link, name="")
-    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=3)
+    running = trainer(
+        logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=3
+    )
     net = Net()
     running.fit(net, loader())
     logger.log_hyperparams({"between": 1})
@@ -165,7 +173,9 @@ def _resume(logger: Any, checkpoint: Path, callbacks: list[Any]) -> None:
         ("logger alone", "hand elsewhere"),
     ],
 )
-def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(tmp_path: Path, kind: str, saved_by: str) -> None:
+def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(
+    tmp_path: Path, kind: str, saved_by: str
+) -> None:
     logger = MindInsightLogger(tmp_path, name="exp")
     folder = tmp_path / "saved" if "elsewhere" in saved_by else None
     saving = ModelCheckpoint(folder, "{step}", every_n_train_steps=2, save_top_k=-1)
@@ -194,16 +204,22 @@ def test_validating_before_and_testing_behind_a_fit_is_one_run(
     trainer(logger=logger, callbacks=[SummaryCollector()]).validate(net, loader(1), verbose=False)
     trainer(logger=logger, callbacks=[SummaryCollector()]).fit(net, loader(3))
     trainer(logger=logger, callbacks=[SummaryCollector()]).test(net, loader(1), verbose=False)
-    trainer(logger=logger, callbacks=[SummaryCollector()]).predict(net, [loader(1).dataset[0][0][None]])
+    trainer(logger=logger, callbacks=[SummaryCollector()]).predict(
+        net, [loader(1).dataset[0][0][None]]
+    )
 
     assert _versions(logger) == ["version_0"]
-    assert {"val/loss", "train/loss", "test/loss"} <= set(SummaryReader(logger.log_dir).tags()["scalar"])
+    assert {"val/loss", "train/loss", "test/loss"} <= set(
+        SummaryReader(logger.log_dir).tags()["scalar"]
+    )
     assert not [record for record in caplog.records if "earlier fit" in record.message]
 
 
 @pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
 @pytest.mark.parametrize("call", ["predict", "test"])
-def test_an_evaluation_that_records_nothing_leaves_nothing(tmp_path: Path, call: str, with_collector: bool) -> None:
+def test_an_evaluation_that_records_nothing_leaves_nothing(
+    tmp_path: Path, call: str, with_collector: bool
+) -> None:
     class Silent(Net):
         def __init__(self) -> None:
             super().__init__()
@@ -255,14 +271,21 @@ def test_the_number_of_a_second_fit_is_its_own_before_it_records(tmp_path: Path)
     (tmp_path / "version_5").mkdir()  # a number is that after the highest
     _fit(logger, 2, [_Another()])
 
-    assert (logger.version, _versions(logger)) == (6, [f"version_{number}" for number in (0, 1, 5, 6, 7)])
+    assert (logger.version, _versions(logger)) == (
+        6,
+        [f"version_{number}" for number in (0, 1, 5, 6, 7)],
+    )
 
 
 def test_a_second_fit_into_a_given_directory_shows_its_own_graph(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, name="", version="run")
     for width in (3, 5):
         net = Net()
-        net.first, net.second, net.example_input_array = nn.Linear(4, width), nn.Linear(width, 2), torch.zeros(1, 4)
+        net.first, net.second, net.example_input_array = (
+            nn.Linear(4, width),
+            nn.Linear(width, 2),
+            torch.zeros(1, 4),
+        )
         trainer(logger=logger, limit_train_batches=1).fit(net, loader())
 
     graph = SummaryReader(logger.log_dir).graph()
@@ -299,9 +322,14 @@ def test_the_files_options_of_a_collector_count_beside_a_logger(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "first", "second"),
-    [("max_file_size", 1000, 2000), ("export_options", {"tensor_format": "npy"}, {"tensor_format": None})],
+    [
+        ("max_file_size", 1000, 2000),
+        ("export_options", {"tensor_format": "npy"}, {"tensor_format": None}),
+    ],
 )
-def test_file_options_that_differ_are_refused(tmp_path: Path, option: str, first: Any, second: Any) -> None:
+def test_file_options_that_differ_are_refused(
+    tmp_path: Path, option: str, first: Any, second: Any
+) -> None:
     logger = MindInsightLogger(tmp_path, **{option: first})
 
     with pytest.raises(ValueError, match=f"{option}.*MindInsightLogger.*SummaryCollector"):

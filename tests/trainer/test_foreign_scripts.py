@@ -22,7 +22,8 @@ from tests.trainer.foreign_scripts import SCRIPTS, Script
 
 pytestmark = pytest.mark.slow
 
-_PLACEHOLDER = "hp_metric"  # TensorBoardLogger writes it beside hyper-parameters that come without a metric
+# TensorBoardLogger writes it beside hyper-parameters that come without a metric
+_PLACEHOLDER = "hp_metric"
 
 
 class Witness(L.Callback):
@@ -35,18 +36,24 @@ class Witness(L.Callback):
         self.weights: dict[str, Any] = {}
         self.gradients: set[str] = set()
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         self.samples.append(self.script.samples(batch))
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        self.gradients |= {name for name, weight in pl_module.named_parameters() if weight.grad is not None}
+        self.gradients |= {
+            name for name, weight in pl_module.named_parameters() if weight.grad is not None
+        }
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self.epochs += 1
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self.weights = {
-            name: weight.detach().clone() for name, weight in pl_module.named_parameters() if weight.requires_grad
+            name: weight.detach().clone()
+            for name, weight in pl_module.named_parameters()
+            if weight.requires_grad
         }
 
 
@@ -68,7 +75,9 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         "enable_model_summary": False, "enable_checkpointing": False,
     }  # fmt: skip
     witness = Witness(script)
-    collector = SummaryCollector(folder, collect_freq=2, collect_specified_data={"histogram_regular": ".*"})
+    collector = SummaryCollector(
+        folder, collect_freq=2, collect_specified_data={"histogram_regular": ".*"}
+    )
     L.seed_everything(5, verbose=False)
     plain = script.fit(dict(quiet))
     L.seed_everything(5, verbose=False)
@@ -103,16 +112,22 @@ def test_the_last_histograms_are_those_of_the_weights(trained: Trained) -> None:
     weights = trained.witness.weights
     for name, weight in weights.items():
         *_, (_, _, histogram) = trained.run.histograms(f"{name}/auto")
-        np.testing.assert_array_equal(histogram.counts, to_histogram(weight.reshape(-1)).counts, name)
+        np.testing.assert_array_equal(
+            histogram.counts, to_histogram(weight.reshape(-1)).counts, name
+        )
 
 
-def test_the_graph_keeps_the_readers_rules_and_has_every_parameter_with_a_gradient(trained: Trained) -> None:
+def test_the_graph_keeps_the_readers_rules_and_has_every_parameter_with_a_gradient(
+    trained: Trained,
+) -> None:
     graph = trained.run.graph()
 
     assert graph is not None
     assert broken_rules(graph) == []
     assert unconnected(graph) == set()
-    assert {name.replace(" ", "_") for name in trained.witness.gradients} <= {source for source, _ in edges(graph)}
+    assert {name.replace(" ", "_") for name in trained.witness.gradients} <= {
+        source for source, _ in edges(graph)
+    }
 
 
 class AddLogger(L.Callback):
@@ -128,7 +143,9 @@ class AddLogger(L.Callback):
 
 @pytest.mark.parametrize("way", ["given", "added by a callback"])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_every_scalar_is_that_of_a_tensorboard_logger_beside_it(tmp_path: Path, name: str, way: str) -> None:
+def test_every_scalar_is_that_of_a_tensorboard_logger_beside_it(
+    tmp_path: Path, name: str, way: str
+) -> None:
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
     board = TensorBoardLogger(str(tmp_path / "board"))

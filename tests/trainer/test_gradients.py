@@ -18,7 +18,9 @@ from tests.trainer.support import Net, data, loader, points, trainer
 
 
 def _histograms(run: Path, name: str) -> dict[int, Any]:
-    return {step: histogram for step, _, histogram in SummaryReader(run).histograms(f"{name}.gradient")}
+    return {
+        step: histogram for step, _, histogram in SummaryReader(run).histograms(f"{name}.gradient")
+    }
 
 
 class Noting(Net):
@@ -31,7 +33,9 @@ class Noting(Net):
         self.largest: list[float] = []
 
     def on_before_optimizer_step(self, optimizer: Any) -> None:
-        gradients = torch.cat([parameter.grad.flatten() for parameter in self.parameters()]) / self.divisor  # type: ignore[union-attr]
+        gradients = (
+            torch.cat([parameter.grad.flatten() for parameter in self.parameters()]) / self.divisor
+        )  # type: ignore[union-attr]
         self.norms.append(float(gradients.norm()))
         self.largest.append(float(self.first.weight.grad.max()) / self.divisor)  # type: ignore[union-attr]
 
@@ -45,10 +49,14 @@ def test_gradients_of_a_scaled_loss_are_recorded_unscaled(tmp_path: Path, fused:
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12)
     plugin = MixedPrecision("16-mixed", "cpu", scaler)
     net = Noting(fused, divisor=2.0**12 if fused else 1.0)
-    collector = SummaryCollector(tmp_path, 1, {"histogram_regular": "first.weight"}, collect_gradients=True)
+    collector = SummaryCollector(
+        tmp_path, 1, {"histogram_regular": "first.weight"}, collect_gradients=True
+    )
     trainer(logger=False, callbacks=[collector], plugins=[plugin]).fit(net, loader(3))
 
-    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(net.norms, rel=1e-5)
+    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(
+        net.norms, rel=1e-5
+    )
     recorded = _histograms(tmp_path, "first.weight")
     assert [recorded[step].max for step in (1, 2, 3)] == pytest.approx(net.largest, rel=1e-5)
     assert max(net.norms) < 100
@@ -73,15 +81,21 @@ def test_sparse_gradients_are_recorded(tmp_path: Path, optimizer: str) -> None:
     words = torch.tensor([[3, 3, 7], [3, 9, 9], [1, 3, 3], [2, 2, 2]])
     batches = DataLoader(TensorDataset(words, torch.tensor([0, 1, 0, 1])), 4)
     net = Words()
-    collector = SummaryCollector(tmp_path, 1, {"histogram_regular": "table"}, collect_gradients=True)
+    collector = SummaryCollector(
+        tmp_path, 1, {"histogram_regular": "table"}, collect_gradients=True
+    )
     running = trainer(logger=False, callbacks=[collector])
     running.fit(net, batches)
 
     assert running.global_step == 1
-    assert points(tmp_path, "gradient_norm")[0][1] == pytest.approx(float(np.linalg.norm(net.seen)), rel=1e-5)
+    assert points(tmp_path, "gradient_norm")[0][1] == pytest.approx(
+        float(np.linalg.norm(net.seen)), rel=1e-5
+    )
     histogram = _histograms(tmp_path, "table.weight")[1]
     assert histogram.count == 200
-    assert (histogram.min, histogram.max) == pytest.approx((net.seen.min(), net.seen.max()), rel=1e-5)
+    assert (histogram.min, histogram.max) == pytest.approx(
+        (net.seen.min(), net.seen.max()), rel=1e-5
+    )
 
 
 class Thrice(Net):
@@ -99,7 +113,9 @@ class Thrice(Net):
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(self(batch[0]), batch[1])
                 self.manual_backward(loss)
-                norm = float(torch.cat([parameter.grad.flatten() for parameter in part.parameters()]).norm())  # type: ignore[union-attr]
+                norm = float(
+                    torch.cat([parameter.grad.flatten() for parameter in part.parameters()]).norm()
+                )  # type: ignore[union-attr]
                 optimizer.step()
             if part is self.first:
                 first_norm = norm
@@ -110,14 +126,18 @@ class Thrice(Net):
         return [torch.optim.SGD(part.parameters(), lr=0.5) for part in (self.first, self.second)]
 
 
-def test_of_several_optimizer_steps_in_a_batch_the_last_of_each_optimizer_counts(tmp_path: Path) -> None:
+def test_of_several_optimizer_steps_in_a_batch_the_last_of_each_optimizer_counts(
+    tmp_path: Path,
+) -> None:
     net = Thrice()
     collector = SummaryCollector(tmp_path, 1, {"histogram_regular": ".*"}, collect_gradients=True)
     trainer(logger=False, callbacks=[collector]).fit(net, loader(4))
 
     expected = [float(np.hypot(*norms)) for norms in net.last]
     assert [step for step, _ in points(tmp_path, "gradient_norm")] == [1, 2, 3, 4]
-    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(expected, rel=1e-5)
+    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(
+        expected, rel=1e-5
+    )
     assert list(_histograms(tmp_path, "first.weight")) == [1, 2, 3, 4]
 
 

@@ -33,7 +33,10 @@ def op_types(graph: Graph) -> list[str]:
 
 def fit(directory: Path, net: Net, epochs: int = 1, **options: Any) -> Any:
     running = trainer(
-        logger=False, callbacks=[SummaryCollector(directory, 1)], max_epochs=epochs, enable_checkpointing=False
+        logger=False,
+        callbacks=[SummaryCollector(directory, 1)],
+        max_epochs=epochs,
+        enable_checkpointing=False,
     )
     running.fit(net, loader(3), **options)
     return running

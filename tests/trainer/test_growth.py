@@ -71,7 +71,9 @@ def test_of_1_000_fits_in_a_process_nothing_of_the_users_is_alive(tmp_path: Path
         collector = SummaryCollector(collect_freq=1)
         running = trainer(logger=logger, callbacks=[collector], limit_train_batches=1)
         running.fit(net, DataLoader(data, batch_size=2))
-        alive.extend(weakref.ref(each) for each in (net, data, running, logger, collector, net.first.weight))
+        alive.extend(
+            weakref.ref(each) for each in (net, data, running, logger, collector, net.first.weight)
+        )
 
     for number in range(1000):
         fit(number)
@@ -84,7 +86,8 @@ def test_of_1_000_fits_in_a_process_nothing_of_the_users_is_alive(tmp_path: Path
     assert [each() for each in alive if each() is not None] == []
     assert len(os.listdir("/proc/self/fd")) <= descriptors
     assert threading.active_count() == threads
-    assert grown / 979 < 60  # objects of each directory: its writer's place, and the weak references above
+    # objects of each directory: its writer's place, and the weak references above
+    assert grown / 979 < 60
     assert len(SummaryReader(tmp_path / "v999").tags()["scalar"]) == 2
 
 
@@ -97,27 +100,41 @@ def test_300_directories_in_rounds_are_300_files(tmp_path: Path) -> None:
 
     assert growth_of_calls(rounds, 100, 300) < 1.05
     for number in range(300):
-        assert [step for step, _ in read_scalars(tmp_path / "300" / str(number), "a")] == [0, 1, 2, 3]
+        assert [step for step, _ in read_scalars(tmp_path / "300" / str(number), "a")] == [
+            0,
+            1,
+            2,
+            3,
+        ]
         assert len(os.listdir(tmp_path / "300" / str(number))) == 1
 
 
 def test_each_of_1_000_checkpoints_costs_the_same(tmp_path: Path) -> None:
     def fit(saves: int) -> None:
-        data = DataLoader(TensorDataset(torch.zeros(saves, 4), torch.zeros(saves, dtype=torch.long)))
+        data = DataLoader(
+            TensorDataset(torch.zeros(saves, 4), torch.zeros(saves, dtype=torch.long))
+        )
         callbacks: list[L.Callback] = [
             SummaryCollector(tmp_path / str(saves), collect_freq=10_000),
-            ModelCheckpoint(tmp_path / f"saved{saves}", "{step}", every_n_train_steps=1, save_top_k=-1),
+            ModelCheckpoint(
+                tmp_path / f"saved{saves}", "{step}", every_n_train_steps=1, save_top_k=-1
+            ),
         ]
         logger = MindInsightLogger(tmp_path, name="", version=f"logger{saves}")
-        running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=saves, enable_checkpointing=True)
+        running = trainer(
+            logger=logger, callbacks=callbacks, limit_train_batches=saves, enable_checkpointing=True
+        )
         running.fit(Net(), data)
 
-    def hand_over(saves: int) -> None:  # what Lightning calls of a logger, with a monitor: all that were saved
+    # what Lightning calls of a logger, with a monitor: all that were saved
+    def hand_over(saves: int) -> None:
         logger = MindInsightLogger(tmp_path, name="", version=f"handed{saves}")
         logger.log_metrics({"a": 1.0}, 0)
         known = SimpleNamespace(best_model_path="", last_model_path="", best_k_models={})
         for number in range(saves):
-            known.best_k_models[f"{tmp_path}/{number}.ckpt"] = known.best_model_path = f"{tmp_path}/{number}.ckpt"
+            known.best_k_models[f"{tmp_path}/{number}.ckpt"] = known.best_model_path = (
+                f"{tmp_path}/{number}.ckpt"
+            )
             logger.after_save_checkpoint(known)
 
     assert growth_of_calls(hand_over, 250, 1000) < 1.05
@@ -128,7 +145,9 @@ def test_each_of_1_000_checkpoints_costs_the_same(tmp_path: Path) -> None:
     assert path.stat().st_size < 2**16
 
 
-def test_each_of_2_000_evaluations_costs_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_2_000_evaluations_costs_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", lambda descriptor: None)
     written: dict[int, int] = {}
 
@@ -141,7 +160,12 @@ def test_each_of_2_000_evaluations_costs_the_same(tmp_path: Path, monkeypatch: p
             clock[0] += 20
             metrics = {f"accuracy/{part}": number / times for part in range(10)}
             lineage.evaluation_ends(
-                SimpleNamespace(callback_metrics=metrics, testing=False, num_val_batches=[1], val_dataloaders=None)
+                SimpleNamespace(
+                    callback_metrics=metrics,
+                    testing=False,
+                    num_val_batches=[1],
+                    val_dataloaders=None,
+                )
             )
             (path,) = lineage_paths(tmp_path / str(times))
             written[times] += path.stat().st_size
@@ -152,7 +176,9 @@ def test_each_of_2_000_evaluations_costs_the_same(tmp_path: Path, monkeypatch: p
     assert lineage_paths(tmp_path / "2000")[0].stat().st_size < 2**16
 
 
-def test_steps_of_1_000_different_sets_of_metrics_are_read_at_the_same_cost_each(tmp_path: Path) -> None:
+def test_steps_of_1_000_different_sets_of_metrics_are_read_at_the_same_cost_each(
+    tmp_path: Path,
+) -> None:
     names = [f"metric{number:02d}" for number in range(20)]
     chance = random.Random(1)
     sets = [chance.sample(names, 8) for _ in range(1000)]
@@ -171,7 +197,8 @@ def test_steps_of_1_000_different_sets_of_metrics_are_read_at_the_same_cost_each
 
     with counted_calls() as counted:
         read(16000)
-    assert counted["frombuffer"] < 200  # comparisons of a batch of records with the layout of one set
+    # comparisons of a batch of records with the layout of one set
+    assert counted["frombuffer"] < 200
     assert growth_of_calls(read, 4000, 16000) < 1.05
     assert growth_of_calls(verify, 4000, 16000) < 1.05
 

@@ -20,7 +20,9 @@ def _tags_mindinsight_keeps(run: Path) -> list[str]:
     kept: list[tuple[str, str]] = []
     dropped: set[tuple[str, str]] = set()
     for event in SummaryReader(run).events():
-        found = [("graph", "normal"), ("graph", "optimized")] if isinstance(event.what, Graph) else []
+        found = (
+            [("graph", "normal"), ("graph", "optimized")] if isinstance(event.what, Graph) else []
+        )
         if isinstance(event.what, tuple):
             found = [(tag, type(value).__name__) for tag, value in event.what]
         for key in found:
@@ -44,15 +46,21 @@ class Wide(Net):
 
 
 @pytest.mark.slow
-def test_the_loss_survives_more_tags_than_mindinsight_keeps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_loss_survives_more_tags_than_mindinsight_keeps(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     specified: Any = {"histogram_regular": ".*", "collect_landscape": None, "collect_graph": False}
-    collector = SummaryCollector(tmp_path, 1, collect_specified_data=specified, collect_gradients="first")
+    collector = SummaryCollector(
+        tmp_path, 1, collect_specified_data=specified, collect_gradients="first"
+    )
     trainer(logger=False, callbacks=[collector], limit_train_batches=3).fit(Wide(), loader())
 
     kept = _tags_mindinsight_keeps(tmp_path)
     assert len(kept) == _MAX_TAGS
     assert {"loss/auto", "gradient_norm"} <= set(kept)
-    (said,) = [record.message for record in caplog.records if "MindInsight shows the 300" in record.message]
+    (said,) = [
+        record.message for record in caplog.records if "MindInsight shows the 300" in record.message
+    ]
     assert "608 tags" in said
     assert "histogram_regular" in said
     assert len(points(tmp_path, "loss/auto")) == 3
@@ -61,9 +69,9 @@ def test_the_loss_survives_more_tags_than_mindinsight_keeps(tmp_path: Path, capl
 @pytest.mark.slow
 def test_the_graph_survives_more_tags_than_mindinsight_keeps(tmp_path: Path) -> None:
     specified: Any = {"histogram_regular": ".*", "collect_landscape": None}
-    trainer(logger=False, callbacks=[SummaryCollector(tmp_path, 1, specified)], limit_train_batches=3).fit(
-        Wide(), loader()
-    )
+    trainer(
+        logger=False, callbacks=[SummaryCollector(tmp_path, 1, specified)], limit_train_batches=3
+    ).fit(Wide(), loader())
 
     kept = _tags_mindinsight_keeps(tmp_path)
 
@@ -72,7 +80,9 @@ def test_the_graph_survives_more_tags_than_mindinsight_keeps(tmp_path: Path) -> 
     assert "loss/auto" in kept
 
 
-def test_too_many_tensor_tags_are_said_once_with_the_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_too_many_tensor_tags_are_said_once_with_the_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     net = Net(probe=lambda module, x: [tensor_summary(f"t{index}", x) for index in range(8)])
     collector = SummaryCollector(tmp_path, 1)
     trainer(logger=False, callbacks=[collector]).fit(net, loader())
@@ -82,7 +92,9 @@ def test_too_many_tensor_tags_are_said_once_with_the_number(tmp_path: Path, capl
     assert len(SummaryReader(tmp_path).tags()["tensor"]) == 8
 
 
-def test_tags_within_the_limits_are_not_mentioned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_tags_within_the_limits_are_not_mentioned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     record = SummaryRecord(tmp_path)
     for step in range(3):
         for index in range(294):

@@ -58,7 +58,9 @@ def test_a_hook_that_fails_costs_its_step_only_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector = SummaryCollector(tmp_path, collect_freq=1)
-    monkeypatch.setattr("mindsummary_lightning.collection.step_collector.StepCollector.end_batch", lambda *_: [][0])
+    monkeypatch.setattr(
+        "mindsummary_lightning.collection.step_collector.StepCollector.end_batch", lambda *_: [][0]
+    )
     running = trainer(logger=False, callbacks=[collector])
     running.fit(Net(), loader(6))
 
@@ -83,8 +85,12 @@ def test_an_interrupt_passes(kind: type[BaseException]) -> None:
         Interrupted().on_train_end()
 
 
-def test_hooks_raise_if_the_logger_is_to_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mindsummary_lightning.collection.step_collector.StepCollector.end_batch", lambda *_: [][0])
+def test_hooks_raise_if_the_logger_is_to_raise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "mindsummary_lightning.collection.step_collector.StepCollector.end_batch", lambda *_: [][0]
+    )
     logger = MindInsightLogger(tmp_path, raise_exception=True)
 
     with pytest.raises(IndexError):
@@ -105,17 +111,23 @@ def test_public_classes_say_what_they_record_into(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, version="a")
 
     assert repr(logger) == f"MindInsightLogger(log_dir={str(tmp_path / 'lightning_logs' / 'a')!r})"
-    assert repr(SummaryCollector(tmp_path, 3)) == f"SummaryCollector(summary_dir={str(tmp_path)!r}, collect_freq=3)"
+    assert (
+        repr(SummaryCollector(tmp_path, 3))
+        == f"SummaryCollector(summary_dir={str(tmp_path)!r}, collect_freq=3)"
+    )
     assert repr(TrainLineage(logger)) == f"TrainLineage({logger!r})"
     assert repr(EvalLineage(tmp_path)) == f"EvalLineage({str(tmp_path)!r})"
     for kind in (SummaryRecord, SummaryReader, SummaryLandscape):
         assert repr(kind(tmp_path)) == f"{kind.__name__}({str(tmp_path)!r})"
 
 
-_BY_LIGHTNING = "Expected a parent"  # lightning 2.4 looks into what is no callback before anything is called
+# lightning 2.4 looks into what is no callback before anything is called
+_BY_LIGHTNING = "Expected a parent"
 
 
 @pytest.mark.parametrize("kind", [SummaryCollector, TrainLineage, EvalLineage])
 def test_a_class_in_the_place_of_a_callback_is_refused_by_name(kind: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=f"hold the class {kind.__name__} itself|{_BY_LIGHTNING}"):
+    with pytest.raises(
+        (TypeError, ValueError), match=f"hold the class {kind.__name__} itself|{_BY_LIGHTNING}"
+    ):
         trainer(logger=False, callbacks=[kind]).fit(Net(), loader(1))

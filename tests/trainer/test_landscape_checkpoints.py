@@ -14,15 +14,26 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import SummaryCollector, SummaryLandscape
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError, LandscapeCheckpointWriter
+from mindsummary_lightning.landscape.checkpoints import (
+    LandscapeCheckpointError,
+    LandscapeCheckpointWriter,
+)
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.trainer.support import Net, files, loader, trainer
 from tests.trainer.test_gradients import Stream
 
 
-def _fit(run: Path, net: Any = None, data: Any = None, collector: dict[str, Any] | None = None, **options: Any) -> None:
+def _fit(
+    run: Path,
+    net: Any = None,
+    data: Any = None,
+    collector: dict[str, Any] | None = None,
+    **options: Any,
+) -> None:
     callbacks = [SummaryCollector(run, **(collector or {}))]
-    trainer(logger=False, callbacks=callbacks, **options).fit(net or Net(), loader(20) if data is None else data)
+    trainer(logger=False, callbacks=callbacks, **options).fit(
+        net or Net(), loader(20) if data is None else data
+    )
 
 
 def _metadata(run: Path) -> dict[str, Any]:
@@ -40,7 +51,14 @@ def _metadata(run: Path) -> dict[str, Any]:
         (lambda: torch.utils.data.DataLoader(Stream(), 4), {}, 8),
         (lambda: torch.utils.data.DataLoader(Stream(), 4), {"accumulate_grad_batches": 2}, 4),
     ],
-    ids=["batches", "accumulated", "a smaller last step", "limited", "unknown length", "unknown, accumulated"],
+    ids=[
+        "batches",
+        "accumulated",
+        "a smaller last step",
+        "limited",
+        "unknown length",
+        "unknown, accumulated",
+    ],
 )
 def test_step_per_epoch_counts_the_optimizer_steps_of_an_epoch(
     tmp_path: Path, data: Any, options: dict[str, Any], expected: int
@@ -70,7 +88,9 @@ class Large(Net):
         self.ballast = nn.Parameter(torch.zeros(1_000_000))
 
 
-def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_by_default_nothing_is_saved_unless_all_of_it_fits(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "mindsummary_lightning")
     _fit(tmp_path, Large())
 
@@ -89,7 +109,9 @@ def test_a_landscape_whose_checkpoints_did_not_fit_says_how_many_bytes_they_need
 ) -> None:
     options: dict[str, Any] = {"landscape_max_bytes": allowed}
     if is_named:
-        options["collect_specified_data"] = {"collect_landscape": {"create_landscape": {"result": False}}}
+        options["collect_specified_data"] = {
+            "collect_landscape": {"create_landscape": {"result": False}}
+        }
     net = Large()
     _fit(tmp_path, net, collector=options)
     size = sum(tensor.nbytes for tensor in net.parameters())
@@ -122,7 +144,9 @@ def test_what_to_set_is_said_at_the_start_if_no_landscape_would_fit(
         lines = 0
 
         def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-            self.lines = self.lines or len([line for line in caplog.records if "landscape_max_bytes" in line.message])
+            self.lines = self.lines or len(
+                [line for line in caplog.records if "landscape_max_bytes" in line.message]
+            )
 
     net = Starting()
     named = {"collect_specified_data": {"collect_landscape": {}}, "landscape_max_bytes": 10_000_000}
@@ -130,7 +154,9 @@ def test_what_to_set_is_said_at_the_start_if_no_landscape_would_fit(
 
     (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
     size = sum(tensor.nbytes for tensor in net.parameters())
-    assert line.message.endswith(f"only the last one is saved. Set landscape_max_bytes={3 * size} or more")
+    assert line.message.endswith(
+        f"only the last one is saved. Set landscape_max_bytes={3 * size} or more"
+    )
     assert net.lines == 1
     assert _metadata(tmp_path)["model_params_file_map"].keys() == {"19"}
 
@@ -166,7 +192,9 @@ def test_steps_behind_one_another_are_written_together_and_others_at_once(tmp_pa
 
     assert default.found == [*[0] * 19, 19, 19]
     assert far.found == [0, 1, 1, 2, 2, 3]
-    first, last = (torch.load(default.run / "ckpt_dir" / f"Watching_{step}_step.ckpt") for step in (1, 19))
+    first, last = (
+        torch.load(default.run / "ckpt_dir" / f"Watching_{step}_step.ckpt") for step in (1, 19)
+    )
     assert not torch.equal(first["first.weight"], last["first.weight"])
 
 
@@ -177,8 +205,12 @@ def test_what_waits_is_written_when_the_run_breaks_off_or_has_an_end(tmp_path: P
         _fit(broken.run, broken)
     _fit(short.run, short, loader(5))
 
-    assert list(_metadata(broken.run)["model_params_file_map"]) == [str(step) for step in range(1, 8)]
-    assert list(_metadata(short.run)["model_params_file_map"]) == [str(step) for step in range(1, 6)]
+    assert list(_metadata(broken.run)["model_params_file_map"]) == [
+        str(step) for step in range(1, 8)
+    ]
+    assert list(_metadata(short.run)["model_params_file_map"]) == [
+        str(step) for step in range(1, 6)
+    ]
 
 
 class Failing(Net):
@@ -189,7 +221,9 @@ class Failing(Net):
 
 
 @pytest.mark.parametrize("net", [Net, Failing])
-def test_where_only_the_last_checkpoint_fits_it_is_that_of_the_last_step_that_was(tmp_path: Path, net: Any) -> None:
+def test_where_only_the_last_checkpoint_fits_it_is_that_of_the_last_step_that_was(
+    tmp_path: Path, net: Any
+) -> None:
     module = net()
     size = sum(tensor.nbytes for tensor in module.state_dict().values())
     options = {"landscape_max_bytes": 2 * size, "collect_specified_data": {"collect_landscape": {}}}
@@ -211,7 +245,9 @@ def peak_of_first_step(callbacks: list[Any]) -> tuple[int, int]:
     """Most bytes of tensors that a training of one step has at a time beside its weights, and those of the weights."""
     torch.manual_seed(0)
     net = Trained()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
         trainer(logger=False, callbacks=callbacks, max_steps=1).fit(net, loader(1))
     events = sorted(profile.profiler.kineto_results.events(), key=lambda event: event.start_ns())
     live = np.cumsum([event.nbytes() for event in events if event.name() == "[memory]"])

@@ -21,17 +21,27 @@ class Scheduled(Net):
         self.scheduler = scheduler
 
     def configure_optimizers(self) -> Any:
-        groups = [{"params": self.first.parameters(), "lr": 0.25}, {"params": self.second.parameters(), "lr": 0.5}]
+        groups = [
+            {"params": self.first.parameters(), "lr": 0.25},
+            {"params": self.second.parameters(), "lr": 0.5},
+        ]
         optimizer = torch.optim.SGD(groups, lr=0.125)
         scheduler: Any = {
-            "linear": lambda: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / 12)),
+            "linear": lambda: torch.optim.lr_scheduler.LambdaLR(
+                optimizer, lambda step: max(0.0, 1 - step / 12)
+            ),
             "warm-up": lambda: torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=24),
-            "one cycle": lambda: torch.optim.lr_scheduler.OneCycleLR(optimizer, [6.25, 12.5], total_steps=13),
+            "one cycle": lambda: torch.optim.lr_scheduler.OneCycleLR(
+                optimizer, [6.25, 12.5], total_steps=13
+            ),
             "none": lambda: None,
         }[self.scheduler]()
         if scheduler is None:
             return optimizer
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         if self.scheduler == "none":
@@ -40,7 +50,10 @@ class Scheduled(Net):
 
 def _rates(run: Path) -> tuple[float | None, float]:
     lineage = SummaryReader(run).lineage()
-    assert (lineage.custom.values["learning_rate/0"], lineage.custom.values["learning_rate/1"]) == (0.25, 0.5)
+    assert (lineage.custom.values["learning_rate/0"], lineage.custom.values["learning_rate/1"]) == (
+        0.25,
+        0.5,
+    )
     return lineage.train.learning_rate, float(lineage.custom.values["final_learning_rate"])
 
 
@@ -58,13 +71,17 @@ def _rates(run: Path) -> tuple[float | None, float]:
 def test_the_first_rate_of_the_first_group_is_the_learning_rate(
     tmp_path: Path, callback: Any, scheduler: str, final: float
 ) -> None:
-    trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(Scheduled(scheduler), loader(6))
+    trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(
+        Scheduled(scheduler), loader(6)
+    )
 
     assert _rates(tmp_path) == (0.25, pytest.approx(final))
 
 
 def test_a_rate_that_never_changed_has_no_final_one(tmp_path: Path) -> None:
-    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=1).fit(Net(), loader(2))
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=1).fit(
+        Net(), loader(2)
+    )
 
     assert "final_learning_rate" not in SummaryReader(tmp_path).lineage().custom.values
 
@@ -77,10 +94,19 @@ def test_a_resumed_run_has_the_rates_of_its_first_part(
     tmp_path: Path, callback: Any, scheduler: str, place: str
 ) -> None:
     saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=3, save_top_k=-1)
-    options: dict[str, Any] = {"logger": False, "enable_checkpointing": True, "default_root_dir": tmp_path}
-    trainer(callbacks=[callback(tmp_path / "run"), saving], **options).fit(Scheduled(scheduler), loader(6))
-    for source, epochs in (("step=3.ckpt", 1), ("step=6.ckpt", 2)):  # the second is of the part that resumed
-        resumed = trainer(callbacks=[callback(tmp_path / place), saving], max_epochs=epochs, **options)
+    options: dict[str, Any] = {
+        "logger": False,
+        "enable_checkpointing": True,
+        "default_root_dir": tmp_path,
+    }
+    trainer(callbacks=[callback(tmp_path / "run"), saving], **options).fit(
+        Scheduled(scheduler), loader(6)
+    )
+    # the second is of the part that resumed
+    for source, epochs in (("step=3.ckpt", 1), ("step=6.ckpt", 2)):
+        resumed = trainer(
+            callbacks=[callback(tmp_path / place), saving], max_epochs=epochs, **options
+        )
         resumed.fit(Scheduled(scheduler), loader(6), ckpt_path=tmp_path / "saved" / source)
 
     assert _rates(tmp_path / place)[0] == 0.25
@@ -104,7 +130,9 @@ def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_anothe
 
 
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
-def test_groups_that_join_during_the_fit_have_their_first_rates_too(tmp_path: Path, callback: Any) -> None:
+def test_groups_that_join_during_the_fit_have_their_first_rates_too(
+    tmp_path: Path, callback: Any
+) -> None:
     class Joining(Net):
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.second.parameters(), lr=0.5)
@@ -116,5 +144,8 @@ def test_groups_that_join_during_the_fit_have_their_first_rates_too(tmp_path: Pa
     trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(Joining(), loader(2))
 
     lineage = SummaryReader(tmp_path).lineage()
-    assert {key: lineage.custom.values.get(f"learning_rate/{key}") for key in (0, 1)} == {0: 0.5, 1: 0.25}
+    assert {key: lineage.custom.values.get(f"learning_rate/{key}") for key in (0, 1)} == {
+        0: 0.5,
+        1: 0.25,
+    }
     assert lineage.train.learning_rate == 0.5

@@ -16,7 +16,11 @@ from tests.trainer.support import NAMESPACES, Net, OtherNet, files, kinds, loade
 
 pytestmark = pytest.mark.slow
 
-_QUIET = ("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu")
+_QUIET = (
+    "--trainer.enable_progress_bar=false",
+    "--trainer.enable_model_summary=false",
+    "--trainer.accelerator=cpu",
+)
 _SHORT = ("--trainer.max_steps=2", "--trainer.limit_val_batches=0", "--trainer.log_every_n_steps=1")
 
 
@@ -64,7 +68,8 @@ def _run(namespace: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> An
 def test_fit_runs_twice_in_one_save_dir(
     tmp_path: Path, namespace: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert mindsummary_lightning.SummaryCollector  # a class name is found once its class was imported
+    # a class name is found once its class was imported
+    assert mindsummary_lightning.SummaryCollector
     arguments = (
         "fit",
         *_QUIET,
@@ -113,10 +118,17 @@ def test_a_printed_config_can_be_run(
 
 @pytest.mark.parametrize(
     "argument",
-    ["--trainer.logger.nope=1", "--trainer.logger.max_file_size=text", "--trainer.logger.log_graph=maybe"],
+    [
+        "--trainer.logger.nope=1",
+        "--trainer.logger.max_file_size=text",
+        "--trainer.logger.log_graph=maybe",
+    ],
 )
 def test_a_wrong_argument_is_refused_on_the_command_line(
-    tmp_path: Path, argument: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    argument: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as error:
         _run(
@@ -133,19 +145,34 @@ def test_a_wrong_argument_is_refused_on_the_command_line(
     assert files(tmp_path) == []
 
 
-def test_the_help_explains_every_argument(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_explains_every_argument(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         _run("lightning.pytorch", monkeypatch, "fit", "--trainer.logger.help=MindInsightLogger")
     text = capsys.readouterr().out
 
-    for argument in ("save_dir", "name", "version", "prefix", "sub_dir", "max_file_size", "raise_exception"):
+    for argument in (
+        "save_dir",
+        "name",
+        "version",
+        "prefix",
+        "sub_dir",
+        "max_file_size",
+        "raise_exception",
+    ):
         assert f"--trainer.logger.{argument}" in text
     assert "directory of all runs" in text
 
 
-def test_a_file_mode_of_a_config_is_octal_as_in_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_mode_of_a_config_is_octal_as_in_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = {
-        "logger": {"class_path": "MindInsightLogger", "init_args": {"save_dir": str(tmp_path), "file_mode": "0o640"}}
+        "logger": {
+            "class_path": "MindInsightLogger",
+            "init_args": {"save_dir": str(tmp_path), "file_mode": "0o640"},
+        }
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"trainer": config}).replace("'", ""))
     _run(NAMESPACES[0], monkeypatch, "fit", "-c", str(tmp_path / "config.yaml"), *_QUIET, *_SHORT)

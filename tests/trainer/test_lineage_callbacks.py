@@ -30,9 +30,15 @@ def _lineage(run: str | Path) -> RunLineage:
 def test_both_record_into_a_directory_a_record_or_a_logger(tmp_path: Path, target: str) -> None:
     run = tmp_path / "run"
     logger = MindInsightLogger(tmp_path, name="", version="run")
-    given: Any = {"directory": str(run), "path": run, "record": SummaryRecord(run), "logger": logger}[target]
+    given: Any = {
+        "directory": str(run),
+        "path": run,
+        "record": SummaryRecord(run),
+        "logger": logger,
+    }[target]
     running = trainer(
-        logger=logger if target == "logger" else False, callbacks=[TrainLineage(given), EvalLineage(given)]
+        logger=logger if target == "logger" else False,
+        callbacks=[TrainLineage(given), EvalLineage(given)],
     )
     running.fit(Net(), loader(), loader(2))
 
@@ -54,7 +60,9 @@ def test_a_killed_run_keeps_what_was_known_at_the_start_and_at_checkpoints(tmp_p
             found.append(_lineage(tmp_path / "run"))
 
     saving = Look(tmp_path / "checkpoints", every_n_train_steps=2)
-    running = trainer(logger=False, callbacks=[TrainLineage(tmp_path / "run"), saving], enable_checkpointing=True)
+    running = trainer(
+        logger=False, callbacks=[TrainLineage(tmp_path / "run"), saving], enable_checkpointing=True
+    )
     running.fit(Net(), loader())
 
     assert found[0].train is not None
@@ -102,7 +110,9 @@ def test_what_cannot_be_recorded_is_logged_or_raised_as_asked(
     assert any("odd model" in record.message for record in caplog.records)
 
     with pytest.raises(ValueError, match="odd model"):
-        trainer(logger=False, callbacks=[TrainLineage(tmp_path, raise_exception=True)]).fit(Net(), loader())
+        trainer(logger=False, callbacks=[TrainLineage(tmp_path, raise_exception=True)]).fit(
+            Net(), loader()
+        )
 
 
 def test_constructing_them_makes_nothing(tmp_path: Path) -> None:

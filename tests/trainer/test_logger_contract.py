@@ -21,13 +21,28 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from tests.trainer.support import NAMESPACES, Gan, Net, files, kinds, loader, module_of, points, steps, trainer
+from tests.trainer.support import (
+    NAMESPACES,
+    Gan,
+    Net,
+    files,
+    kinds,
+    loader,
+    module_of,
+    points,
+    steps,
+    trainer,
+)
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)
-def test_fit_and_test_record_every_metric_at_lightnings_step(tmp_path: Path, namespace: str) -> None:
+def test_fit_and_test_record_every_metric_at_lightnings_step(
+    tmp_path: Path, namespace: str
+) -> None:
     logger = MindInsightLogger(tmp_path)
-    fitting = trainer(namespace, logger=logger, max_epochs=1, limit_train_batches=3, limit_val_batches=2)
+    fitting = trainer(
+        namespace, logger=logger, max_epochs=1, limit_train_batches=3, limit_val_batches=2
+    )
     net = module_of(namespace)
     fitting.fit(net, loader(), loader(2))
     fitting.test(net, loader(2), verbose=False)
@@ -58,7 +73,9 @@ def test_the_logger_and_the_collector_are_what_each_namespace_asks_for(namespace
     assert not isinstance(MindInsightLogger(), space.loggers.CSVLogger)
 
 
-def test_the_epoch_that_lightning_adds_is_no_scalar_and_one_that_a_user_logs_is(tmp_path: Path) -> None:
+def test_the_epoch_that_lightning_adds_is_no_scalar_and_one_that_a_user_logs_is(
+    tmp_path: Path,
+) -> None:
     class Counts(Net):
         def on_train_epoch_end(self) -> None:
             self.log("epoch", float(self.current_epoch))
@@ -68,7 +85,9 @@ def test_the_epoch_that_lightning_adds_is_no_scalar_and_one_that_a_user_logs_is(
     trainer(logger=own, max_epochs=1, limit_train_batches=3).fit(Counts(), loader())
     by_hand = MindInsightLogger(tmp_path, "by_hand")
     by_hand.log_metrics({"loss": 0.5, "epoch": 3}, step=7)
-    fabric = lightning.fabric.Fabric(accelerator="cpu", devices=1, loggers=MindInsightLogger(tmp_path, name="fabric"))
+    fabric = lightning.fabric.Fabric(
+        accelerator="cpu", devices=1, loggers=MindInsightLogger(tmp_path, name="fabric")
+    )
     fabric.log_dict({"loss": 0.5, "epoch": 3}, step=7)
 
     assert "epoch" not in SummaryReader(logger.log_dir).tags()["scalar"]
@@ -91,7 +110,9 @@ def test_a_logger_that_was_used_can_be_pickled_and_logs_on(tmp_path: Path) -> No
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_a_trainer_with_the_pair_can_be_pickled(tmp_path: Path, namespace: str) -> None:
     logger = MindInsightLogger(tmp_path)
-    running = trainer(namespace, logger=logger, callbacks=[SummaryCollector()], max_steps=1, max_epochs=-1)
+    running = trainer(
+        namespace, logger=logger, callbacks=[SummaryCollector()], max_steps=1, max_epochs=-1
+    )
     running.fit(module_of(namespace), loader())
 
     loaded = pickle.loads(pickle.dumps(running))
@@ -109,8 +130,12 @@ def test_what_a_spawned_copy_records_lies_where_the_parent_says(tmp_path: Path) 
     assert points(logger.log_dir, "a") == [(0, 1.0)]
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc on Linux")
-@pytest.mark.parametrize(("status", "is_open"), [("success", False), ("failed", False), ("finished", True)])
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc on Linux"
+)
+@pytest.mark.parametrize(
+    ("status", "is_open"), [("success", False), ("failed", False), ("finished", True)]
+)
 def test_the_end_of_a_run_lets_go_of_its_file_and_a_requeue_does_not(
     tmp_path: Path, status: str, is_open: bool
 ) -> None:
@@ -157,7 +182,9 @@ def test_nothing_is_on_disk_when_callbacks_are_set_up(tmp_path: Path) -> None:
             found.append(files(tmp_path))
             assert trainer.logger.experiment is not None
 
-    running = trainer(logger=MindInsightLogger(tmp_path), callbacks=[Look()], max_steps=1, max_epochs=-1)
+    running = trainer(
+        logger=MindInsightLogger(tmp_path), callbacks=[Look()], max_steps=1, max_epochs=-1
+    )
     running.fit(Net(), loader())
 
     assert found == [[]]
@@ -171,7 +198,9 @@ def test_finalize_without_an_experiment_does_nothing(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-@pytest.mark.parametrize("statuses", [["success"], ["failed"], ["finished"], ["whatever"], ["finished", "success"]])
+@pytest.mark.parametrize(
+    "statuses", [["success"], ["failed"], ["finished"], ["whatever"], ["finished", "success"]]
+)
 def test_the_last_end_status_is_recorded_and_a_requeue_goes_on_in_its_files(
     tmp_path: Path, statuses: list[str]
 ) -> None:
@@ -180,7 +209,8 @@ def test_the_last_end_status_is_recorded_and_a_requeue_goes_on_in_its_files(
         logger.log_metrics({"a": 1.0}, step=step)
         logger.finalize(status)
 
-    expected = "interrupted" if statuses[-1] == "finished" else statuses[-1]  # a requeue is of a signal
+    # a requeue is of a signal
+    expected = "interrupted" if statuses[-1] == "finished" else statuses[-1]
     assert SummaryReader(logger.log_dir).lineage().custom.values["status"] == expected
     assert kinds(logger.log_dir) == ["MS", "lineage"]
 
@@ -199,7 +229,13 @@ def test_hyper_parameters_with_metrics_become_lineage_and_a_metric_that_is_no_nu
     call: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     params = {"net": {"depth": 3}, "sizes": [1, 2]}
-    metrics = {"fine": {"one": torch.tensor(0.5)}, "bad": "x", "two": [1, 2], "none": None, "nan": math.nan}
+    metrics = {
+        "fine": {"one": torch.tensor(0.5)},
+        "bad": "x",
+        "two": [1, 2],
+        "none": None,
+        "nan": math.nan,
+    }
     logger = MindInsightLogger(tmp_path)
     record = getattr(logger if call == "log_hyperparams" else logger.experiment, call)
     for _ in range(2):
@@ -212,7 +248,9 @@ def test_hyper_parameters_with_metrics_become_lineage_and_a_metric_that_is_no_nu
     assert lineage.evaluation.metric == '{"fine/one": 0.5}'
 
 
-@pytest.mark.parametrize(("metric", "said"), [(0.5, 0), (torch.tensor([2.0]), 0), (math.inf, 1), ("x", 1)])
+@pytest.mark.parametrize(
+    ("metric", "said"), [(0.5, 0), (torch.tensor([2.0]), 0), (math.inf, 1), ("x", 1)]
+)
 def test_one_result_without_a_name_is_hp_metric_as_with_tensorboard(
     metric: Any, said: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,7 +284,9 @@ def test_two_optimizers_and_accumulation_keep_logger_and_collector_in_step(tmp_p
     trainer(logger=gan, callbacks=[collector], limit_train_batches=4).fit(Gan(), loader())
     accumulating = MindInsightLogger(tmp_path, name="accumulating")
     collector = SummaryCollector(collect_freq=1)
-    running = trainer(logger=accumulating, callbacks=[collector], limit_train_batches=6, accumulate_grad_batches=3)
+    running = trainer(
+        logger=accumulating, callbacks=[collector], limit_train_batches=6, accumulate_grad_batches=3
+    )
     running.fit(Net(), loader())
 
     # The collector counts steps from 1, as MindSpore does; Lightning hands out steps from 0.
@@ -257,7 +297,9 @@ def test_two_optimizers_and_accumulation_keep_logger_and_collector_in_step(tmp_p
 
 
 @pytest.mark.parametrize("base", [MindInsightLogger, None], ids=["logger", "a user's subclass"])
-def test_an_epoch_that_a_user_logs_during_a_training_is_recorded_wherever_it_stands(tmp_path: Path, base: Any) -> None:
+def test_an_epoch_that_a_user_logs_during_a_training_is_recorded_wherever_it_stands(
+    tmp_path: Path, base: Any
+) -> None:
     class Own(MindInsightLogger):
         @rank_zero_only
         def log_metrics(self, metrics: Any, step: int | None = None) -> None:
@@ -274,12 +316,16 @@ def test_an_epoch_that_a_user_logs_during_a_training_is_recorded_wherever_it_sta
     assert steps(logger.log_dir, "train/loss") == [0, 1]
 
 
-def test_a_metric_without_a_name_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_metric_without_a_name_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     logger = MindInsightLogger(tmp_path)
     for step in range(2):
         logger.log_metrics({"": 1.0, "loss": 0.5}, step=step)
 
-    assert [record.getMessage() for record in caplog.records] == ["a metric without a name is not recorded"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "a metric without a name is not recorded"
+    ]
     assert steps(logger.log_dir, "loss") == [0, 1]
 
 
@@ -314,7 +360,11 @@ class _Placed(MindInsightLogger):
     ],
 )
 def test_files_lie_where_the_properties_of_a_subclass_say(
-    tmp_path: Path, kind: type[MindInsightLogger], run: str, checkpoints: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    kind: type[MindInsightLogger],
+    run: str,
+    checkpoints: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
     logger = kind(tmp_path)
@@ -353,7 +403,9 @@ def test_a_missing_example_is_said_to_who_asks_for_a_graph_and_not_in_each_fit(
         logger.log_graph(torch.nn.Linear(2, 2))
 
     assert before == []
-    assert [text[:24] for text in caplog.messages if "records no graph" in text] == ["log_graph records no gra"]
+    assert [text[:24] for text in caplog.messages if "records no graph" in text] == [
+        "log_graph records no gra"
+    ]
 
 
 class _Closing(Net):
@@ -450,10 +502,16 @@ def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) 
     [
         *(("plain", arguments) for arguments in _ARGUMENTS),
         *(("subclass", arguments) for arguments in _ARGUMENTS[3:5]),
-        *(pytest.param("LightningCLI", arguments, marks=pytest.mark.slow) for arguments in _ARGUMENTS[:4]),
-        # With a version: without one, Lightning's loggers count in each process anew, and what launched the training
-        # finds version_1 where its child has written version_0. Ours counts once, before the processes start.
-        pytest.param("ddp_spawn", {"name": "exp", "version": "a"}, marks=[pytest.mark.slow, pytest.mark.long]),
+        *(
+            pytest.param("LightningCLI", arguments, marks=pytest.mark.slow)
+            for arguments in _ARGUMENTS[:4]
+        ),
+        # With a version: without one, Lightning's loggers count in each process anew, and what
+        # launched the training finds version_1 where its child has written version_0. Ours counts
+        # once, before the processes start.
+        pytest.param(
+            "ddp_spawn", {"name": "exp", "version": "a"}, marks=[pytest.mark.slow, pytest.mark.long]
+        ),
     ],
     ids=str,
 )
@@ -469,7 +527,10 @@ def test_directories_versions_and_names_are_those_of_lightnings_loggers(
             running = _fitted(how, logger_class, root, arguments)
             logger = running.logger
             saved = os.path.dirname(running.checkpoint_callback.best_model_path)
-            places = [os.path.relpath(path, root) for path in (logger.log_dir, logger.root_dir, logger.save_dir, saved)]
+            places = [
+                os.path.relpath(path, root)
+                for path in (logger.log_dir, logger.root_dir, logger.save_dir, saved)
+            ]
             seen.append((*places, logger.name, logger.version))
         found[kind] = seen
 

@@ -70,7 +70,9 @@ def test_the_log_dir_is_made_of_save_dir_name_and_version(
     assert {os.path.dirname(path) for path in files(tmp_path)} == {expected}
 
 
-def test_user_and_variables_are_expanded_in_the_save_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_and_variables_are_expanded_in_the_save_dir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("EXPERIMENTS", str(tmp_path / "experiments"))
 
@@ -89,14 +91,21 @@ def test_a_symbolic_link_as_save_dir_is_followed(tmp_path: Path) -> None:
 
 def test_checkpoints_are_in_the_run_directory(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, name="exp")
-    running = trainer(logger=logger, callbacks=[ModelCheckpoint()], limit_train_batches=1, enable_checkpointing=True)
+    running = trainer(
+        logger=logger,
+        callbacks=[ModelCheckpoint()],
+        limit_train_batches=1,
+        enable_checkpointing=True,
+    )
     running.fit(Net(), loader())
 
     checkpoint = running.checkpoint_callback.best_model_path
     assert os.path.dirname(os.path.dirname(checkpoint)) == logger.log_dir
 
 
-def test_the_trainers_log_dir_is_the_save_dir_as_with_every_logger_lightning_does_not_know(tmp_path: Path) -> None:
+def test_the_trainers_log_dir_is_the_save_dir_as_with_every_logger_lightning_does_not_know(
+    tmp_path: Path,
+) -> None:
     running = trainer(logger=MindInsightLogger(tmp_path, name="exp"))
 
     assert running.log_dir == str(tmp_path)
@@ -147,7 +156,9 @@ def test_a_given_version_makes_no_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_link", [False, True], ids=["a file", "a dangling link"])
-def test_a_root_that_cannot_be_made_is_left_to_the_first_record(tmp_path: Path, is_link: bool) -> None:
+def test_a_root_that_cannot_be_made_is_left_to_the_first_record(
+    tmp_path: Path, is_link: bool
+) -> None:
     root = tmp_path / "root"
     if is_link:
         root.symlink_to(tmp_path / "nowhere")
@@ -157,7 +168,9 @@ def test_a_root_that_cannot_be_made_is_left_to_the_first_record(tmp_path: Path, 
     assert _claimed(root).value == 0
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/runs", Path("gs://bucket/runs"), "$STORE/runs"], ids=str)
+@pytest.mark.parametrize(
+    "path", ["s3://bucket/runs", Path("gs://bucket/runs"), "$STORE/runs"], ids=str
+)
 def test_a_remote_save_dir_is_refused(path: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORE", "s3://bucket")
 

@@ -9,12 +9,22 @@ from pathlib import Path
 import pytest
 from lightning.pytorch.tuner import Tuner
 
-from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from mindsummary_lightning import (
+    EvalLineage,
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    TrainLineage,
+)
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
 
 
 def _callbacks(directory: Path) -> list[object]:
-    return [SummaryCollector(directory / "c"), TrainLineage(directory / "t"), EvalLineage(directory / "e")]
+    return [
+        SummaryCollector(directory / "c"),
+        TrainLineage(directory / "t"),
+        EvalLineage(directory / "e"),
+    ]
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)
@@ -59,7 +69,9 @@ def test_without_any_logger_the_collector_records_nothing_and_says_it_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["lr_find", "scale_batch_size"])
-def test_a_tuner_leaves_no_files(tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tuner_leaves_no_files(
+    tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
     gc.collect()  # the loggers of other tests, which may have lost records
     caplog.clear()
     caplog.set_level(logging.WARNING)
@@ -83,7 +95,11 @@ def test_a_tuner_leaves_no_files(tmp_path: Path, method: str, caplog: pytest.Log
 
 def test_a_run_after_tuning_is_recorded_from_its_first_step(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path / "logger")
-    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], default_root_dir=tmp_path / "root")
+    running = trainer(
+        logger=logger,
+        callbacks=[SummaryCollector(collect_freq=1)],
+        default_root_dir=tmp_path / "root",
+    )
     net = Net()
     Tuner(running).lr_find(net, loader(20), num_training=10, update_attr=False)
     running.fit(net, loader())
@@ -123,7 +139,8 @@ def test_fabric_logs_through_the_logger(tmp_path: Path, namespace: str) -> None:
 
 def test_two_collectors_are_refused_before_anything_is_made(tmp_path: Path) -> None:
     running = trainer(
-        logger=MindInsightLogger(tmp_path), callbacks=[SummaryCollector(), SummaryCollector(tmp_path / "other")]
+        logger=MindInsightLogger(tmp_path),
+        callbacks=[SummaryCollector(), SummaryCollector(tmp_path / "other")],
     )
 
     with pytest.raises(ValueError, match="one SummaryCollector"):

@@ -65,7 +65,12 @@ class Judge(L.Callback):
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *rest: Any) -> None:
         if trainer.global_step == self._global_step:
             return
-        held = {id(part) for each in trainer.optimizers for group in each.param_groups for part in group["params"]}
+        held = {
+            id(part)
+            for each in trainer.optimizers
+            for group in each.param_groups
+            for part in group["params"]
+        }
         for name, parameter in pl_module.named_parameters():
             if id(parameter) in held:
                 weight = parameter.detach().double().numpy()
@@ -73,7 +78,9 @@ class Judge(L.Callback):
                 numbers |= {**statistics_of(weight, "weight"), "elements": float(weight.size)}
                 if name in self._before:
                     change = weight - self._before[name]
-                    numbers["update_ratio"] = float(np.sqrt((change**2).mean()) / numbers["weight_rms"])
+                    numbers["update_ratio"] = float(
+                        np.sqrt((change**2).mean()) / numbers["weight_rms"]
+                    )
         self.steps.append(self._now)
         self._now, self._before = {}, {}
 
@@ -99,14 +106,24 @@ def assert_equals(table: ParameterTable, expected: Sequence[dict[str, Numbers]])
                 np.testing.assert_allclose(ours, number, rtol=1e-6, atol=1e-44, err_msg=where)
 
 
-def fit(run: Path, net: Any, batches: Any = None, judge: Judge | None = None, **options: Any) -> ParameterTable:
+def fit(
+    run: Path, net: Any, batches: Any = None, judge: Judge | None = None, **options: Any
+) -> ParameterTable:
     """One training whose every step has a table, which equals NumPy's."""
     judge = judge or Judge()
     collector = SummaryCollector(
-        run, 1, ONLY, False, collect_tensor_freq=1, collect_parameter_statistics=True, collect_parameter_updates=True
+        run,
+        1,
+        ONLY,
+        False,
+        collect_tensor_freq=1,
+        collect_parameter_statistics=True,
+        collect_parameter_updates=True,
     )
     more = options.pop("callbacks", [])
-    trainer(logger=False, callbacks=[judge, collector, *more], **options).fit(net, batches or loader(3))
+    trainer(logger=False, callbacks=[judge, collector, *more], **options).fit(
+        net, batches or loader(3)
+    )
     table = table_of(run)
     assert_equals(table, judge.steps)
     return table
@@ -118,14 +135,20 @@ def test_a_training_has_a_table_a_step_that_equals_numpys(tmp_path: Path) -> Non
     assert table.parameters == ("first.weight", "first.bias", "second.weight", "second.bias")
     assert table.column("elements")[0].tolist() == [12, 3, 6, 2]
     assert SummaryReader(tmp_path).tags() == {
-        "scalar": ["loss/auto", "parameter_statistics/largest_gradient_rms", "parameter_statistics/non_finite"],
+        "scalar": [
+            "loss/auto",
+            "parameter_statistics/largest_gradient_rms",
+            "parameter_statistics/non_finite",
+        ],
         "image": ["parameter_statistics/gradient_rms"],
         "tensor": ["parameter_statistics"],
         "histogram": [],
         "loss_landscape": [],
     }
     largest = points(tmp_path, "parameter_statistics/largest_gradient_rms")
-    assert [number for _, number in largest] == pytest.approx(table.column("gradient_rms").max(axis=1), rel=1e-6)
+    assert [number for _, number in largest] == pytest.approx(
+        table.column("gradient_rms").max(axis=1), rel=1e-6
+    )
 
 
 def test_accumulated_batches_are_one_step(tmp_path: Path) -> None:
@@ -151,7 +174,9 @@ def test_two_optimizers_share_a_table(tmp_path: Path) -> None:
     fit(tmp_path, Gan())
 
 
-def test_lbfgs_has_the_gradients_of_its_last_evaluation_and_the_update_of_all(tmp_path: Path) -> None:
+def test_lbfgs_has_the_gradients_of_its_last_evaluation_and_the_update_of_all(
+    tmp_path: Path,
+) -> None:
     class Curved(Net):
         def configure_optimizers(self) -> Any:
             return torch.optim.LBFGS(self.parameters(), lr=0.1, max_iter=4)
@@ -197,7 +222,9 @@ def test_parameters_that_join_later_get_rows_behind_the_others(tmp_path: Path) -
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.second.parameters(), lr=0.1)
 
-    table = fit(tmp_path, Backbone(), max_epochs=2, callbacks=[BackboneFinetuning(1, verbose=False)])
+    table = fit(
+        tmp_path, Backbone(), max_epochs=2, callbacks=[BackboneFinetuning(1, verbose=False)]
+    )
 
     assert table.parameters == ("second.weight", "second.bias", "first.weight", "first.bias")
     assert np.isnan(table.values[:3, 2:]).all()
@@ -238,7 +265,9 @@ def test_a_fit_that_ends_unexpectedly_has_its_last_table_and_picture(tmp_path: P
         trainer(logger=False, callbacks=[collector]).fit(Stopped(), loader(1200))
 
     assert table_of(tmp_path).steps.tolist() == [1, 45]
-    assert [step for step, _, _ in SummaryReader(tmp_path).images("parameter_statistics/gradient_rms")] == [45]
+    assert [
+        step for step, _, _ in SummaryReader(tmp_path).images("parameter_statistics/gradient_rms")
+    ] == [45]
 
 
 class Planted(Net):
@@ -264,12 +293,16 @@ class Planted(Net):
 
 
 @pytest.mark.slow
-def test_the_first_number_that_is_not_finite_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_number_that_is_not_finite_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     net = Planted(60, 7)
     collector = SummaryCollector(tmp_path, 10, ONLY, False, collect_parameter_statistics=True)
     # Lightning calls the hooks of callbacks before those of the module.
     planting = L.Callback()
-    planting.on_before_optimizer_step = lambda trainer, module, optimizer: net.on_before_optimizer_step(optimizer)  # type: ignore[method-assign]
+    planting.on_before_optimizer_step = lambda trainer, module, optimizer: (
+        net.on_before_optimizer_step(optimizer)
+    )  # type: ignore[method-assign]
     with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
         trainer(logger=False, callbacks=[planting, collector]).fit(net, loader(70))
 
@@ -285,10 +318,14 @@ def test_the_first_number_that_is_not_finite_is_named_once(tmp_path: Path, caplo
     assert table.column("weight_non_finite")[at].sum() == 1
 
 
-def test_an_overflow_that_the_scaler_skips_is_no_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_overflow_that_the_scaler_skips_is_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=1)
     collector = SummaryCollector(tmp_path, 1, ONLY, False, collect_parameter_statistics=True)
-    running = trainer(logger=False, callbacks=[collector], plugins=[MixedPrecision("16-mixed", "cpu", scaler)])
+    running = trainer(
+        logger=False, callbacks=[collector], plugins=[MixedPrecision("16-mixed", "cpu", scaler)]
+    )
     with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
         running.fit(Net(), loader(3))
 
@@ -298,7 +335,9 @@ def test_an_overflow_that_the_scaler_skips_is_no_warning(tmp_path: Path, caplog:
 
 def test_a_later_fit_into_the_run_keeps_the_rows(tmp_path: Path) -> None:
     def collect(net: Any, **options: Any) -> None:
-        collector = SummaryCollector(tmp_path / "run", 1, ONLY, False, collect_parameter_statistics=True)
+        collector = SummaryCollector(
+            tmp_path / "run", 1, ONLY, False, collect_parameter_statistics=True
+        )
         running = trainer(
             logger=False,
             callbacks=[collector],

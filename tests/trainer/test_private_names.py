@@ -47,11 +47,15 @@ def train_without(module: str, name: str, directory: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name"), _NAMES, ids=[name for _, name in _NAMES])
-def test_a_training_records_its_scalars_without_a_private_name(tmp_path: Path, module: str, name: str) -> None:
+def test_a_training_records_its_scalars_without_a_private_name(
+    tmp_path: Path, module: str, name: str
+) -> None:
     ended = run_warm(train_without, module, name, str(tmp_path))
 
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "['loss/auto', 'train/loss'] [0, 1, 2]"
-    lines = [line for line in ended.stderr.splitlines() if "could not" in line or "no graph" in line]
+    lines = [
+        line for line in ended.stderr.splitlines() if "could not" in line or "no graph" in line
+    ]
     assert all(name in line for line in lines), lines
     assert len(lines) <= 2

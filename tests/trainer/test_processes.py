@@ -64,8 +64,12 @@ if __name__ == "__main__":
 """
 
 
-def _histograms(run: Path | str, tag: str) -> list[tuple[int, list[int], float | None, float | None]]:
-    return [(step, h.counts.tolist(), h.min, h.max) for step, _, h in SummaryReader(run).histograms(tag)]
+def _histograms(
+    run: Path | str, tag: str
+) -> list[tuple[int, list[int], float | None, float | None]]:
+    return [
+        (step, h.counts.tolist(), h.min, h.max) for step, _, h in SummaryReader(run).histograms(tag)
+    ]
 
 
 def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = False) -> None:
@@ -74,7 +78,9 @@ def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = Fal
     assert ours.parameters == theirs.parameters
     for column in ours.columns:
         if column != "update_ratio" or not without_updates:
-            np.testing.assert_allclose(ours.column(column), theirs.column(column), rtol=1e-6, err_msg=column)
+            np.testing.assert_allclose(
+                ours.column(column), theirs.column(column), rtol=1e-6, err_msg=column
+            )
 
 
 def _assert_chains_equal(run: Path, alone: Path, without: frozenset[str] = frozenset()) -> None:
@@ -105,31 +111,43 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         collect_output_statistics=True,
     )
     torch.manual_seed(0)
-    trainer(logger=False, callbacks=[collector], limit_val_batches=2).fit(Net(), loader(), loader(2))
+    trainer(logger=False, callbacks=[collector], limit_val_batches=2).fit(
+        Net(), loader(), loader(2)
+    )
     return directory
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp", pytest.param("ddp_spawn", marks=pytest.mark.long)])
-def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, strategy: str, alone: Path) -> None:
+def test_two_processes_leave_one_run_that_equals_that_of_one(
+    tmp_path: Path, strategy: str, alone: Path
+) -> None:
     done = run_script(SCRIPT, tmp_path, strategy)
     assert done.returncode == 0, done.stderr[-3000:]
 
     # Exactly one directory a fit, written by rank zero alone.
-    runs = [tmp_path / "runs" / "pair" / name for name in sorted(os.listdir(tmp_path / "runs" / "pair"))]
-    assert [run.name for run in runs] == (["version_0", "version_1"] if strategy == "ddp" else ["version_0"])
+    runs = [
+        tmp_path / "runs" / "pair" / name for name in sorted(os.listdir(tmp_path / "runs" / "pair"))
+    ]
+    assert [run.name for run in runs] == (
+        ["version_0", "version_1"] if strategy == "ddp" else ["version_0"]
+    )
     assert [kinds(run) for run in runs] == [["MS", "lineage"]] * len(runs)
     pair = runs[0]
     assert kinds(tmp_path / "lineage") == ["lineage"]
     assert len([name for name in files(pair) if name.endswith("ckpt") and "epoch" in name]) == 1
 
     # Every rank knows the directory, and so does the process that launched them, after the run.
-    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1)]
+    ranks = [
+        json.loads((tmp_path / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1)
+    ]
     assert [facts["log_dir"] for facts in ranks] == [str(runs[-1])] * 2
     assert ranks[0]["experiment"] == "SummaryRecord"
     assert ranks[1]["experiment"] != "SummaryRecord"
     for rank in ("0", "1") if strategy == "ddp" else ("0",):
-        assert (tmp_path / f"after{rank}").read_text(encoding="utf-8").splitlines() == [str(run) for run in runs]
+        assert (tmp_path / f"after{rank}").read_text(encoding="utf-8").splitlines() == [
+            str(run) for run in runs
+        ]
 
     # The values are those of one process on the same batches.
     tags = SummaryReader(alone).tags()
@@ -189,7 +207,9 @@ def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, al
     for tag in expected.tags()["histogram"]:
         ours, theirs = _histograms(run, tag), _histograms(alone, tag)
         assert [step for step, *_ in ours] == [step for step, *_ in theirs]
-        for (_, counts, low, high), (_, their_counts, their_low, their_high) in zip(ours, theirs, strict=True):
+        for (_, counts, low, high), (_, their_counts, their_low, their_high) in zip(
+            ours, theirs, strict=True
+        ):
             assert sum(counts) == sum(their_counts)
             assert (low, high) == pytest.approx((their_low, their_high), rel=1e-5, abs=1e-7)
     for tag in ("loss/auto", "gradient_norm"):
@@ -238,13 +258,19 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @SHARDS_ON_CPU
-def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without_us(tmp_path: Path) -> None:
+def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without_us(
+    tmp_path: Path,
+) -> None:
     done = run_script_on_two_ranks(_FSDP1, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
 
     for name in ("original", "flat"):
         tags = SummaryReader(tmp_path / "runs" / name).tags()
-        assert (tags["histogram"], tags["tensor"], tags["scalar"]) == ([], ["module_statistics"], ["loss/auto"])
+        assert (tags["histogram"], tags["tensor"], tags["scalar"]) == (
+            [],
+            ["module_statistics"],
+            ["loss/auto"],
+        )
         assert steps(tmp_path / "runs" / name, "loss/auto") == [1, 2, 4, 6]
     assert done.stderr.count("FSDP1") == 2  # one for each run, from rank zero
     weights = {
@@ -255,7 +281,9 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without
     assert len(weights) == 1
 
 
-def test_a_logger_on_a_further_rank_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_logger_on_a_further_rank_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rank_zero_only, "rank", 1)
     logger = MindInsightLogger(tmp_path)
     logger.log_metrics({"a": 1.0}, step=0)

@@ -31,10 +31,17 @@ _OURS: dict[str, Callable[[Path], tuple[Any, list[Any]]]] = {
     "nothing": lambda path: (False, []),
     "logger": lambda path: (MindInsightLogger(path), []),
     "collector": lambda path: (False, [SummaryCollector(path, collect_gradients=True)]),
-    "collector of every step": lambda path: (False, [SummaryCollector(path, 1, collect_gradients=True)]),
+    "collector of every step": lambda path: (
+        False,
+        [SummaryCollector(path, 1, collect_gradients=True)],
+    ),
     "statistics": lambda path: (
         False,
-        [SummaryCollector(path, 1, collect_parameter_statistics=True, collect_parameter_updates=True)],
+        [
+            SummaryCollector(
+                path, 1, collect_parameter_statistics=True, collect_parameter_updates=True
+            )
+        ],
     ),
     "collector of a logged loss": lambda path: (False, [SummaryCollector(path, loss="train/loss")]),
     "pair": lambda path: (MindInsightLogger(path), [SummaryCollector(collect_freq=2)]),
@@ -57,7 +64,9 @@ class Watched(Net):
         logits = scores.repeat(1000, 1)
         tensor_summary("scores", scores)
         histogram_summary("logits", logits)
-        self.of_step = [(name, weakref.ref(value)) for name, value in (("scores", scores), ("logits", logits))]
+        self.of_step = [
+            (name, weakref.ref(value)) for name, value in (("scores", scores), ("logits", logits))
+        ]
         loss = torch.nn.functional.cross_entropy(scores, batch[1])
         self.log("train/loss", loss)
         return {"loss": loss, "logits": logits}
@@ -66,7 +75,9 @@ class Watched(Net):
 class Handed(L.Callback):
     """Adds what Lightning hands to callbacks: the batch, and the outputs without their graph."""
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         handed = {"batch": batch[0], "output": outputs["logits"], "loss": outputs["loss"]}
         pl_module.of_step += [(name, weakref.ref(value)) for name, value in handed.items()]
 
@@ -74,10 +85,15 @@ class Handed(L.Callback):
 def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[Any]:
     """What of these kinds can be reached from objects of ours and from our modules; Lightning's own cycles aside.
 
-    What `torch.compile` made of a frame it keeps among the globals of that frame, under names that begin as below.
+    What `torch.compile` made of a frame it keeps among the globals of that frame, under names that
+    begin as below.
     """
-    for module in [module for name, module in sys.modules.items() if name.startswith("mindsummary_lightning")]:
-        roots += [value for name, value in vars(module).items() if not name.startswith("__compiled_fn")]
+    for module in [
+        module for name, module in sys.modules.items() if name.startswith("mindsummary_lightning")
+    ]:
+        roots += [
+            value for name, value in vars(module).items() if not name.startswith("__compiled_fn")
+        ]
     seen: set[int] = {id(sys.modules)}
     held = []
     while roots:
@@ -95,7 +111,9 @@ def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize("ours", _OURS)
-def test_what_a_step_made_is_gone_before_the_next_and_the_rest_with_the_fit(tmp_path: Path, ours: str) -> None:
+def test_what_a_step_made_is_gone_before_the_next_and_the_rest_with_the_fit(
+    tmp_path: Path, ours: str
+) -> None:
     kinds = (L.Trainer, torch.nn.Module, torch.utils.data.DataLoader, torch.nn.Parameter)
     before = _held([], kinds)  # what other tests have left, whose fits may have ended with an error
     logger, callbacks = _OURS[ours](tmp_path)

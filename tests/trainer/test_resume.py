@@ -16,7 +16,8 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from tests.trainer.support import Gan, Net, files, loader, points, steps, trainer
 
-# Steps of a resumed training of ten batches: Lightning 2.4 trains the batch before the checkpoint once more.
+# Steps of a resumed training of ten batches: Lightning 2.4 trains the batch before the checkpoint
+# once more.
 _LAST = 11 if L.__version__.startswith("2.4.") else 10
 
 
@@ -26,7 +27,9 @@ class _Stop(L.Callback):
     def __init__(self, at: int) -> None:
         self.at = at
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if trainer.global_step >= self.at:
             raise RuntimeError("broken off")
 
@@ -34,7 +37,9 @@ class _Stop(L.Callback):
 def _part(run: Path, net: Any, *callbacks: Any, resume_from: Any = None, **options: Any) -> None:
     """One part of a training of two epochs of five batches that saves a checkpoint at every third step."""
     logger = MindInsightLogger(run.parent, name="", version=run.name)
-    saving = ModelCheckpoint(run.parent / "checkpoints", "{step}", every_n_train_steps=3, save_top_k=-1)
+    saving = ModelCheckpoint(
+        run.parent / "checkpoints", "{step}", every_n_train_steps=3, save_top_k=-1
+    )
     running = trainer(
         logger=logger,
         callbacks=[SummaryCollector(collect_freq=1), saving, *callbacks],
@@ -106,19 +111,29 @@ def test_a_trainer_continues_to_count_the_steps_of_manual_optimization(tmp_path:
 class _Save(L.Callback):
     """Saves a checkpoint after the second batch, in its hook of the batch."""
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if batch_idx == 1:
             trainer.save_checkpoint(trainer.default_root_dir + "/mine.ckpt")
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["before the collector", "behind it"])
-def test_a_checkpoint_that_a_callback_saves_holds_the_step_of_its_batch(tmp_path: Path, is_first: bool) -> None:
+def test_a_checkpoint_that_a_callback_saves_holds_the_step_of_its_batch(
+    tmp_path: Path, is_first: bool
+) -> None:
     callbacks = [_Save(), SummaryCollector(tmp_path / "run", 1)]
-    running = trainer(logger=False, callbacks=callbacks[:: 1 if is_first else -1], default_root_dir=tmp_path)
+    running = trainer(
+        logger=False, callbacks=callbacks[:: 1 if is_first else -1], default_root_dir=tmp_path
+    )
     running.fit(Net(), loader(3))
 
     checkpoint = torch.load(tmp_path / "mine.ckpt", weights_only=True)
-    assert checkpoint["global_step"] == checkpoint["mindsummary_lightning.SummaryCollector"]["step"] == 2
+    assert (
+        checkpoint["global_step"]
+        == checkpoint["mindsummary_lightning.SummaryCollector"]["step"]
+        == 2
+    )
 
 
 @pytest.mark.slow
@@ -138,19 +153,26 @@ def test_a_checkpoint_saved_after_an_evaluation_says_whose_it_is(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("net", "saved"), [(Net, 5), (Net, 3), (Gan, 5)])
-def test_a_checkpoint_without_a_collector_is_gone_on_from_too(tmp_path: Path, net: Any, saved: int) -> None:
+def test_a_checkpoint_without_a_collector_is_gone_on_from_too(
+    tmp_path: Path, net: Any, saved: int
+) -> None:
     saving = ModelCheckpoint(tmp_path, "plain", every_n_train_steps=saved)
     plain = trainer(logger=False, callbacks=[saving], max_epochs=1, enable_checkpointing=True)
     plain.fit(net(), loader(5))
-    if saved == 5:  # at an epoch's end: of several optimizers Lightning does not tell the batch within one
+    # at an epoch's end: of several optimizers Lightning does not tell the batch within one
+    if saved == 5:
         plain.save_checkpoint(tmp_path / "plain.ckpt")
     _part(tmp_path / "run", net(), resume_from=tmp_path / "plain.ckpt")
 
-    assert steps(tmp_path / "run", "loss/auto") == list(range(saved + 1, _LAST + 1 if saved == 3 else 11))
+    assert steps(tmp_path / "run", "loss/auto") == list(
+        range(saved + 1, _LAST + 1 if saved == 3 else 11)
+    )
 
 
 @pytest.mark.slow
-def test_resuming_into_another_directory_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_resuming_into_another_directory_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     _part(tmp_path / "first", Net())
     saved = _checkpoint(tmp_path / "first", 6)
     (tmp_path / "link").symlink_to(tmp_path)

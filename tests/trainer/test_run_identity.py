@@ -14,7 +14,12 @@ import pytest
 import torch
 from lightning.pytorch.tuner import Tuner
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, filter_summary_lineage
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    filter_summary_lineage,
+)
 from mindsummary_lightning.trainer import run_ownership
 from mindsummary_lightning.trainer.trainer_frames import resume_path
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
@@ -28,8 +33,12 @@ def _fit(kind: str, run: Path, batches: int, module: Any = None, **options: Any)
     if kind != "logger":
         callbacks = [SummaryCollector(run if kind == "collector" else None, collect_freq=1)]
     callbacks += options.pop("callbacks", [])
-    logger = MindInsightLogger(run.parent, name="", version=run.name) if kind != "collector" else False
-    running = trainer(logger=logger, callbacks=callbacks, **{"limit_train_batches": batches, **options})
+    logger = (
+        MindInsightLogger(run.parent, name="", version=run.name) if kind != "collector" else False
+    )
+    running = trainer(
+        logger=logger, callbacks=callbacks, **{"limit_train_batches": batches, **options}
+    )
     running.fit(module or Net(), loader(20))
     return running
 
@@ -73,7 +82,9 @@ def test_a_logger_and_a_collector_in_one_directory_begin_one_file(
     for root, batches in ((tmp_path, 4), (link, 3)):
         logger = MindInsightLogger(root, name="", version="run")
         callbacks = [SummaryCollector(root / "run", collect_freq=1)]
-        trainer(logger=logger, callbacks=callbacks, limit_train_batches=batches).fit(Net(), loader())
+        trainer(logger=logger, callbacks=callbacks, limit_train_batches=batches).fit(
+            Net(), loader()
+        )
 
     assert steps(run, "loss/auto") == [1, 2, 3]
     assert steps(run, "train/loss") == [0, 1, 2]
@@ -83,7 +94,9 @@ def test_a_logger_and_a_collector_in_one_directory_begin_one_file(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", _KINDS)
-def test_a_fit_that_goes_on_after_another_trainers_does_not_join_that_ones_curve(tmp_path: Path, kind: str) -> None:
+def test_a_fit_that_goes_on_after_another_trainers_does_not_join_that_ones_curve(
+    tmp_path: Path, kind: str
+) -> None:
     run = tmp_path / "run"
     first = _fit(kind, run, 4)
     _fit(kind, run, 8)
@@ -91,7 +104,8 @@ def test_a_fit_that_goes_on_after_another_trainers_does_not_join_that_ones_curve
     first.fit(Net(), loader(20))
 
     assert len(_summary_files(run)) == 3
-    assert len(_curve(kind, run)) == 8  # four of the second training, and the four that follow in the first one
+    # four of the second training, and the four that follow in the first one
+    assert len(_curve(kind, run)) == 8
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -112,7 +126,9 @@ def test_a_fit_that_fails_before_its_first_step_leaves_the_directory_to_the_next
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_a_fit_that_could_not_even_end_is_not_what_another_trainer_goes_on_with(tmp_path: Path, kind: str) -> None:
+def test_a_fit_that_could_not_even_end_is_not_what_another_trainer_goes_on_with(
+    tmp_path: Path, kind: str
+) -> None:
     class Broken(L.Callback):
         def on_train_end(self, *_: Any) -> None:
             raise RuntimeError("first")
@@ -154,7 +170,10 @@ class _Placed(MindInsightLogger):
 
 @pytest.mark.parametrize("kind", [MindInsightLogger, _Placed])
 def test_a_relative_directory_lies_where_the_logger_was_made(
-    kind: type[MindInsightLogger], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kind: type[MindInsightLogger],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     caplog.set_level("INFO")
@@ -185,7 +204,9 @@ def test_a_tuner_begins_no_fit(tmp_path: Path, kind: str, caplog: pytest.LogCapt
     assert len(_said(caplog)) == 1
 
 
-@pytest.mark.parametrize(("version", "runs"), [(None, ["version_0", "version_1"]), (0, ["version_0"])])
+@pytest.mark.parametrize(
+    ("version", "runs"), [(None, ["version_0", "version_1"]), (0, ["version_0"])]
+)
 def test_copies_of_a_logger_in_processes_of_their_own_have_a_run_each_and_a_given_run_goes_on(
     tmp_path: Path, version: int | None, runs: list[str], monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -212,7 +233,10 @@ def test_a_fit_that_begins_again_shows_no_lineage_of_the_earlier_one(tmp_path: P
             running.test(net, loader(1), verbose=False)
 
     (shown,) = filter_summary_lineage(str(tmp_path))["object"]
-    assert (shown["model_lineage"]["metric"], shown["model_lineage"]["user_defined"]["note"]) == ({}, "second")
+    assert (shown["model_lineage"]["metric"], shown["model_lineage"]["user_defined"]["note"]) == (
+        {},
+        "second",
+    )
     assert "gone" not in shown["model_lineage"]["user_defined"]
 
 
@@ -239,7 +263,9 @@ def test_lightning_shows_which_checkpoint_a_fit_resumes_from_before_it_is_loaded
     saving = __import__(f"{namespace}.callbacks", fromlist=["ModelCheckpoint"]).ModelCheckpoint(
         tmp_path, save_last=True
     )
-    running = trainer(namespace, logger=False, callbacks=[Look(), saving], enable_checkpointing=True, max_epochs=9)
+    running = trainer(
+        namespace, logger=False, callbacks=[Look(), saving], enable_checkpointing=True, max_epochs=9
+    )
     module = module_of(namespace)
     for epochs, path in enumerate([None, "last", "best", tmp_path / "last.ckpt", None], start=1):
         running.fit_loop.max_epochs = epochs
@@ -247,10 +273,14 @@ def test_lightning_shows_which_checkpoint_a_fit_resumes_from_before_it_is_loaded
 
     assert [early for early, _ in seen] == [loaded for _, loaded in seen]
     assert [loaded is None for _, loaded in seen] == [True, False, False, False, True]
-    assert not [record for record in caplog.records if record.name.startswith("mindsummary_lightning")]
+    assert not [
+        record for record in caplog.records if record.name.startswith("mindsummary_lightning")
+    ]
 
 
-def test_a_lightning_that_does_not_show_it_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lightning_that_does_not_show_it_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     running = trainer(logger=False)
     running.ckpt_path = "call_before.ckpt"
 
@@ -277,11 +307,15 @@ def test_custom_lineage_of_a_collector_wins_over_hyper_parameters_of_a_logger_in
     assert SummaryReader(tmp_path / "run").lineage().custom.values["width"] == "wide"
 
 
-def test_a_working_directory_that_is_gone_costs_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_working_directory_that_is_gone_costs_no_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     logger = MindInsightLogger(tmp_path / "runs", version=0)
-    running = trainer(logger=logger, callbacks=[SummaryCollector()], max_epochs=1, limit_train_batches=2)
+    running = trainer(
+        logger=logger, callbacks=[SummaryCollector()], max_epochs=1, limit_train_batches=2
+    )
     (tmp_path / "here").rmdir()
 
     running.fit(Net(), loader())

@@ -29,7 +29,8 @@ from tests.trainer.ownership_flows import (
 from tests.trainer.support import Net, loader, points, run_script, trainer
 from tests.warm_processes import run_two_ranks, run_warm
 
-_NO_SPAWN = ("same_trainer_after_failure",)  # Lightning: a Trainer that launches processes fits once
+# Lightning: a Trainer that launches processes fits once
+_NO_SPAWN = ("same_trainer_after_failure",)
 
 
 def _judge_points(directory: str, tag: str) -> list[tuple[int, float]]:
@@ -99,7 +100,9 @@ def test_every_run_holds_what_its_fit_recorded(
     "hook", ["on_fit_start", "on_train_batch_end", "on_validation_epoch_end", "on_train_epoch_end"]
 )
 @pytest.mark.parametrize("kind", ["L", "B"])
-def test_a_fit_that_stops_in_any_hook_keeps_its_run(tmp_path: Path, kind: str, hook: str, error: str) -> None:
+def test_a_fit_that_stops_in_any_hook_keeps_its_run(
+    tmp_path: Path, kind: str, hook: str, error: str
+) -> None:
     flow = Flow(tmp_path, kind, "one process")
     fit_after_failure(flow, hook, error)
 
@@ -108,8 +111,12 @@ def test_a_fit_that_stops_in_any_hook_keeps_its_run(tmp_path: Path, kind: str, h
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["L", "B"])
-@pytest.mark.parametrize("flow", ["two_fits", "fit_after_failure", "fit_after_failed_test", "resumed_fit"])
-def test_in_a_fixed_version_the_newest_fit_replaces_the_others(tmp_path: Path, flow: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    "flow", ["two_fits", "fit_after_failure", "fit_after_failed_test", "resumed_fit"]
+)
+def test_in_a_fixed_version_the_newest_fit_replaces_the_others(
+    tmp_path: Path, flow: str, kind: str
+) -> None:
     runs = run_flow(flow, kind, "one process", tmp_path, 0)
 
     _check_all(tmp_path, kind, runs)
@@ -118,7 +125,9 @@ def test_in_a_fixed_version_the_newest_fit_replaces_the_others(tmp_path: Path, f
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["L", "C", "B"])
 @pytest.mark.parametrize("flow", FLOWS)
-def test_on_two_ranks_the_runs_are_those_of_one_process(tmp_path: Path, flow: str, kind: str) -> None:
+def test_on_two_ranks_the_runs_are_those_of_one_process(
+    tmp_path: Path, flow: str, kind: str
+) -> None:
     done = run_two_ranks(run_in_process, flow, kind, "ddp", str(tmp_path), None)
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -187,7 +196,9 @@ class _Monitored(Net):
 
 
 @pytest.mark.parametrize("by", ["config", "CSVLogger"])
-def test_what_a_user_puts_into_the_directory_that_was_told_lies_with_the_run(tmp_path: Path, by: str) -> None:
+def test_what_a_user_puts_into_the_directory_that_was_told_lies_with_the_run(
+    tmp_path: Path, by: str
+) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     told, others = logger.log_dir, []
     if by == "config":
@@ -212,12 +223,19 @@ def test_an_empty_directory_that_was_told_goes_with_its_logger(tmp_path: Path) -
     assert os.listdir(tmp_path) == []
 
 
-def test_a_working_directory_that_changes_parts_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_working_directory_that_changes_parts_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     logger = MindInsightLogger("runs", name="")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    running = trainer(logger=logger, callbacks=[ModelCheckpoint()], limit_train_batches=2, enable_checkpointing=True)
+    running = trainer(
+        logger=logger,
+        callbacks=[ModelCheckpoint()],
+        limit_train_batches=2,
+        enable_checkpointing=True,
+    )
     running.fit(Net(), loader())
 
     assert os.path.isabs(logger.log_dir)
@@ -228,7 +246,9 @@ def test_a_working_directory_that_changes_parts_no_run(tmp_path: Path, monkeypat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_collector", [False, True])
-def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(tmp_path: Path, with_collector: bool) -> None:
+def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(
+    tmp_path: Path, with_collector: bool
+) -> None:
     callbacks = [SummaryCollector()] if with_collector else []
     logger = MindInsightLogger(tmp_path, name="", version="run")
     options = {"callbacks": callbacks, "limit_train_batches": 2, "enable_autolog_hparams": False}
@@ -238,7 +258,9 @@ def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_collector_of_the_loggers_directory_is_that_loggers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_collector_of_the_loggers_directory_is_that_loggers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
     logger = MindInsightLogger(tmp_path, name="")
     for number in range(2):
@@ -248,7 +270,11 @@ def test_a_collector_of_the_loggers_directory_is_that_loggers(tmp_path: Path, ca
         assert [step for step, _ in points(run, "train/loss")] == [0, 1]
         assert [step for step, _ in points(run, "loss/auto")] == [1, 2]
 
-    said = [record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage()]
+    said = [
+        record.getMessage()
+        for record in caplog.records
+        if "MindInsight files" in record.getMessage()
+    ]
     assert len(said) == 4
     assert len({message.rpartition(" view ")[2] for message in said}) == 1
 
@@ -259,7 +285,9 @@ def test_a_fit_that_trains_nothing_announces_no_directory(
 ) -> None:
     caplog.set_level("INFO")
     callbacks = [SummaryCollector()] if with_collector else []
-    trainer(logger=MindInsightLogger(tmp_path), callbacks=callbacks, limit_train_batches=0).fit(Net(), loader())
+    trainer(logger=MindInsightLogger(tmp_path), callbacks=callbacks, limit_train_batches=0).fit(
+        Net(), loader()
+    )
 
     assert "MindInsight files" not in caplog.text
     assert os.listdir(tmp_path) == []
@@ -273,7 +301,9 @@ def test_a_resume_into_a_run_of_its_own_is_explained_once(
     for epochs, path in ((1, None), (2, tmp_path / "mine.ckpt")):
         callbacks = [SummaryCollector()] if kind == "pair" else []
         logger = MindInsightLogger(tmp_path / "runs", name="")
-        running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=2, max_epochs=epochs)
+        running = trainer(
+            logger=logger, callbacks=callbacks, limit_train_batches=2, max_epochs=epochs
+        )
         running.fit(Net(), loader(), ckpt_path=path)
         running.save_checkpoint(tmp_path / "mine.ckpt")
 
@@ -301,7 +331,9 @@ except RuntimeError:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_collector", [False, True])
-@pytest.mark.parametrize(("fit_stops_in", "test_stops_in"), [("on_train_epoch_end", ""), ("", "on_test_batch_end")])
+@pytest.mark.parametrize(
+    ("fit_stops_in", "test_stops_in"), [("on_train_epoch_end", ""), ("", "on_test_batch_end")]
+)
 def test_an_evaluation_in_another_process_leaves_curve_and_status_of_the_fit(
     tmp_path: Path, fit_stops_in: str, test_stops_in: str, with_collector: bool
 ) -> None:
@@ -316,7 +348,9 @@ def test_an_evaluation_in_another_process_leaves_curve_and_status_of_the_fit(
 
 
 @pytest.mark.parametrize("with_trainer", [False, True])
-def test_hyper_parameters_that_no_fit_follows_are_the_last_runs(tmp_path: Path, with_trainer: bool) -> None:
+def test_hyper_parameters_that_no_fit_follows_are_the_last_runs(
+    tmp_path: Path, with_trainer: bool
+) -> None:
     logger = MindInsightLogger(tmp_path, name="", version="run")
     if with_trainer:
         trainer(logger=logger, limit_train_batches=2).fit(Net(), loader())
@@ -329,7 +363,9 @@ def test_hyper_parameters_that_no_fit_follows_are_the_last_runs(tmp_path: Path, 
     assert SummaryReader(tmp_path / "run").lineage().custom.values["note"] == "last"  # type: ignore[union-attr]
 
 
-def test_hyper_parameters_before_a_fit_that_fails_early_are_those_of_the_next(tmp_path: Path) -> None:
+def test_hyper_parameters_before_a_fit_that_fails_early_are_those_of_the_next(
+    tmp_path: Path,
+) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     logger.log_hyperparams({"note": "mine"})
     with pytest.raises(RuntimeError, match="mine"):
@@ -341,7 +377,9 @@ def test_hyper_parameters_before_a_fit_that_fails_early_are_those_of_the_next(tm
     assert "width" not in values
 
 
-def test_hyper_parameters_before_a_resume_that_fails_early_are_those_of_its_retry(tmp_path: Path) -> None:
+def test_hyper_parameters_before_a_resume_that_fails_early_are_those_of_its_retry(
+    tmp_path: Path,
+) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     running = trainer(logger=logger, limit_train_batches=2)
     running.fit(Net(), loader())
@@ -364,7 +402,9 @@ class _Nested(Callback):
     def __init__(self, call: Callable[[Any, Any], object], stops: bool) -> None:
         self.call, self.stops = call, stops
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if batch_idx == 2:
             self.call(trainer, pl_module)
         if batch_idx == 4 and self.stops:
@@ -380,7 +420,8 @@ def _fits(outer: Any, _: Any) -> None:
 
 
 def _validates_itself(outer: Any, module: Any) -> None:
-    outer.validate(module, loader(2), verbose=False)  # Lightning raises after it: its state is that of a validation
+    # Lightning raises after it: its state is that of a validation
+    outer.validate(module, loader(2), verbose=False)
 
 
 @pytest.mark.slow
@@ -393,7 +434,9 @@ def test_a_call_within_a_fit_takes_neither_values_nor_status_of_it(
     logger = MindInsightLogger(tmp_path, name="")
     ours = [SummaryCollector(collect_freq=1)] if kind == "B" else []
     saving = ModelCheckpoint(every_n_train_steps=4)
-    running = trainer(logger=logger, callbacks=[*ours, _Nested(call, stops), saving], enable_checkpointing=True)
+    running = trainer(
+        logger=logger, callbacks=[*ours, _Nested(call, stops), saving], enable_checkpointing=True
+    )
     with pytest.raises(RuntimeError, match="mine") if stops else contextlib.nullcontext():
         running.fit(Noted(3), loader())
 
@@ -420,7 +463,9 @@ def test_a_fit_whose_hook_validates_with_its_own_trainer_has_failed(tmp_path: Pa
 
 
 @pytest.mark.parametrize("verb", ["predict", "validate"])
-def test_a_call_before_the_first_value_of_a_fit_keeps_its_hyper_parameters(tmp_path: Path, verb: str) -> None:
+def test_a_call_before_the_first_value_of_a_fit_keeps_its_hyper_parameters(
+    tmp_path: Path, verb: str
+) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     logger.log_hyperparams({"note": "mine"})
 

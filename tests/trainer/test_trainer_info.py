@@ -37,10 +37,16 @@ class _Seen(L.Callback):
         self.lineages: list[TrainInfo] = []
         self.environments: list[dict[str, Any]] = []
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if not self.lineages:
-            sizes = CheckedSizes(training_loader(trainer), batch, trainer.num_training_batches).sizes
-            self.lineages.append(train_lineage(trainer, pl_module, sizes=sizes, loss_function="MSELoss"))
+            sizes = CheckedSizes(
+                training_loader(trainer), batch, trainer.num_training_batches
+            ).sizes
+            self.lineages.append(
+                train_lineage(trainer, pl_module, sizes=sizes, loss_function="MSELoss")
+            )
             self.environments.append(dict(environment(trainer)))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -90,7 +96,10 @@ def test_a_loss_that_is_not_finite_is_left_out(loss: float | None) -> None:
 class _Grouped(Net):
     def configure_optimizers(self) -> Any:
         one, *others = self.parameters()
-        groups = [{"params": [one], "lr": torch.tensor(0.25)}, {"params": others, "weight_decay": 0.5}]
+        groups = [
+            {"params": [one], "lr": torch.tensor(0.25)},
+            {"params": others, "weight_decay": 0.5},
+        ]
         return torch.optim.AdamW(groups, lr=0.5, betas=(0.5, 0.75))
 
 
@@ -98,13 +107,20 @@ class _Grouped(Net):
 def test_precision_and_the_settings_of_every_group_are_recorded_whatever_is_left_out(
     specified: dict[str, Any], tmp_path: Path
 ) -> None:
-    collector = SummaryCollector(tmp_path, collect_specified_data=specified, keep_default_action=False)
+    collector = SummaryCollector(
+        tmp_path, collect_specified_data=specified, keep_default_action=False
+    )
     trainer(logger=False, callbacks=[collector], max_steps=1).fit(_Grouped(), loader())
 
     custom = SummaryReader(tmp_path).lineage().custom
     groups = custom.values["optimizer_groups"]
-    assert (custom.values["precision"], set(custom.values)) == ("32-true", {"precision", "optimizer_groups"})
-    assert [groups[at][name] for at in "01" for name in ("optimizer", "lr", "weight_decay", "betas")] == [
+    assert (custom.values["precision"], set(custom.values)) == (
+        "32-true",
+        {"precision", "optimizer_groups"},
+    )
+    assert [
+        groups[at][name] for at in "01" for name in ("optimizer", "lr", "weight_decay", "betas")
+    ] == [
         *("AdamW", 0.25, 0.01, "(0.5, 0.75)"),
         *("AdamW", 0.5, 0.5, "(0.5, 0.75)"),
     ]
@@ -132,21 +148,30 @@ def test_a_run_that_ends_by_steps_plans_no_epochs() -> None:
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
-def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only(kind: type[BaseException]) -> None:
+def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only(
+    kind: type[BaseException],
+) -> None:
     pytest.importorskip("pytorch_lightning")
     hollow = _Hollow(kind)
     lineage = train_lineage(hollow, nn.Linear(2, 2))
 
     assert lineage.network == "Linear"
     assert (lineage.optimizer, lineage.batch_size, lineage.train_dataset_size) == (None, None, None)
-    assert environment(hollow).keys() == {"torch_version", "lightning_version", "pytorch_lightning_version"}
+    assert environment(hollow).keys() == {
+        "torch_version",
+        "lightning_version",
+        "pytorch_lightning_version",
+    }
     assert evaluation_dataset(hollow, []) == (None, None)
 
 
 def test_the_last_smaller_batch_counts_as_what_it_is() -> None:
     data = TensorDataset(torch.zeros(10, 4), torch.zeros(10, dtype=torch.int64))
 
-    sizes = [_see(Net(), DataLoader(data, 4, drop_last=drop)).lineages[0].train_dataset_size for drop in (False, True)]
+    sizes = [
+        _see(Net(), DataLoader(data, 4, drop_last=drop)).lineages[0].train_dataset_size
+        for drop in (False, True)
+    ]
 
     assert sizes == [10, 8]
 
@@ -180,7 +205,9 @@ def test_the_size_of_a_checkpoint_is_that_of_its_file_or_of_all_its_shards(tmp_p
     assert size_of(str(tmp_path / "none")) is None
 
 
-@pytest.mark.parametrize("wrap", [lambda a, b: [a, b], lambda a, b: {"a": a, "b": b}], ids=["list", "dict"])
+@pytest.mark.parametrize(
+    "wrap", [lambda a, b: [a, b], lambda a, b: {"a": a, "b": b}], ids=["list", "dict"]
+)
 def test_evaluation_data_of_several_loaders_are_added_up_if_all_are_known(wrap: Any) -> None:
     assert evaluation_dataset(wrap(loader(2), loader(3)), [8, 12]) == (None, 20)
     assert evaluation_dataset(loader(2), [8]) == (None, 8)
@@ -250,4 +277,6 @@ def test_several_training_loaders_keep_the_mode_in_which_they_are_read(mode: Any
 
     graph = dataset_graph(seen.loader, None)
     assert graph.parameter["mode"] == mode
-    assert [child.parameter["op_type"] for child in graph.children].count("RepeatDataset") == (mode == "max_size_cycle")
+    assert [child.parameter["op_type"] for child in graph.children].count("RepeatDataset") == (
+        mode == "max_size_cycle"
+    )

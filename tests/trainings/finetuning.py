@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 import lightning as L
 import torch
-from lightning.pytorch.callbacks import BackboneFinetuning, LearningRateMonitor, StochasticWeightAveraging
+from lightning.pytorch.callbacks import (
+    BackboneFinetuning,
+    LearningRateMonitor,
+    StochasticWeightAveraging,
+)
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
@@ -31,7 +35,9 @@ class Photos(Dataset):
 class Classifier(L.LightningModule):
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten())
+        self.backbone = nn.Sequential(
+            nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten()
+        )
         self.head = nn.Linear(216, 3)
 
     def forward(self, image):
@@ -57,7 +63,11 @@ def _data():
 
 def _callbacks():
     averaging = StochasticWeightAveraging(0.02, swa_epoch_start=2, annealing_epochs=1)
-    return [BackboneFinetuning(unfreeze_backbone_at_epoch=1, verbose=False), averaging, LearningRateMonitor()]
+    return [
+        BackboneFinetuning(unfreeze_backbone_at_epoch=1, verbose=False),
+        averaging,
+        LearningRateMonitor(),
+    ]
 
 
 TRAINING = Training(Classifier, _data, {"max_epochs": 4}, _callbacks)

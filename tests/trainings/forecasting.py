@@ -21,7 +21,11 @@ class Series(Dataset):
     def __getitem__(self, index):
         past, future = self.values[index, :18], self.values[index, 18:]
         static = {"category": torch.tensor(index % 3), "scale": past.abs().mean()}
-        return {"past": {"target": past, "mask": torch.ones_like(past)}, "static": static, "name": "s"}, future
+        return {
+            "past": {"target": past, "mask": torch.ones_like(past)},
+            "static": static,
+            "name": "s",
+        }, future
 
 
 class Forecaster(L.LightningModule):
@@ -35,8 +39,13 @@ class Forecaster(L.LightningModule):
     def forward(self, x):
         past, scale = x["past"], x["static"]["scale"].unsqueeze(1)
         hidden = self.trunk["past"](past["target"] * past["mask"] / scale).relu()
-        hidden = self.trunk["mix"](torch.cat([hidden, self.category(x["static"]["category"])], 1)).relu()
-        return {"prediction": torch.stack([head(hidden) for head in self.heads], -1) * scale.unsqueeze(2)}
+        hidden = self.trunk["mix"](
+            torch.cat([hidden, self.category(x["static"]["category"])], 1)
+        ).relu()
+        return {
+            "prediction": torch.stack([head(hidden) for head in self.heads], -1)
+            * scale.unsqueeze(2)
+        }
 
     def _step(self, batch, stage):
         x, y = batch
@@ -55,7 +64,10 @@ class Forecaster(L.LightningModule):
     def configure_optimizers(self):
         optimizer = torch.optim.RAdam(self.parameters(), lr=self.hparams.learning_rate)
         scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"}}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"},
+        }
 
 
 def _data():

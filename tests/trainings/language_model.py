@@ -37,7 +37,9 @@ class LanguageModel(L.LightningModule):
 
     def forward(self, inputs, target):
         mask = nn.Transformer.generate_square_subsequent_mask(inputs.size(1))
-        return F.log_softmax(self.head(self.encoder(self.embed(inputs), mask, is_causal=True)), dim=-1)
+        return F.log_softmax(
+            self.head(self.encoder(self.embed(inputs), mask, is_causal=True)), dim=-1
+        )
 
     def _loss(self, batch):
         inputs, target = batch
@@ -62,7 +64,10 @@ class LanguageModel(L.LightningModule):
 
 def _data():
     train, val = random_split(Tokens(), [24, 8])
-    return {"train_dataloaders": DataLoader(train, 4, shuffle=True), "val_dataloaders": DataLoader(val, 4)}
+    return {
+        "train_dataloaders": DataLoader(train, 4, shuffle=True),
+        "val_dataloaders": DataLoader(val, 4),
+    }
 
 
 TRAINING = Training(

@@ -34,7 +34,10 @@ class MemoryBank(L.LightningModule):
 
 
 def _data():
-    images = [{"image": image, "image_path": f"{number}.png"} for number, image in enumerate(torch.rand(24, 3, 8, 8))]
+    images = [
+        {"image": image, "image_path": f"{number}.png"}
+        for number, image in enumerate(torch.rand(24, 3, 8, 8))
+    ]
     return {"train_dataloaders": DataLoader(images, 6), "val_dataloaders": DataLoader(images, 6)}
 
 

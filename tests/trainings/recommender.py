@@ -33,11 +33,15 @@ class Recommender(L.LightningModule):
 
     def configure_optimizers(self):
         sparse = [*self.users.parameters(), *self.items.parameters()]
-        return torch.optim.SparseAdam(sparse, lr=0.01), torch.optim.Adagrad(self.tower.parameters(), lr=0.01)
+        return torch.optim.SparseAdam(sparse, lr=0.01), torch.optim.Adagrad(
+            self.tower.parameters(), lr=0.01
+        )
 
 
 def _data():
-    ratings = TensorDataset(torch.randint(0, 50, (40,)), torch.randint(0, 80, (40, 3)), torch.rand(40) * 5)
+    ratings = TensorDataset(
+        torch.randint(0, 50, (40,)), torch.randint(0, 80, (40, 3)), torch.rand(40) * 5
+    )
     return {"train_dataloaders": DataLoader(ratings, 10, shuffle=True)}
 
 

@@ -23,7 +23,10 @@ class TwoSources(L.LightningDataModule):
 
     def train_dataloader(self):
         size = self.hparams.batch_size
-        loaders = {"labelled": DataLoader(self.labelled, size), "unlabelled": DataLoader(self.unlabelled, 2 * size)}
+        loaders = {
+            "labelled": DataLoader(self.labelled, size),
+            "unlabelled": DataLoader(self.unlabelled, 2 * size),
+        }
         return CombinedLoader(loaders, "max_size_cycle")
 
     def val_dataloader(self):
@@ -58,4 +61,6 @@ class PseudoLabels(L.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.05, nesterov=True, momentum=0.9)
 
 
-TRAINING = Training(PseudoLabels, lambda: {"datamodule": TwoSources()}, {"max_epochs": 3, "val_check_interval": 0.5})
+TRAINING = Training(
+    PseudoLabels, lambda: {"datamodule": TwoSources()}, {"max_epochs": 3, "val_check_interval": 0.5}
+)

@@ -37,7 +37,9 @@ class _Outcome:
     new_files: set[str]
 
 
-def _train(training: Training, folder: Path, working: Path, pair: list[Any], collector: list[L.Callback]) -> _Outcome:
+def _train(
+    training: Training, folder: Path, working: Path, pair: list[Any], collector: list[L.Callback]
+) -> _Outcome:
     before = {str(path) for path in working.rglob("*")}
     L.seed_everything(7)
     module, data = training.module(), training.data()
@@ -90,7 +92,11 @@ def test_a_training_is_the_same_with_the_pair_and_its_scalars_are_recorded(
     assert beside.random_state == alone.random_state
     assert beside.new_files == alone.new_files == set()
     assert len(printed.out.splitlines()) <= len(printed_alone.out.splitlines()) + 2
-    said = [r.getMessage() for r in caplog.records if r.name.startswith("mindsummary") and r.levelno >= logging.WARNING]
+    said = [
+        r.getMessage()
+        for r in caplog.records
+        if r.name.startswith("mindsummary") and r.levelno >= logging.WARNING
+    ]
     assert len(said) <= 2, said
     assert _recorded(logger.log_dir) == _logged(alone.metrics)
 
@@ -112,5 +118,6 @@ def _logged(metrics: list[dict[str, str]]) -> dict[tuple[str, int], np.float32]:
         (tag, int(row["step"])): np.float32(text)
         for row in metrics
         for tag, text in row.items()
-        if text and tag not in ("step", "epoch")  # Lightning adds both to what is logged; the epoch is not a curve
+        # Lightning adds both to what is logged; the epoch is not a curve
+        if text and tag not in ("step", "epoch")
     }

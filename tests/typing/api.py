@@ -75,7 +75,12 @@ class Net(L.LightningModule):
 
 class OwnCollector(SummaryCollector):
     def on_train_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self,
+        trainer: L.Trainer,
+        pl_module: L.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
     ) -> None:
         super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
@@ -86,15 +91,21 @@ class OwnLogger(MindInsightLogger):
 
 
 def train() -> str:
-    logger = MindInsightLogger("runs", name="digits", version=None, prefix="a", raise_exception=False)
+    logger = MindInsightLogger(
+        "runs", name="digits", version=None, prefix="a", raise_exception=False
+    )
     collector = SummaryCollector(
         collect_freq=5,
-        collect_specified_data={"histogram_regular": "layer.*", "collect_landscape": {"unit": "epoch"}},
+        collect_specified_data={
+            "histogram_regular": "layer.*",
+            "collect_landscape": {"unit": "epoch"},
+        },
         custom_lineage_data={"note": "first", "fold": 3, "dropout": 0.5},
         collect_gradients=True,
     )
     trainer = L.Trainer(
-        logger=logger, callbacks=[collector, TrainLineage(logger), EvalLineage(Path("runs") / "lineage")]
+        logger=logger,
+        callbacks=[collector, TrainLineage(logger), EvalLineage(Path("runs") / "lineage")],
     )
     trainer.fit(Net())
     logger.log_image("prediction", [np.zeros((3, 8, 8), dtype=np.float32)], step=1)
@@ -102,7 +113,9 @@ def train() -> str:
     logger.log_hyperparams({"lr": 0.1})
     assert_type(logger.experiment, SummaryRecord)
     logger.experiment.add_scalar("x", 1.0, 2)
-    logger.experiment.add_scalar("x", torch.tensor(1.0), global_step=2, walltime=1.0, new_style=True)
+    logger.experiment.add_scalar(
+        "x", torch.tensor(1.0), global_step=2, walltime=1.0, new_style=True
+    )
     logger.experiment.add_histogram("h", [1, 2, 3], 2, bins="auto")
     return logger.log_dir
 
@@ -110,9 +123,14 @@ def train() -> str:
 def dicts_of_its_own() -> SummaryCollector:
     settings = {"lr": 0.1}
     options = {"tensor_format": "npy"}
-    landscape: CollectLandscape = {"intervals": [[1, 2, 3], range(3, 6)], "create_landscape": {"result": False}}
+    landscape: CollectLandscape = {
+        "intervals": [[1, 2, 3], range(3, 6)],
+        "create_landscape": {"result": False},
+    }
     specified: SpecifiedData = {"collect_metric": True, "collect_landscape": landscape}
-    return SummaryCollector("run", 1, specified, False, custom_lineage_data=settings, export_options=options)
+    return SummaryCollector(
+        "run", 1, specified, False, custom_lineage_data=settings, export_options=options
+    )
 
 
 def file_modes() -> list[MindInsightLogger]:
@@ -120,7 +138,9 @@ def file_modes() -> list[MindInsightLogger]:
 
 
 def record(run: Path) -> bool:
-    with SummaryRecord(run, max_file_size=2**20, export_options={"tensor_format": "npy"}) as summary_record:
+    with SummaryRecord(
+        run, max_file_size=2**20, export_options={"tensor_format": "npy"}
+    ) as summary_record:
         summary_record.add_value("scalar", "loss", torch.tensor(0.5))
         summary_record.set_mode("eval" if summary_record.mode == "train" else "train")
         return summary_record.record(1, plugin_filter=lambda plugin: plugin == "scalar")

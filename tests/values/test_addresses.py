@@ -9,7 +9,11 @@ import pytest
 import mindsummary_lightning as ms
 from mindsummary_lightning.export.tables import export_csv, export_npy
 from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
-from mindsummary_lightning.values.addresses import is_remote, with_both_slashes, without_local_scheme
+from mindsummary_lightning.values.addresses import (
+    is_remote,
+    with_both_slashes,
+    without_local_scheme,
+)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,12 @@ def test_the_defaults_are_mindspores() -> None:
 
 def test_absent_keys_come_from_the_base() -> None:
     base = LandscapeSettings(landscape_size=9, result=False)
-    changed = LandscapeSettings.from_dict({"create_landscape": {"train": False}, "intervals": [[2, 4, 8]]}, base)
-    assert changed == LandscapeSettings(landscape_size=9, train=False, result=False, intervals=((2, 4, 8),))
+    changed = LandscapeSettings.from_dict(
+        {"create_landscape": {"train": False}, "intervals": [[2, 4, 8]]}, base
+    )
+    assert changed == LandscapeSettings(
+        landscape_size=9, train=False, result=False, intervals=((2, 4, 8),)
+    )
 
 
 def test_the_dict_form_comes_back() -> None:
@@ -29,11 +33,23 @@ def test_the_dict_form_comes_back() -> None:
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({"size": 3}, ValueError, "collect_landscape does not know .'size'.; known keys are .'landscape_size', 'unit'"),
-        ({"create_landscape": {"test": True}}, ValueError, "create_landscape does not know .'test'.; known keys"),
+        (
+            {"size": 3},
+            ValueError,
+            "collect_landscape does not know .'size'.; known keys are .'landscape_size', 'unit'",
+        ),
+        (
+            {"create_landscape": {"test": True}},
+            ValueError,
+            "create_landscape does not know .'test'.; known keys",
+        ),
         ([], TypeError, "collect_landscape must be a dict or None, not list"),
         ({"create_landscape": True}, TypeError, "create_landscape must be a dict, not bool"),
-        ({"create_landscape": {"train": 1}}, TypeError, r"create_landscape\['train'\] must be a bool, not int"),
+        (
+            {"create_landscape": {"train": 1}},
+            TypeError,
+            r"create_landscape\['train'\] must be a bool, not int",
+        ),
         ({"landscape_size": 2}, ValueError, "landscape_size must be from 3 to 256, not 2"),
         ({"landscape_size": 257}, ValueError, "landscape_size must be from 3 to 256, not 257"),
         ({"landscape_size": True}, TypeError, "landscape_size must be an int, not bool"),
@@ -45,11 +61,31 @@ def test_the_dict_form_comes_back() -> None:
         ({"intervals": 3}, TypeError, "intervals must be a list of lists, not int"),
         ({"intervals": []}, ValueError, "at least one interval"),
         ({"intervals": [4]}, TypeError, "each of intervals must be a list of ints, not int"),
-        ({"intervals": [[1, 2]]}, ValueError, r"each interval needs at least 3 numbers, but one is \[1, 2\]"),
-        ({"intervals": [[1, 2, "3"]]}, TypeError, "each number in intervals must be an int, not str"),
-        ({"intervals": [[1, 3, 2]]}, ValueError, r"must be ascending and at least 1, but one is \[1, 3, 2\]"),
-        ({"intervals": [[1, 2, 9], [1, 5, 9]]}, ValueError, r"two intervals have the same ends \[1, 9\]"),
-        ({"intervals": [[0, 1, 2]]}, ValueError, r"must be ascending and at least 1, but one is \[0, 1, 2\]"),
+        (
+            {"intervals": [[1, 2]]},
+            ValueError,
+            r"each interval needs at least 3 numbers, but one is \[1, 2\]",
+        ),
+        (
+            {"intervals": [[1, 2, "3"]]},
+            TypeError,
+            "each number in intervals must be an int, not str",
+        ),
+        (
+            {"intervals": [[1, 3, 2]]},
+            ValueError,
+            r"must be ascending and at least 1, but one is \[1, 3, 2\]",
+        ),
+        (
+            {"intervals": [[1, 2, 9], [1, 5, 9]]},
+            ValueError,
+            r"two intervals have the same ends \[1, 9\]",
+        ),
+        (
+            {"intervals": [[0, 1, 2]]},
+            ValueError,
+            r"must be ascending and at least 1, but one is \[0, 1, 2\]",
+        ),
     ],
 )
 def test_a_wrong_value_is_named(values: object, error: type[Exception], message: str) -> None:

@@ -57,7 +57,9 @@ def test_a_tensor_remembers_the_dtype_its_elements_had() -> None:
 
 
 def test_a_dtype_without_a_number_in_the_format_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(TypeError, match="complex64 has no type in the summary format; known are bool, int8"):
+    with pytest.raises(
+        TypeError, match="complex64 has no type in the summary format; known are bool, int8"
+    ):
         data_type_of(np.dtype("complex64"))
 
 
@@ -81,20 +83,31 @@ def test_values_are_frozen() -> None:
 
 
 def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
-    with pytest.raises(ValueError, match=r"1-D and of one length, not of shapes \(2,\), \(1,\) and \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"1-D and of one length, not of shapes \(2,\), \(1,\) and \(2,\)"
+    ):
         Histogram(np.ones(2), np.ones(1), np.ones(2), 2)
 
 
 def test_custom_data_keeps_only_what_the_format_has() -> None:
-    info = UserDefinedInfo({"flag": True, "small": -(2**31), "big": 2**70, "nested": {"x": 1.5}, "text": "a"})
+    info = UserDefinedInfo(
+        {"flag": True, "small": -(2**31), "big": 2**70, "nested": {"x": 1.5}, "text": "a"}
+    )
 
-    assert info.values == {"flag": 1, "small": -(2**31), "big": 2**70, "nested": {"x": 1.5}, "text": "a"}
+    assert info.values == {
+        "flag": 1,
+        "small": -(2**31),
+        "big": 2**70,
+        "nested": {"x": 1.5},
+        "text": "a",
+    }
     assert type(info.values["flag"]) is int
 
 
 def test_an_int_that_python_refuses_to_write_out_is_refused() -> None:
     with pytest.raises(
-        ValueError, match="seed of UserDefinedInfo must be an int of at most 10000 bits, got one of 10001"
+        ValueError,
+        match="seed of UserDefinedInfo must be an int of at most 10000 bits, got one of 10001",
     ):
         UserDefinedInfo({"seed": 2**10_000})
 
@@ -114,7 +127,8 @@ def test_custom_data_is_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "held"), [("abc", "abc"), ("Verlust µ 损失", "Verlust µ 损失"), ("a\ud800b", "a\\ud800b"), ("", "")]
+    ("text", "held"),
+    [("abc", "abc"), ("Verlust µ 损失", "Verlust µ 损失"), ("a\ud800b", "a\\ud800b"), ("", "")],
 )
 def test_text_is_what_utf8_can_hold(text: str, held: str) -> None:
     assert utf8_text(text) == held

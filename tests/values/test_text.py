@@ -11,7 +11,9 @@ from mindsummary_lightning.errors import error_text
 from mindsummary_lightning.values.text import shortest_float32, utf8_json
 
 
-@pytest.mark.parametrize("number", [0.1, 0.01, 1e-3, 3.14159, 1e20, -2.5e-7, 16777217.0, 3.4028235e38, 0.0])
+@pytest.mark.parametrize(
+    "number", [0.1, 0.01, 1e-3, 3.14159, 1e20, -2.5e-7, 16777217.0, 3.4028235e38, 0.0]
+)
 def test_a_float32_is_the_decimal_that_a_person_wrote(number: float) -> None:
     assert shortest_float32(float(np.float32(number))) == float(str(np.float32(number)))
 
@@ -40,7 +42,10 @@ def test_an_error_is_one_line_whatever_its_message_is() -> None:
         def __str__(self) -> str:
             raise SystemExit("no message")
 
-    assert error_text(RuntimeError("CUDA error: assert\n  For debugging,\n\x1b[2J pass X=1.\n")) == (
-        "CUDA error: assert For debugging, \\u001b[2J pass X=1."
-    )
-    assert [error_text(error) for error in (Mute(), ValueError(), ValueError("\n"))] == ["Mute", *["ValueError"] * 2]
+    assert error_text(
+        RuntimeError("CUDA error: assert\n  For debugging,\n\x1b[2J pass X=1.\n")
+    ) == ("CUDA error: assert For debugging, \\u001b[2J pass X=1.")
+    assert [error_text(error) for error in (Mute(), ValueError(), ValueError("\n"))] == [
+        "Mute",
+        *["ValueError"] * 2,
+    ]

@@ -28,7 +28,9 @@ GOOD = [
     UserDefinedInfo({"a": 1, "b": {"c": 2.0}, "d": 1e39, "e": 1.7e308}),
     TrainInfo(loss=3.4028234663852886e38, learning_rate=-3.4e38),
     EvaluationInfo('{"acc": 1e300, "of many": [1, true, null, "x", 2.5]}'),
-    DatasetGraph({"op_type": "BatchDataset", "n": 3}, (Operation({"p": 0.5}, (1,), (0.5,)),), Operation()),
+    DatasetGraph(
+        {"op_type": "BatchDataset", "n": 3}, (Operation({"p": 0.5}, (1,), (0.5,)),), Operation()
+    ),
 ]
 
 
@@ -56,7 +58,14 @@ def test_counts_of_training_lineage_fit_32_bits(name: str, number: int) -> None:
 
 @pytest.mark.parametrize(
     "facts",
-    [{"epoch": 1.0}, {"epoch": True}, {"loss": "low"}, {"loss": True}, {"network": 3}, {"model_path": b"x"}],
+    [
+        {"epoch": 1.0},
+        {"epoch": True},
+        {"loss": "low"},
+        {"loss": True},
+        {"network": 3},
+        {"model_path": b"x"},
+    ],
     ids=str,
 )
 def test_facts_of_the_wrong_type_are_refused(facts: dict[str, Any]) -> None:
@@ -64,7 +73,9 @@ def test_facts_of_the_wrong_type_are_refused(facts: dict[str, Any]) -> None:
         check_recordable(TrainInfo(**facts))
 
 
-@pytest.mark.parametrize("metric", ["[1]", "3", "null", '"text"', "{", "", '{"a": NaN}', '{"a": -Infinity}'])
+@pytest.mark.parametrize(
+    "metric", ["[1]", "3", "null", '"text"', "{", "", '{"a": NaN}', '{"a": -Infinity}']
+)
 def test_a_metric_is_the_json_text_of_an_object_of_finite_numbers(metric: str) -> None:
     with pytest.raises(ValueError):
         check_recordable(EvaluationInfo(metric))
@@ -122,10 +133,19 @@ def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
 @pytest.mark.parametrize(
     ("landscape", "error"),
     [
-        (LossLandscape(_points(1, 2, 3, (2, 3))), r"surface needs x \(n,\), y \(m,\) and z \(m, n\)"),
+        (
+            LossLandscape(_points(1, 2, 3, (2, 3))),
+            r"surface needs x \(n,\), y \(m,\) and z \(m, n\)",
+        ),
         (LossLandscape(_points(1, (1, 1), 1, (1, 1))), "surface needs"),
-        (LossLandscape(_points(1, 1, 1, (1, 1)), (1, 2), _points(1, 1, 1, 1)), r"one point per interval, \(2,\)"),
-        (LossLandscape(_points(1, 1, 1, (1, 1)), (1,), _points(1, 1, 1, (1, 1))), "one point per interval"),
+        (
+            LossLandscape(_points(1, 1, 1, (1, 1)), (1, 2), _points(1, 1, 1, 1)),
+            r"one point per interval, \(2,\)",
+        ),
+        (
+            LossLandscape(_points(1, 1, 1, (1, 1)), (1,), _points(1, 1, 1, (1, 1))),
+            "one point per interval",
+        ),
         (LossLandscape(_points(1, 1, 1, (1, 1)), (1,)), "one point per interval"),
         (LossLandscape(_points(1, 1, 1, (1, 1)), convergence_point=(0, 0)), "three numbers"),  # type: ignore[arg-type]
     ],
@@ -142,7 +162,9 @@ def test_intervals_of_a_landscape_fit_their_field() -> None:
         check_recordable(LossLandscape(_points(1, 1, 1, (1, 1)), (2**31,), _points(1, 1, 1, 1)))
 
 
-@pytest.mark.parametrize("surface", [None, "a surface", np.ones((2, 2))], ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize(
+    "surface", [None, "a surface", np.ones((2, 2))], ids=lambda wrong: type(wrong).__name__
+)
 def test_what_is_no_points_is_refused_where_a_landscape_is_made(surface: Any) -> None:
     with pytest.raises(TypeError, match="must be Points, not"):
         LossLandscape(surface)
@@ -156,8 +178,12 @@ def test_what_is_no_points_is_refused_where_a_landscape_is_made(surface: Any) ->
     ids=["1e39", "-1e39", "3.41e38", "10**39", "10**400", "-(10**5000)"],
 )
 @pytest.mark.parametrize("name", ["learning_rate", "loss"])
-def test_a_number_of_training_lineage_fits_the_32_bits_of_its_field(name: str, number: float) -> None:
-    with pytest.raises(ValueError, match=rf"{name} of TrainInfo must be at most 3\.4e\+38 in magnitude"):
+def test_a_number_of_training_lineage_fits_the_32_bits_of_its_field(
+    name: str, number: float
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"{name} of TrainInfo must be at most 3\.4e\+38 in magnitude"
+    ):
         check_recordable(TrainInfo(**{name: number}))  # type: ignore[arg-type]
 
 
@@ -166,7 +192,9 @@ def test_a_number_of_training_lineage_fits_the_32_bits_of_its_field(name: str, n
     [
         DatasetGraph(operations=(Operation(weights=(0.5, 1e39)),)),
         DatasetGraph(operations=(Operation(weights=(10**400,)),)),
-        LossLandscape(Points(*(np.ones(1),) * 2, np.ones((1, 1))), convergence_point=(0.0, 1e39, 0.0)),
+        LossLandscape(
+            Points(*(np.ones(1),) * 2, np.ones((1, 1))), convergence_point=(0.0, 1e39, 0.0)
+        ),
         EvaluationInfo('{"a": {"b": [1e400]}}'),
         EvaluationInfo(f'{{"a": {10**400}}}'),
     ],

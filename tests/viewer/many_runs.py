@@ -36,13 +36,22 @@ def write_sweep(base: Path, count: int) -> None:
             loss=round(2 - accuracy, 4),
         )
         metrics = {"val/accuracy": accuracy, **({"a_rare_metric": 1.0} if number % 3 == 0 else {})}
-        settings = UserDefinedInfo({"seed": number % 5, "note": f"run {number}", "optim": {"momentum": 0.9}})
-        status = RunInfo({"status": "failed" if number % 13 == 0 else "success", "precision": "16-mixed"})
-        lineage = write_lineage(run, [train, EvaluationInfo(json.dumps(metrics)), settings, status], second)
+        settings = UserDefinedInfo(
+            {"seed": number % 5, "note": f"run {number}", "optim": {"momentum": 0.9}}
+        )
+        status = RunInfo(
+            {"status": "failed" if number % 13 == 0 else "success", "precision": "16-mixed"}
+        )
+        lineage = write_lineage(
+            run, [train, EvaluationInfo(json.dumps(metrics)), settings, status], second
+        )
         for path in (file, lineage):
             os.utime(path, (second, second))
 
 
 def _curve(number: int) -> list[bytes]:
-    values = [{"train_loss": 2.0 / (step + number), "val/accuracy": step / STEPS} for step in range(1, STEPS + 1)]
+    values = [
+        {"train_loss": 2.0 / (step + number), "val/accuracy": step / STEPS}
+        for step in range(1, STEPS + 1)
+    ]
     return [values_at(step, scalars) for step, scalars in enumerate(values, 1)]

@@ -1,7 +1,8 @@
 """Random graphs as MindSpore could write them: all that the graph page treats specially, in any mixture.
 
-They are GraphProto messages rather than values of this package, so that they hold what only another writer leaves:
-32-bit numbers, tensors as constants, types that are missing, names without a full name.
+They are GraphProto messages rather than values of this package, so that they hold what only another
+writer leaves: 32-bit numbers, tensors as constants, types that are missing, names without a full
+name.
 """
 
 from __future__ import annotations
@@ -12,11 +13,27 @@ from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 
 OPERATIONS = ("Add", "MatMul", "ReLU", "Conv2D", "Mul", "Cast")
 BOOKKEEPING = ("Load", "MakeTuple", "TupleGetItem", "UpdateState")
-PARTS = ("network", "layer-Net", "conv", "ReLU", "Add", "backbone", "cell_1", "optimizer-Momentum", "blöck")
+PARTS = (
+    "network",
+    "layer-Net",
+    "conv",
+    "ReLU",
+    "Add",
+    "backbone",
+    "cell_1",
+    "optimizer-Momentum",
+    "blöck",
+)
 ROOTS = ("Default", "Default", "Default", "Gradients", "recompute_Default")
 TENSORS = (anf_ir_pb2.DT_FLOAT32, anf_ir_pb2.DT_FLOAT16, anf_ir_pb2.DT_INT32, anf_ir_pb2.DT_BOOL)
 SIZES = (1, 3, 32, 64, 64, 128, -1, -2)
-PLAIN = (anf_ir_pb2.DT_INT64, anf_ir_pb2.DT_STRING, anf_ir_pb2.DT_NONE, anf_ir_pb2.DT_UNDEFINED, anf_ir_pb2.DT_TYPE)
+PLAIN = (
+    anf_ir_pb2.DT_INT64,
+    anf_ir_pb2.DT_STRING,
+    anf_ir_pb2.DT_NONE,
+    anf_ir_pb2.DT_UNDEFINED,
+    anf_ir_pb2.DT_TYPE,
+)
 
 
 def random_graph(seed: int) -> anf_ir_pb2.GraphProto:
@@ -41,10 +58,14 @@ def random_graph(seed: int) -> anf_ir_pb2.GraphProto:
         node.scope = chance.choice(scopes) if chance.random() < 0.97 else ""
         _name(chance, node)
         _fill_inputs(chance, node, sources)
-        for name in chance.sample(("dtype", "transpose_a", "pad", "IsFeatureMapInputList"), chance.randint(0, 3)):
+        for name in chance.sample(
+            ("dtype", "transpose_a", "pad", "IsFeatureMapInputList"), chance.randint(0, 3)
+        ):
             _fill_value(chance, node.attribute.add(name=name).value)
         if chance.random() < 0.03:
-            value = node.attribute.add(name=chance.choice(("input_is_dynamic_shape", "output_is_dynamic_shape"))).value
+            value = node.attribute.add(
+                name=chance.choice(("input_is_dynamic_shape", "output_is_dynamic_shape"))
+            ).value
             value.dtype, value.bool_val = anf_ir_pb2.DT_BOOL, chance.random() < 0.7
         if chance.random() < 0.95:
             _fill_type(chance, node.output_type)
@@ -54,7 +75,9 @@ def random_graph(seed: int) -> anf_ir_pb2.GraphProto:
 
 
 def _scope(chance: random.Random) -> str:
-    return "/".join([chance.choice(ROOTS), *(chance.choice(PARTS) for _ in range(chance.randint(0, 4)))])
+    return "/".join(
+        [chance.choice(ROOTS), *(chance.choice(PARTS) for _ in range(chance.randint(0, 4)))]
+    )
 
 
 def _name(chance: random.Random, node: anf_ir_pb2.NodeProto) -> None:
@@ -63,7 +86,9 @@ def _name(chance: random.Random, node: anf_ir_pb2.NodeProto) -> None:
     if way < 0.7:
         node.full_name = f"{node.scope}/{node.op_type}-op{number}".lstrip("/")
     elif way < 0.75:
-        node.full_name = f"{node.scope}/tag{number}[:{chance.choice(('Scalar', 'Image', 'Tensor'))}]".lstrip("/")
+        node.full_name = (
+            f"{node.scope}/tag{number}[:{chance.choice(('Scalar', 'Image', 'Tensor'))}]".lstrip("/")
+        )
     if chance.random() < 0.1:
         node.name = f"{node.scope}/{node.op_type}-op{number}"
     if chance.random() < 0.05:
@@ -77,7 +102,9 @@ def _fill_inputs(chance: random.Random, node: anf_ir_pb2.NodeProto, sources: lis
             near = sources[-chance.choice((3, 10, len(sources))) :]
             name = chance.choice(near)
             entry = node.input.add(
-                name=f"Default/x/Add-op{name}" if chance.random() < 0.05 and name.isdigit() else name
+                name=f"Default/x/Add-op{name}"
+                if chance.random() < 0.05 and name.isdigit()
+                else name
             )
         else:
             entry = node.input.add(name=chance.choice(("unknown", "", "99999")))
@@ -96,7 +123,9 @@ def _fill_type(chance: random.Random, message: anf_ir_pb2.TypeProto, depth: int 
             )
         message.tensor_type.shape.SetInParent()
     elif way < 0.85 and depth < 3:
-        message.data_type = chance.choice((anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST))
+        message.data_type = chance.choice(
+            (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST)
+        )
         message.sequence_type.SetInParent()
         for _ in range(chance.randint(0, 3)):
             _fill_type(chance, message.sequence_type.elem_types.add(), depth + 1)
@@ -107,18 +136,38 @@ def _fill_type(chance: random.Random, message: anf_ir_pb2.TypeProto, depth: int 
 
 
 def _fill_value(chance: random.Random, value: anf_ir_pb2.ValueProto, depth: int = 0) -> None:
-    kind = chance.choice(("bool", "int", "uint", "float", "double", "text", "ints", "tuple", "dict", "type", "tensor"))
+    kind = chance.choice(
+        (
+            "bool",
+            "int",
+            "uint",
+            "float",
+            "double",
+            "text",
+            "ints",
+            "tuple",
+            "dict",
+            "type",
+            "tensor",
+        )
+    )
     if kind == "bool":
         value.dtype, value.bool_val = anf_ir_pb2.DT_BOOL, chance.random() < 0.5
     elif kind == "int":
-        value.dtype, value.int_val = chance.choice((anf_ir_pb2.DT_INT32, anf_ir_pb2.DT_INT64)), chance.randint(-9, 9)
+        value.dtype, value.int_val = (
+            chance.choice((anf_ir_pb2.DT_INT32, anf_ir_pb2.DT_INT64)),
+            chance.randint(-9, 9),
+        )
     elif kind == "uint":
         value.dtype, value.uint_val = anf_ir_pb2.DT_UINT8, chance.randint(0, 255)
     elif kind == "float":
         value.dtype = anf_ir_pb2.DT_FLOAT32
         value.float_val = chance.choice((0.1, -1.5, 1e-8, 3.4e38, float("inf"), chance.random()))
     elif kind == "double":
-        value.dtype, value.double_val = anf_ir_pb2.DT_FLOAT64, chance.choice((0.1, 1e300, chance.random()))
+        value.dtype, value.double_val = (
+            anf_ir_pb2.DT_FLOAT64,
+            chance.choice((0.1, 1e300, chance.random())),
+        )
     elif kind == "text":
         value.dtype = anf_ir_pb2.DT_STRING
         value.str_val = chance.choice(("NCHW", 'quoted "x"\n', "größe", "tab\t\\", "", "x" * 2000))

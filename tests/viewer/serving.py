@@ -20,7 +20,9 @@ def serving(app: web.Application) -> Iterator[int]:
     ready = threading.Event()
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(
-        target=loop.run_until_complete, args=(serve_until(stop, app, listener, ready.set),), daemon=True
+        target=loop.run_until_complete,
+        args=(serve_until(stop, app, listener, ready.set),),
+        daemon=True,
     )
     thread.start()
     assert ready.wait(30)

@@ -15,7 +15,13 @@ from tests.viewer.pages_client import Client, visit
 
 _TOKEN = "a-token"
 _HANDLERS = {"GET secret": lambda runs, request: {"learning_rate": 0.1}}
-_ADDRESSES = ("/", "/static/js/app.01234567.js", "/graphvizlib.wasm", f"{API_PREFIX}secret", "/nothing")
+_ADDRESSES = (
+    "/",
+    "/static/js/app.01234567.js",
+    "/graphvizlib.wasm",
+    f"{API_PREFIX}secret",
+    "/nothing",
+)
 
 
 async def _status(client: Client, path: str, headers: Mapping[str, str] | None = None) -> int:
@@ -33,7 +39,9 @@ def test_a_token_has_192_bits_and_is_another_one_each_time() -> None:
 @pytest.mark.parametrize("path", [*_ADDRESSES, "/a-toke", "/a-toke/", "/a-token2/", "/%ff/", "/ä/"])
 def test_nothing_is_answered_without_the_token(tmp_path: Path, path: str) -> None:
     async def check(client: Client) -> None:
-        async with client.get(path, headers={"Cookie": f"mindsummary-{client.port}={_TOKEN}"}) as answer:
+        async with client.get(
+            path, headers={"Cookie": f"mindsummary-{client.port}={_TOKEN}"}
+        ) as answer:
             assert answer.status == 403
             assert "learning_rate" not in await answer.text()
 
@@ -52,13 +60,21 @@ def test_the_address_without_its_last_slash_leads_to_the_pages(tmp_path: Path) -
 
 def test_below_the_token_everything_is_answered(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
-        assert [await _status(client, f"/{_TOKEN}{path}") for path in _ADDRESSES] == [200, 200, 200, 200, 404]
+        assert [await _status(client, f"/{_TOKEN}{path}") for path in _ADDRESSES] == [
+            200,
+            200,
+            200,
+            200,
+            404,
+        ]
 
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
 
 
 @pytest.mark.parametrize("path", [*_ADDRESSES, *(f"/{_TOKEN}{path}" for path in _ADDRESSES)])
-def test_no_answer_sets_a_cookie_which_browsers_would_send_to_other_ports(tmp_path: Path, path: str) -> None:
+def test_no_answer_sets_a_cookie_which_browsers_would_send_to_other_ports(
+    tmp_path: Path, path: str
+) -> None:
     async def check(client: Client) -> None:
         async with client.get(path) as answer:
             assert "Set-Cookie" not in answer.headers
@@ -77,7 +93,9 @@ def test_whoever_knows_the_token_may_be_any_host_and_may_frame_the_pages(tmp_pat
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
 
 
-def test_a_log_line_about_a_request_does_not_hold_the_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_line_about_a_request_does_not_hold_the_token(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(runs: object, request: object) -> None:
         raise KeyError("a mistake of ours")
 
@@ -111,7 +129,9 @@ def test_a_log_line_about_a_request_does_not_hold_the_token(tmp_path: Path, capl
         ("", 403),
     ],
 )
-def test_only_hosts_that_another_site_cannot_be_are_answered(tmp_path: Path, host: str, status: int) -> None:
+def test_only_hosts_that_another_site_cannot_be_are_answered(
+    tmp_path: Path, host: str, status: int
+) -> None:
     async def check(client: Client) -> None:
         assert await _status(client, "/", {"Host": host, "X-Forwarded-Host": host}) == status
 
@@ -145,9 +165,20 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         assert policy.pop("default-src") == "'none'"
         assert policy.pop("frame-ancestors") == "'self'"
         first_script = f"'{FIRST_SCRIPT_HASH}'"
-        allowed = {"'self'", "'none'", "'unsafe-eval'", "'unsafe-inline'", "data:", "blob:", first_script}
+        allowed = {
+            "'self'",
+            "'none'",
+            "'unsafe-eval'",
+            "'unsafe-inline'",
+            "data:",
+            "blob:",
+            first_script,
+        }
         assert {source for sources in policy.values() for source in sources.split()} == allowed
-        assert (policy["script-src"], policy["connect-src"]) == (f"'self' 'unsafe-eval' {first_script}", "'self'")
+        assert (policy["script-src"], policy["connect-src"]) == (
+            f"'self' 'unsafe-eval' {first_script}",
+            "'self'",
+        )
         assert "Access-Control-Allow-Origin" not in headers
 
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(token))

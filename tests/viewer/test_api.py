@@ -23,7 +23,9 @@ def test_a_shown_tag_ends_with_its_kind(plugin_tag: str, parts: tuple[str, str])
     assert split_tag(plugin_tag) == parts
 
 
-def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(tmp_path: Path) -> None:
+def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(
+    tmp_path: Path,
+) -> None:
     write_summary(tmp_path, [values_at(1, {"x": 1.0, "x-y": 2.0, "h": histogram(1)})])
     for name in ("a.pb", "ms_output_optimize.pb"):
         (tmp_path / name).write_bytes(b"model")

@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 
 from mindsummary_lightning.viewer import pages
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
-from mindsummary_lightning.viewer.app import API_PREFIX, as_recorded, body_as_recorded, without_markup
+from mindsummary_lightning.viewer.app import (
+    API_PREFIX,
+    as_recorded,
+    body_as_recorded,
+    without_markup,
+)
 from tests.viewer.pages_client import Client, visit
 
 
@@ -45,7 +50,9 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-def test_json_is_sorted_compact_ascii_without_bare_nan_and_ends_in_a_newline(tmp_path: Path) -> None:
+def test_json_is_sorted_compact_ascii_without_bare_nan_and_ends_in_a_newline(
+    tmp_path: Path,
+) -> None:
     async def check(client: Client) -> None:
         async with client.get(f"{API_PREFIX}numbers") as answer:
             assert answer.headers["Content-Type"] == "application/json"
@@ -57,22 +64,33 @@ def test_json_is_sorted_compact_ascii_without_bare_nan_and_ends_in_a_newline(tmp
 def test_a_handler_gets_every_value_of_the_query_blank_ones_too(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         async with client.get(f"{API_PREFIX}echo?tag=a%2Fb&tag=c+d&empty=&bare&tag=%ff") as answer:
-            assert (await answer.json())["query"] == {"tag": ["a/b", "c d", "\ufffd"], "empty": [""], "bare": [""]}
+            assert (await answer.json())["query"] == {
+                "tag": ["a/b", "c d", "\ufffd"],
+                "empty": [""],
+                "bare": [""],
+            }
 
     visit(tmp_path, check, handlers=_HANDLERS)
 
 
-def test_answers_hold_no_markup_and_their_names_come_back_as_they_are_recorded(tmp_path: Path) -> None:
+def test_answers_hold_no_markup_and_their_names_come_back_as_they_are_recorded(
+    tmp_path: Path,
+) -> None:
     async def check(client: Client) -> None:
         async with client.get(f"{API_PREFIX}echo", params={"tag": "<b>&amp;"}) as answer:
             assert b"<b" not in await answer.read()
             (shown,) = (await answer.json())["query"]["tag"]
-        async with client.post(f"{API_PREFIX}echo", params={"tag": shown}, data=shown.encode()) as answer:
+        async with client.post(
+            f"{API_PREFIX}echo", params={"tag": shown}, data=shown.encode()
+        ) as answer:
             assert (await answer.json())["body"] == shown
         async with client.get(f"{API_PREFIX}length", params={"tag": shown}) as answer:
             assert await answer.json() == len("<b>&amp;")
 
-    handlers: dict[str, Handler] = {**_HANDLERS, "GET length": lambda runs, request: len(request.query["tag"][0])}
+    handlers: dict[str, Handler] = {
+        **_HANDLERS,
+        "GET length": lambda runs, request: len(request.query["tag"][0]),
+    }
     visit(tmp_path, check, handlers=handlers)
 
 
@@ -80,7 +98,11 @@ def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         headers = {"Content-Type": "Application/JSON; charset=utf-8"}
         async with client.post(f"{API_PREFIX}echo", data=b"{}", headers=headers) as answer:
-            assert await answer.json() == {"query": {}, "body": "{}", "content_type": "application/json"}
+            assert await answer.json() == {
+                "query": {},
+                "body": "{}",
+                "content_type": "application/json",
+            }
 
     visit(tmp_path, check, handlers=_HANDLERS)
 
@@ -88,7 +110,10 @@ def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
 def test_an_image_is_sent_as_it_was_recorded(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         async with client.get(f"{API_PREFIX}image") as answer:
-            assert (answer.headers["Content-Type"], await answer.read()) == ("image/png", b"\x89PNG")
+            assert (answer.headers["Content-Type"], await answer.read()) == (
+                "image/png",
+                b"\x89PNG",
+            )
 
     visit(tmp_path, check, handlers=_HANDLERS)
 
@@ -96,7 +121,9 @@ def test_an_image_is_sent_as_it_was_recorded(tmp_path: Path) -> None:
 def test_a_large_answer_is_compressed_for_whom_takes_it(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         for encoding in ("gzip", "identity"):
-            async with client.get(f"{API_PREFIX}large", headers={"Accept-Encoding": encoding}) as answer:
+            async with client.get(
+                f"{API_PREFIX}large", headers={"Accept-Encoding": encoding}
+            ) as answer:
                 assert answer.headers.get("Content-Encoding", "identity") == encoding
                 assert await answer.json() == ["large"] * 10_000
 
@@ -120,7 +147,9 @@ def test_a_large_answer_is_compressed_for_whom_takes_it(tmp_path: Path) -> None:
         ("GET", f"{API_PREFIX}fail", 500, "50540000", "System error."),
     ],
 )
-def test_errors_are_the_front_ends(tmp_path: Path, method: str, path: str, status: int, code: str, text: str) -> None:
+def test_errors_are_the_front_ends(
+    tmp_path: Path, method: str, path: str, status: int, code: str, text: str
+) -> None:
     async def check(client: Client) -> None:
         async with client.request(method, path) as answer:
             assert answer.status == status
@@ -130,7 +159,15 @@ def test_errors_are_the_front_ends(tmp_path: Path, method: str, path: str, statu
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/runs", "/static/js/app.01234567.js", f"{API_PREFIX}numbers", f"{API_PREFIX}refuse", "/nothing"]
+    "path",
+    [
+        "/",
+        "/runs",
+        "/static/js/app.01234567.js",
+        f"{API_PREFIX}numbers",
+        f"{API_PREFIX}refuse",
+        "/nothing",
+    ],
 )
 def test_a_head_request_is_answered_as_a_get_without_the_body(tmp_path: Path, path: str) -> None:
     async def check(client: Client) -> None:
@@ -175,7 +212,9 @@ def test_an_address_with_a_slash_too_many_or_too_few_leads_to_its_page(
     visit(tmp_path, check)
 
 
-@pytest.mark.parametrize(("path", "table"), [("/nothing", "runs"), ("/nothing/at/all", "../../runs")])
+@pytest.mark.parametrize(
+    ("path", "table"), [("/nothing", "runs"), ("/nothing/at/all", "../../runs")]
+)
 def test_a_browser_gets_a_page_where_there_is_none(tmp_path: Path, path: str, table: str) -> None:
     headers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -189,14 +228,18 @@ def test_a_browser_gets_a_page_where_there_is_none(tmp_path: Path, path: str, ta
     visit(tmp_path, check)
 
 
-def test_a_mistake_of_ours_is_logged_and_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_mistake_of_ours_is_logged_and_not_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def check(client: Client) -> None:
         async with client.get(f"{API_PREFIX}fail") as answer:
             assert "mistake" not in await answer.text()
 
     visit(tmp_path, check, handlers=_HANDLERS)
 
-    (record,) = [record for record in caplog.records if record.name == "mindsummary_lightning.viewer.app"]
+    (record,) = [
+        record for record in caplog.records if record.name == "mindsummary_lightning.viewer.app"
+    ]
     assert "/fail could not be answered" in record.message
     assert "a mistake of ours" in str(record.exc_info)
 
@@ -240,7 +283,9 @@ def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
 
     visit(tmp_path, check, handlers={"GET stall": stall})
 
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("mindsummary-view")]
+    threads = [
+        thread for thread in threading.enumerate() if thread.name.startswith("mindsummary-view")
+    ]
     assert all(thread.daemon for thread in threads)
     release.set()
     for thread in threads:
@@ -280,7 +325,9 @@ def test_an_answer_that_has_grown_is_never_an_older_one(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         for number in range(3):
             for encoding in ("gzip", "identity", "gzip"):
-                answer = await client.get(f"{API_PREFIX}curve", headers={"Accept-Encoding": encoding})
+                answer = await client.get(
+                    f"{API_PREFIX}curve", headers={"Accept-Encoding": encoding}
+                )
                 assert await answer.json() == {"points": points}
                 assert answer.headers.get("Content-Encoding", "identity") == encoding
             points[number]["value"] = -1.0
@@ -302,19 +349,30 @@ def test_a_text_that_was_answered_is_found_again(text: str) -> None:
     answered = _answered(text)
 
     assert as_recorded(answered) == text
-    body = json.dumps({answered: [answered]}, ensure_ascii=False).encode()  # as a browser encodes it
+    # as a browser encodes it
+    body = json.dumps({answered: [answered]}, ensure_ascii=False).encode()
     assert json.loads(body_as_recorded(body)) == {text: [text]}
 
 
-@pytest.mark.parametrize("text", ["<meta http-equiv=refresh>", "</td>", "<!--", "a&lt;b", "&#60;b>", "<<b", "<&lt;"])
+@pytest.mark.parametrize(
+    "text", ["<meta http-equiv=refresh>", "</td>", "<!--", "a&lt;b", "&#60;b>", "<<b", "<&lt;"]
+)
 def test_no_text_begins_a_tag_or_an_entity(text: str) -> None:
     answered = _answered(text)
 
-    assert all(answered[index + 1] == "\u2060" for index, character in enumerate(answered) if character in "<&")
+    assert all(
+        answered[index + 1] == "\u2060"
+        for index, character in enumerate(answered)
+        if character in "<&"
+    )
     assert answered.replace("\u2060", "") == text
 
 
 def test_numbers_and_keys_are_json_as_before() -> None:
     answer = {"a<b": [1, -2.5, None, True], "c": float("nan")}
 
-    assert json.loads(without_markup(json.dumps({"x": 1, **answer}))).keys() == {"x", "a<\u2060b", "c"}
+    assert json.loads(without_markup(json.dumps({"x": 1, **answer}))).keys() == {
+        "x",
+        "a<\u2060b",
+        "c",
+    }

@@ -28,11 +28,16 @@ def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Applicatio
     async def forward(request: web.Request) -> web.Response:
         if not request.raw_path.startswith(prefix):
             return web.Response(status=404, text="the hub's own page")
-        target = URL(f"http://127.0.0.1:{port}{request.raw_path.removeprefix(prefix)}", encoded=True)
+        target = URL(
+            f"http://127.0.0.1:{port}{request.raw_path.removeprefix(prefix)}", encoded=True
+        )
         async with (
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
             session.get(
-                target, headers={**request.headers, **headers}, auto_decompress=False, allow_redirects=False
+                target,
+                headers={**request.headers, **headers},
+                auto_decompress=False,
+                allow_redirects=False,
             ) as answer,
         ):
             kept = {name: text for name, text in answer.headers.items() if name != "Content-Length"}
@@ -65,7 +70,9 @@ def _visit(
 def test_the_pages_work_below_the_prefix_of_a_proxy(tmp_path: Path, prefix: str) -> None:
     async def check(client: TestClient) -> None:
         for path in ("/", "/static/js/app.01234567.js", "/v1/mindinsight/secret"):
-            async with client.get(f"{prefix}/{_TOKEN}{path}", headers={"Host": "hub.example"}) as answer:
+            async with client.get(
+                f"{prefix}/{_TOKEN}{path}", headers={"Host": "hub.example"}
+            ) as answer:
                 assert answer.status == 200, path
             async with client.get(f"{prefix}{path}", headers={"Host": "hub.example"}) as answer:
                 assert answer.status == 403, path

@@ -22,10 +22,15 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_opened"), [("a-browser", True), ("lynx", False), ("w3m %s", False), ("/x/links", False)]
+    ("name", "is_opened"),
+    [("a-browser", True), ("lynx", False), ("w3m %s", False), ("/x/links", False)],
 )
 def test_a_browser_for_a_terminal_is_not_opened(
-    name: str, is_opened: bool, started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    is_opened: bool,
+    started: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = tmp_path / "bin" / os.path.basename(name.split()[0])
     program.parent.mkdir()

@@ -21,12 +21,17 @@ from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
 
 _TOKEN = "a-token"
-_HANDLERS = {"GET hello": lambda runs, request: "hello", "GET slow": lambda runs, request: time.sleep(0.5)}
+_HANDLERS = {
+    "GET hello": lambda runs, request: "hello",
+    "GET slow": lambda runs, request: time.sleep(0.5),
+}
 _PATH = f"/{_TOKEN}{API_PREFIX}hello"
 
 
 @contextlib.contextmanager
-def _serving(folder: Path, monkeypatch: pytest.MonkeyPatch, limit: int, first_request_s: float) -> Iterator[int]:
+def _serving(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: int, first_request_s: float
+) -> Iterator[int]:
     made = LimitedConnections
     monkeypatch.setattr(serve, "LimitedConnections", lambda _: made(limit, first_request_s))
     app = create_app(LoadedRuns(str(folder)), SMALL_WHEEL, Access(_TOKEN), _HANDLERS)
@@ -80,9 +85,14 @@ def test_a_connection_whose_request_is_refused_or_never_ends_is_closed(
 
 
 @pytest.mark.slow
-def test_a_connection_whose_answer_takes_long_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_whose_answer_takes_long_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.2) as port:
-        assert _status(http.client.HTTPConnection("127.0.0.1", port), _PATH.replace("hello", "slow")) == 200
+        assert (
+            _status(http.client.HTTPConnection("127.0.0.1", port), _PATH.replace("hello", "slow"))
+            == 200
+        )
 
 
 def test_where_all_connections_were_answered_another_is_refused(
@@ -129,11 +139,17 @@ serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of open files")
 @pytest.mark.parametrize(
-    ("files", "count"), [(128, 300), (30, 60)], ids=["enough files for the limit", "fewer files than the limit"]
+    ("files", "count"),
+    [(128, 300), (30, 60)],
+    ids=["enough files for the limit", "fewer files than the limit"],
 )
-def test_more_idle_connections_than_files_do_not_keep_a_visitor_out(tmp_path: Path, files: int, count: int) -> None:
+def test_more_idle_connections_than_files_do_not_keep_a_visitor_out(
+    tmp_path: Path, files: int, count: int
+) -> None:
     command = [sys.executable, "-c", _SCRIPT, str(tmp_path), str(files)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline())
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]

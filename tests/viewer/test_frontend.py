@@ -108,7 +108,9 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 
     assert frontend_wheel(said.append) == SMALL_WHEEL
 
-    assert "download --no-deps --only-binary=:all: --dest" in (notes / "arguments").read_text(encoding="utf-8")
+    assert "download --no-deps --only-binary=:all: --dest" in (notes / "arguments").read_text(
+        encoding="utf-8"
+    )
     variables = (notes / "variables").read_text(encoding="utf-8")
     assert "PIP_INDEX_URL=https://index.example/simple" in variables
     assert (notes / "cwd").read_text(encoding="utf-8").strip() != str(tmp_path)
@@ -116,17 +118,23 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
-def test_the_address_of_a_mirrors_wheel_is_enough(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_of_a_mirrors_wheel_is_enough(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = f'while [ "$1" != --dest ]; do shift; done; cp {wheel} "$2"; cp "$4" {tmp_path}/asked'
     _fake_pip(tmp_path, monkeypatch, copy)
     address = f"https://mirror.example/{WHEEL_NAME}"
 
     assert frontend_wheel(lambda line: None, address) == SMALL_WHEEL
-    assert (tmp_path / "asked").read_text(encoding="utf-8") == f"{address} --hash=sha256:{SMALL_SHA256}\n"
+    assert (tmp_path / "asked").read_text(
+        encoding="utf-8"
+    ) == f"{address} --hash=sha256:{SMALL_SHA256}\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
-def test_without_a_network_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_without_a_network_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
     _fake_pip(tmp_path, monkeypatch, "echo no matching distribution; exit 1")
 
     with pytest.raises(
@@ -155,7 +163,11 @@ def test_where_it_cannot_be_had_one_line_says_so_and_how_to_get_it(
     assert "only the table of runs is shown" in said[0]
     assert f"--wheel {WHEEL_NAME}" in said[0]
 
-    assert available_frontend(lambda line: None, str(wheel)) == available_frontend(_refuse) == SMALL_WHEEL
+    assert (
+        available_frontend(lambda line: None, str(wheel))
+        == available_frontend(_refuse)
+        == SMALL_WHEEL
+    )
 
 
 def test_a_wheel_that_the_user_names_must_be_the_front_end() -> None:
@@ -182,7 +194,9 @@ def test_this_environments_own_pip_comes_first() -> None:
 
 
 @pytest.mark.slow
-def test_pip_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pip_in_the_working_directory_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("pip.py", "venv.py", "zipfile.py"):
         (tmp_path / name).write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
     monkeypatch.chdir(tmp_path)

@@ -149,13 +149,24 @@ def test_no_name_of_a_request_leads_to_a_path(tmp_path: Path) -> None:
     write_summary(tmp_path / "base" / "a", [])
     runs, _ = loaded(tmp_path / "base")
 
-    for name in ("./../outside", "../outside", str(tmp_path / "outside"), "./a/.", "./a/", "a", "", "./a\0"):
+    for name in (
+        "./../outside",
+        "../outside",
+        str(tmp_path / "outside"),
+        "./a/.",
+        "./a/",
+        "a",
+        "",
+        "./a\0",
+    ):
         assert runs.run(name) is None
 
 
 def test_the_runs_viewed_least_recently_are_forgotten_and_read_again(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
-        write_summary(tmp_path / name, [values_at(step, {"loss": float(step)}) for step in range(1000)])
+        write_summary(
+            tmp_path / name, [values_at(step, {"loss": float(step)}) for step in range(1000)]
+        )
     nbytes = _nbytes(loaded(tmp_path)[0].run("./a"))
     runs, _ = loaded(tmp_path, memory_bytes=2 * nbytes + nbytes // 2)
     first, second = runs.run("./a"), runs.run("./b")
@@ -191,7 +202,9 @@ def _nbytes(run: FollowedRun | None) -> int:
     return run.nbytes
 
 
-def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_second_old(tmp_path: Path) -> None:
+def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_second_old(
+    tmp_path: Path,
+) -> None:
     from mindsummary_lightning.values import TrainInfo
 
     path = write_lineage(tmp_path / "logs" / "version_0", [TrainInfo(network="LeNet")])
@@ -213,7 +226,9 @@ def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_sec
 
 @pytest.mark.slow
 def test_many_threads_see_a_growing_run_while_memory_is_short(tmp_path: Path) -> None:
-    paths = [write_summary(tmp_path / name, [values_at(0, {"loss": 0.0})]) for name in ("a", "b", "c")]
+    paths = [
+        write_summary(tmp_path / name, [values_at(0, {"loss": 0.0})]) for name in ("a", "b", "c")
+    ]
     runs = LoadedRuns(str(tmp_path), memory_bytes=2_000)
     problems: list[BaseException] = []
 
@@ -248,7 +263,9 @@ def test_many_threads_see_a_growing_run_while_memory_is_short(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_tags_of_forgotten_runs_are_forgotten_too_before_they_take_100_mb(tmp_path: Path) -> None:
-    path = write_summary(tmp_path / "0", [values_at(1, {f"{number:0500d}": 0.5 for number in range(15_000)})])
+    path = write_summary(
+        tmp_path / "0", [values_at(1, {f"{number:0500d}": 0.5 for number in range(15_000)})]
+    )
     for number in range(1, 10):
         shutil.copytree(Path(path).parent, tmp_path / str(number))
     runs, _ = loaded(tmp_path, memory_bytes=1)

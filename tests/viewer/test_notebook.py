@@ -47,7 +47,10 @@ def test_a_cell_frames_the_pages_as_wide_as_they_need_and_links_to_them(tmp_path
 def test_the_frame_of_one_run_opens_its_dashboard(tmp_path: Path) -> None:
     write_summary(tmp_path, [])
 
-    assert "#/train-manage/training-dashboard?id=.%2F&amp;summaryPath=.%2F" in show(tmp_path)._repr_html_()
+    assert (
+        "#/train-manage/training-dashboard?id=.%2F&amp;summaryPath=.%2F"
+        in show(tmp_path)._repr_html_()
+    )
 
 
 def test_without_the_front_end_the_frame_shows_the_table_of_runs(
@@ -87,7 +90,9 @@ def test_close_ends_the_server_and_its_thread(tmp_path: Path) -> None:
     assert show(tmp_path).is_running
 
 
-def test_under_jupyterhub_the_frame_goes_through_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_jupyterhub_the_frame_goes_through_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/me/")
 
     assert re.fullmatch(r"/user/me/proxy/\d+/[\w-]{32}/", show(tmp_path).address)

@@ -32,7 +32,10 @@ def test_counts_are_rounded_up_even_where_a_bucket_reaches_over_by_a_rounding_er
 def test_an_empty_histogram_does_not_widen_the_range() -> None:
     filled, empty = StepHistogram([(0.0, 1.0, 4)], 0.0, 1.0, 4), StepHistogram([], -100.0, 100.0, 0)
 
-    assert rebucketed([filled, empty]) == [[(0.0, 0.5, 2), (0.5, 0.5, 2)], [(0.0, 0.5, 0), (0.5, 0.5, 0)]]
+    assert rebucketed([filled, empty]) == [
+        [(0.0, 0.5, 2), (0.5, 0.5, 2)],
+        [(0.0, 0.5, 0), (0.5, 0.5, 0)],
+    ]
 
 
 def test_histograms_without_any_value_have_one_empty_bin() -> None:

@@ -26,13 +26,15 @@ def test_two_viewers_that_save_at_one_moment_lose_nothing(tmp_path: Path) -> Non
     for viewer in viewers:
         viewer.join(60)
 
-    assert {train_id: added["remark"] for train_id, added in Remarks("/runs", path).all().items()} == {
-        f"./{number}": str(number) for number in range(60)
-    }
+    assert {
+        train_id: added["remark"] for train_id, added in Remarks("/runs", path).all().items()
+    } == {f"./{number}": str(number) for number in range(60)}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files have locks elsewhere")
-def test_a_viewer_that_holds_the_lock_for_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_viewer_that_holds_the_lock_for_too_long_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remarks, "_LOCK_LIMIT_S", 0.0)
     noted = Remarks("/runs", str(tmp_path / "x.json"))
     with (

@@ -41,9 +41,15 @@ def test_an_address_may_name_thousands_of_runs(tmp_path: Path) -> None:
         assert connection.getresponse().read() == b"10000\n"
 
 
-def test_a_malformed_request_is_refused_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_malformed_request_is_refused_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with _serving(tmp_path) as port:
-        for request in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n", b"\x16\x03\x01\x02\x00"):
+        for request in (
+            b"nonsense\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+            b"\x16\x03\x01\x02\x00",
+        ):
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(request)
                 client.shutdown(socket.SHUT_WR)
@@ -66,7 +72,9 @@ def test_a_wanted_port_that_is_taken_is_refused() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
 
-        with pytest.raises(OSError, match=f"cannot listen on port {port} of 127.0.0.1 .*choose another"):
+        with pytest.raises(
+            OSError, match=f"cannot listen on port {port} of 127.0.0.1 .*choose another"
+        ):
             listen("127.0.0.1", port)
 
 
@@ -107,7 +115,9 @@ print("ended")
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_process_even_if_a_read_is_stuck(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     command = [sys.executable, "-c", _SCRIPT, str(tmp_path)]
 
     # It takes 0.1 on a machine with nothing else to do; the read takes 600.
@@ -119,12 +129,16 @@ def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, numbe
 def test_a_signal_ends_the_process_soon_even_if_all_its_threads_compute(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _SCRIPT, str(tmp_path)]
 
-    # The threads take turns: at Python's own interval each step of the end would wait for eight of them.
-    assert any(_seconds_until_the_end(command, signal.SIGTERM, ["compute"] * 8) < 2.0 for _ in range(3))
+    # The threads take turns: at Python's own interval each step of the end would wait for eight of
+    # them.
+    assert any(
+        _seconds_until_the_end(command, signal.SIGTERM, ["compute"] * 8) < 2.0 for _ in range(3)
+    )
 
 
 def _seconds_until_the_end(command: list[str], number: signal.Signals, asked: list[str]) -> float:
-    hear = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}  # whoever started pytest may ignore it
+    # whoever started pytest may ignore it
+    hear = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **hear) as process:  # type: ignore[call-overload]
         assert process.stdout is not None
         port = int(process.stdout.readline())
@@ -141,7 +155,9 @@ def _seconds_until_the_end(command: list[str], number: signal.Signals, asked: li
         return seconds
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no IPv6, or keeps it apart from IPv4")
+@pytest.mark.skipif(
+    not socket.has_dualstack_ipv6(), reason="this system has no IPv6, or keeps it apart from IPv4"
+)
 def test_every_address_of_ipv6_is_every_address_of_ipv4_too() -> None:
     with listen("::", 0) as listener:
         port = listener.getsockname()[1]

@@ -30,7 +30,9 @@ def test_files_have_their_types(tmp_path: Path, path: str, media_type: str) -> N
     visit(tmp_path, check)
 
 
-def test_a_file_with_a_hash_in_its_name_is_kept_by_browsers_and_the_others_are_asked_for_again(tmp_path: Path) -> None:
+def test_a_file_with_a_hash_in_its_name_is_kept_by_browsers_and_the_others_are_asked_for_again(
+    tmp_path: Path,
+) -> None:
     async def check(client: Client) -> None:
         async with client.get(_SCRIPT) as answer:
             assert "immutable" in answer.headers["Cache-Control"]
@@ -60,13 +62,18 @@ def test_the_front_end_is_told_the_browsers_language_before_its_own_scripts(tmp_
             first, second, *others = re.findall('<script src="([^"]+)"', await answer.text())
             assert (first, second, len(others)) == ("language.js", "back.js", 1)
         async with client.get("/language.js") as answer:
-            assert (answer.status, answer.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
+            assert (answer.status, answer.headers["Content-Type"]) == (
+                200,
+                "text/javascript; charset=utf-8",
+            )
             assert "milang" in await answer.text()
 
     visit(tmp_path, check)
 
 
-def test_the_only_script_in_the_page_itself_is_the_one_that_the_policy_names(tmp_path: Path) -> None:
+def test_the_only_script_in_the_page_itself_is_the_one_that_the_policy_names(
+    tmp_path: Path,
+) -> None:
     async def check(client: Client) -> None:
         async with client.get("/") as answer:
             page, policy = await answer.text(), answer.headers["Content-Security-Policy"]
@@ -78,7 +85,9 @@ def test_the_only_script_in_the_page_itself_is_the_one_that_the_policy_names(tmp
 
 
 @pytest.mark.parametrize("path", ["/", "/runs", "/only/WyIuL2EiXQ/"])
-def test_without_the_front_end_the_table_of_runs_is_shown_and_knows_it(tmp_path: Path, path: str) -> None:
+def test_without_the_front_end_the_table_of_runs_is_shown_and_knows_it(
+    tmp_path: Path, path: str
+) -> None:
     async def check(client: Client) -> None:
         async with client.get(path) as answer:
             page = await answer.text()
@@ -91,7 +100,9 @@ def test_without_the_front_end_the_table_of_runs_is_shown_and_knows_it(tmp_path:
     visit(tmp_path, check, frontend=None)
 
 
-def test_with_the_front_end_the_table_of_runs_does_not_say_that_it_is_missing(tmp_path: Path) -> None:
+def test_with_the_front_end_the_table_of_runs_does_not_say_that_it_is_missing(
+    tmp_path: Path,
+) -> None:
     async def check(client: Client) -> None:
         async with client.get("/runs") as answer:
             assert "<body>" in await answer.text()
@@ -121,7 +132,9 @@ def test_what_is_not_one_of_the_files_is_not_found(tmp_path: Path, path: str) ->
     async def check(client: Client) -> None:
         from yarl import URL
 
-        async with client.session.get(URL(f"http://127.0.0.1:{client.port}{path}", encoded=True)) as answer:
+        async with client.session.get(
+            URL(f"http://127.0.0.1:{client.port}{path}", encoded=True)
+        ) as answer:
             assert answer.status == 404
             assert await answer.json() == {"error_code": "50545001", "error_msg": "404 Not Found."}
 

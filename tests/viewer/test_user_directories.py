@@ -19,7 +19,9 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_directories, "_WARNINGS", WarnOnce(user_directories._WARNINGS._logger))
 
 
-def test_the_cache_is_where_the_platform_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_where_the_platform_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     assert cache_directory() == str(tmp_path / "cache" / "mindsummary-lightning")
@@ -45,7 +47,9 @@ def test_a_cache_that_others_may_write_to_is_refused(
             pytest.skip("only root gives files away")
         os.chown(tmp_path / "mindsummary-lightning", owner, owner)
 
-    with pytest.raises(PermissionError, match=f"the cache .*/mindsummary-lightning {reason}.*XDG_CACHE_HOME"):
+    with pytest.raises(
+        PermissionError, match=f"the cache .*/mindsummary-lightning {reason}.*XDG_CACHE_HOME"
+    ):
         cache_directory()
 
 

@@ -116,12 +116,14 @@ def viewing(
         try:
             process.communicate(timeout=_END_LIMIT_S)
         finally:
-            with contextlib.suppress(ProcessLookupError):  # of a command that is broken; the test has said so
+            # of a command that is broken; the test has said so
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
 def _hear_signals() -> None:
-    # As in the foreground: what a shell starts with "&", or nohup starts, and its children ignore these.
+    # As in the foreground: what a shell starts with "&", or nohup starts, and its children ignore
+    # these.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -131,5 +133,7 @@ def _command(cache: Path) -> list[str]:
         return [sys.executable, "-c", COMMAND]
     script = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
     # Where nothing is installed; without the working directory, which -c would search.
-    in_place = "import sys; sys.path.pop(0); from mindsummary_lightning.cli import main; sys.exit(main())"
+    in_place = (
+        "import sys; sys.path.pop(0); from mindsummary_lightning.cli import main; sys.exit(main())"
+    )
     return [script] if script else [sys.executable, "-c", in_place]

@@ -30,15 +30,18 @@ def write_report(
 ) -> dict[str, str]:
     """Write one HTML file about some runs: curves over each other, histograms, images, landscapes, graphs, lineage.
 
-    Of more than eight runs, and with ``by``, ``best`` or ``group``, the page is a table with a row for each run, the
-    best first, parallel coordinates of the settings that differ, and curves.
+    Of more than eight runs, and with ``by``, ``best`` or ``group``, the page is a table with a row
+    for each run, the best first, parallel coordinates of the settings that differ, and curves.
 
     Args:
-        run_dirs: the runs; at least one. One that is damaged or cannot be read is left out, unless all are.
+        run_dirs: the runs; at least one. One that is damaged or cannot be read is left out, unless
+            all are.
         path: the file to write or replace.
         progress: called with a percentage of the work whenever that much more of it is done.
-        announce: called once, with the size that the page will have, roughly, in bytes, before it is made.
-        by: what the runs are compared by: a scalar such as ``val/loss``, by its best value, or ``last:val/loss``.
+        announce: called once, with the size that the page will have, roughly, in bytes, before it
+            is made.
+        by: what the runs are compared by: a scalar such as ``val/loss``, by its best value, or
+            ``last:val/loss``.
         best: number of runs whose curves are drawn, the best ones.
         group: a setting: curves of runs with one value of it have one colour.
 
@@ -79,11 +82,17 @@ def write_report(
         for number, (title, make) in enumerate(plan, 1):
             card = make()
             sections.setdefault(title, []).append(card)
-            if card.figures:  # a document for each card: Bokeh goes through the whole document for each figure in it
-                script, parts = components({figure.id: figure for figure in card.figures}, wrap_script=False)
+            # a document for each card: Bokeh goes through the whole document for each figure in it
+            if card.figures:
+                script, parts = components(
+                    {figure.id: figure for figure in card.figures}, wrap_script=False
+                )
                 scripts.append(script)
                 divisions.update(parts)
-            progress(_FIGURES_PERCENT * number // len(plan) - _FIGURES_PERCENT * (number - 1) // len(plan))
+            progress(
+                _FIGURES_PERCENT * number // len(plan)
+                - _FIGURES_PERCENT * (number - 1) // len(plan)
+            )
     is_drawn = any(card.figures or card.curves for cards in sections.values() for card in cards)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mindsummary_lightning.export.report", "templates"),
@@ -103,7 +112,9 @@ def write_report(
         lineage=[] if sweep else contents.lineage_rows(runs),
         divisions=divisions,
         figure_scripts=scripts,
-        bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw if is_drawn else [],
+        bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
+        if is_drawn
+        else [],
     )
     replace_file(path, utf8_text(page).encode(), mode_of_runs(run.content.run_dir for run in runs))
     progress(_PAGE_PERCENT)

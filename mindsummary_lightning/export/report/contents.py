@@ -24,7 +24,11 @@ from mindsummary_lightning.reading.followed_file import GraphLocation, LocatedSa
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import lineage_fields
 from mindsummary_lightning.reading.module_tables import origin_text, read_module_table
-from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
+from mindsummary_lightning.reading.parameter_tables import (
+    ParameterTable,
+    loss_at,
+    read_parameter_table,
+)
 from mindsummary_lightning.reading.run_names import run_names
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -33,10 +37,12 @@ from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
 
 _T = TypeVar("_T")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
-_EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
+# Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
+_EPOCH = "epoch"
 _MAX_DEPTH = 8  # deeper scopes of a graph are counted in their ancestor
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
-_PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000  # of what a page is made of, as text
+# of what a page is made of, as text
+_PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,9 @@ class Scope:
     @property
     def summary(self) -> str:
         """Text such as ``"2 Conv2d, ReLU"``."""
-        return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in self.operations.items())
+        return ", ".join(
+            f"{count} {kind}" if count > 1 else kind for kind, count in self.operations.items()
+        )
 
     @property
     def total(self) -> int:
@@ -96,7 +104,8 @@ class Card:
     title: str
     run: ReportRun | None = None
     figures: Sequence[Any] = ()  # Bokeh's
-    curves: Sequence[dict[str, Any]] = ()  # that the page's script draws: number and colour of the run, columns
+    # that the page's script draws: number and colour of the run, columns
+    curves: Sequence[dict[str, Any]] = ()
     svg: str = ""
     last_values: Sequence[tuple[ReportRun, str]] = ()
     images: Sequence[tuple[int, str]] = ()  # step and data URI
@@ -104,7 +113,9 @@ class Card:
     outline: Scope | None = None
 
 
-def open_runs(run_dirs: Sequence[str], base: str | None = None) -> tuple[list[ReportRun], dict[str, str]]:
+def open_runs(
+    run_dirs: Sequence[str], base: str | None = None
+) -> tuple[list[ReportRun], dict[str, str]]:
     """The runs with scalars and lineage, and why some cannot be read, by name; raises if none can.
 
     Each has its name below ``base``, which is by default what all have in common.
@@ -138,28 +149,52 @@ def common_directory(run_dirs: Sequence[str]) -> str:
 
 def curve_cards(runs: Sequence[ReportRun]) -> list[Callable[[], Card]]:
     """Makers of the cards with curves, in the order of the page."""
-    curves = sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag))
+    curves = sorted(
+        {tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag)
+    )
     return [partial(_curve_card, runs, tag) for tag in curves if not _is_single(runs, tag)]
 
 
-def planned_cards(runs: Sequence[ReportRun], files: OpenFiles) -> list[tuple[str, Callable[[], Card]]]:
+def planned_cards(
+    runs: Sequence[ReportRun], files: OpenFiles
+) -> list[tuple[str, Callable[[], Card]]]:
     """Title of the section and maker of every card, in the order of the page."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
-    plan += [("Parameters", partial(_parameter_card, run, table)) for run in runs if (table := run.parameters)]
+    plan += [
+        ("Parameters", partial(_parameter_card, run, table))
+        for run in runs
+        if (table := run.parameters)
+    ]
     for run in runs:
         chains = read_module_table(run.content)
         if chains is not None and (first := chains.first_non_finite()):
-            plan.append(("Modules", partial(Card, "first number that is not finite", run, note=origin_text(*first))))
-    plan += [("Histograms", partial(_histogram_card, run, tag, files)) for tag, run in _tagged(runs, "histogram")]
-    plan += [("Images", partial(_image_card, run, tag, files)) for tag, run in _tagged(runs, "image")]
+            plan.append(
+                (
+                    "Modules",
+                    partial(Card, "first number that is not finite", run, note=origin_text(*first)),
+                )
+            )
+    plan += [
+        ("Histograms", partial(_histogram_card, run, tag, files))
+        for tag, run in _tagged(runs, "histogram")
+    ]
+    plan += [
+        ("Images", partial(_image_card, run, tag, files)) for tag, run in _tagged(runs, "image")
+    ]
     plan += [
         ("Loss landscapes", partial(_landscape_card, run, tag, sample, files))
         for run in runs
         for tag in run.tags["loss_landscape"]
         for sample in run.content.samples("loss_landscape", tag)
     ]
-    graphs = [(run, [graph for graph in run.content.graphs() if not graph.is_model][-1:]) for run in runs]
-    plan += [("Computational graphs", partial(_graph_card, run, graph)) for run, newest in graphs for graph in newest]
+    graphs = [
+        (run, [graph for graph in run.content.graphs() if not graph.is_model][-1:]) for run in runs
+    ]
+    plan += [
+        ("Computational graphs", partial(_graph_card, run, graph))
+        for run, newest in graphs
+        for graph in newest
+    ]
     return plan
 
 
@@ -204,7 +239,10 @@ def _is_single(runs: Sequence[ReportRun], tag: str) -> bool:
 def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
     having = [run for run in runs if tag in run.scalars]
     is_shown = any(np.isfinite(run.scalars[tag].values).any() for run in having)
-    curves = [{"run": run.number, "colour": run.colour, "columns": packed_curve(run.scalars[tag])} for run in having]
+    curves = [
+        {"run": run.number, "colour": run.colour, "columns": packed_curve(run.scalars[tag])}
+        for run in having
+    ]
     last = [(run, f"{run.scalars[tag].values[-1]:.6g}") for run in having]
     longest = max(len(run.scalars[tag]) for run in having)
     note = f"{MAX_POINTS:,} points of {longest:,} are drawn" if longest > MAX_POINTS else ""
@@ -215,14 +253,21 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
 
 def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
     """Type (``<i4``, ``<f4`` or ``<f8``) and base64 text of each of the columns."""
-    columns = {name: column.astype(column.dtype.newbyteorder("<")) for name, column in curve_columns(series).items()}
-    return {name: (column.dtype.str, base64.b64encode(column.tobytes()).decode()) for name, column in columns.items()}
+    columns = {
+        name: column.astype(column.dtype.newbyteorder("<"))
+        for name, column in curve_columns(series).items()
+    }
+    return {
+        name: (column.dtype.str, base64.b64encode(column.tobytes()).decode())
+        for name, column in columns.items()
+    }
 
 
 def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
     """``step`` and ``value`` of the points that are drawn, NaN where one is not finite.
 
-    A value whose neighbours are not finite has no line; it is in ``alone``, too, and is drawn as a point.
+    A value whose neighbours are not finite has no line; it is in ``alone``, too, and is drawn as a
+    point.
     """
     points = thinned(series.values)
     steps, values = series.steps[points], series.values[points]
@@ -237,7 +282,9 @@ def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
 
 def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     samples = run.content.samples("histogram", tag, lambda steps: every_nth(steps.size, MAX_RIDGES))
-    ridges = ridge_svg([(sample.step, _value(files, sample, Histogram)) for sample in samples], run.colour)
+    ridges = ridge_svg(
+        [(sample.step, _value(files, sample, Histogram)) for sample in samples], run.colour
+    )
     return Card(tag, run, svg=ridges or "", note="" if ridges else "no finite element")
 
 
@@ -253,7 +300,11 @@ def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:
 
 def _image_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     samples = run.content.samples("image", tag, _first_middle_last)
-    return Card(tag, run, images=[(sample.step, _data_uri(_value(files, sample, Image))) for sample in samples])
+    return Card(
+        tag,
+        run,
+        images=[(sample.step, _data_uri(_value(files, sample, Image))) for sample in samples],
+    )
 
 
 def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample, files: OpenFiles) -> Card:

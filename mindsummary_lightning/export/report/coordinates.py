@@ -16,7 +16,8 @@ _MAX_WORDS = 12  # different texts of an axis; of more, such as names, an axis s
 _WIDTH, _HEIGHT, _MARGIN, _HEAD, _FOOT = 1000, 260, 60, 24, 14  # pixels
 _MAX_TEXT = 18  # characters
 _LOG_SPAN = 50.0  # largest over smallest positive number, from which on an axis is logarithmic
-_TEXT, _LINE = "#7d858f", "#7d858f66"  # as report.js has them: they read on a light and on a dark page
+# as report.js has them: they read on a light and on a dark page
+_TEXT, _LINE = "#7d858f", "#7d858f66"
 _BEST, _WORST = (213, 94, 0), (0, 114, 178)  # colours of lines, red, green and blue
 
 
@@ -59,7 +60,9 @@ def _axis(rows: Sequence[RunRow], name: str) -> _Axis | None:
     cells = {row.run: row.cells.get(name) for row in rows if row.cells.get(name) is not None}
     numbers = {run: float(cell) for run, cell in cells.items() if isinstance(cell, (int, float))}
     if len(numbers) == len(cells):
-        return _number_axis(name, {run: value for run, value in numbers.items() if math.isfinite(value)})
+        return _number_axis(
+            name, {run: value for run, value in numbers.items() if math.isfinite(value)}
+        )
     return _word_axis(name, cells)
 
 
@@ -97,17 +100,19 @@ def _line(row: RunRow, axes: Sequence[_Axis], rank: float) -> str:
         for at, axis in enumerate(axes)
         if row.run in axis.places
     ]
-    colour = "#" + "".join(f"{round(a + (b - a) * rank):02x}" for a, b in zip(_BEST, _WORST, strict=True))
-    title = f"<title>{escape(row.run)}</title>"
-    return (
-        f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-opacity="0.6">{title}</polyline>'
+    colour = "#" + "".join(
+        f"{round(a + (b - a) * rank):02x}" for a, b in zip(_BEST, _WORST, strict=True)
     )
+    title = f"<title>{escape(row.run)}</title>"
+    return f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-opacity="0.6">{title}</polyline>'
 
 
 def _axis_svg(axis: _Axis, x: float) -> str:
     rule = f'<line x1="{x:.0f}" x2="{x:.0f}" y1="{_y(0):.0f}" y2="{_y(1):.0f}" stroke="{_LINE}"/>'
     name = _text(axis.name, x, 12, 'text-anchor="middle" font-size="11"')
-    texts = [_text(text, x + 4, _y(place) + 4, 'font-size="10"') for place, text in axis.ends.items()]
+    texts = [
+        _text(text, x + 4, _y(place) + 4, 'font-size="10"') for place, text in axis.ends.items()
+    ]
     return "".join([rule, name, *texts])
 
 

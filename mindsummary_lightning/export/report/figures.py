@@ -1,6 +1,7 @@
 """Bokeh figures of the report: loss landscapes as contours, gradients as a heat map.
 
-Text and grid are of a middle grey and the background is transparent, so a figure reads on a light and on a dark page.
+Text and grid are of a middle grey and the background is transparent, so a figure reads on a light
+and on a dark page.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"  # report.js has the s
 def landscape_figure(landscape: LossLandscape) -> Any | None:
     """A loss landscape as filled contours with its path; ``None`` if there is no such plane to draw."""
     try:
-        check_landscape_shapes(landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point)
+        check_landscape_shapes(
+            landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point
+        )
     except ValueError:  # of somebody else's file
         return None
     x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
     finite = z[np.isfinite(z)]
-    # By rank and not by value: a loss surface is a flat valley between walls a thousand times as high.
-    levels = np.unique(np.quantile(finite, np.linspace(0, 1, _LEVELS + 1))) if finite.size else finite
+    # By rank and not by value: a loss surface is a flat valley between walls a thousand times as
+    # high.
+    levels = (
+        np.unique(np.quantile(finite, np.linspace(0, 1, _LEVELS + 1))) if finite.size else finite
+    )
     if levels.size < 2 or min(z.shape) < 2:
         return None
     plot = _figure(360, "first direction", tags=["landscape"])
@@ -45,8 +51,12 @@ def landscape_figure(landscape: LossLandscape) -> Any | None:
         tooltips = [(landscape.metadata.unit or "number", "@number{0}"), ("loss", "@loss")]
         plot.add_tools(HoverTool(renderers=[points], tooltips=tooltips))
     if landscape.convergence_point is not None:
-        end = ColumnDataSource(dict(zip(("x", "y", "loss"), np.array([landscape.convergence_point]).T, strict=True)))
-        star = plot.scatter("x", "y", source=end, marker="star", size=18, color="white", line_color="#222222")
+        end = ColumnDataSource(
+            dict(zip(("x", "y", "loss"), np.array([landscape.convergence_point]).T, strict=True))
+        )
+        star = plot.scatter(
+            "x", "y", source=end, marker="star", size=18, color="white", line_color="#222222"
+        )
         plot.add_tools(HoverTool(renderers=[star], tooltips=[("end of training, loss", "@loss")]))
     return plot
 
@@ -57,7 +67,10 @@ def parameter_figure(table: ParameterTable) -> Any:
     low, high = shaded_range(numbers)
     rows, columns = numbers.shape
     plot = _figure(70 + 14 * rows, "step", y_range=(rows - 0.5, -0.5), tags=["parameters"])
-    colours = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in colours_of(numbers, low, high).reshape(-1, 3)]
+    colours = [
+        f"#{red:02x}{green:02x}{blue:02x}"
+        for red, green, blue in colours_of(numbers, low, high).reshape(-1, 3)
+    ]
     y, x = np.indices(numbers.shape)
     data = {
         "x": x.ravel(),
@@ -67,11 +80,15 @@ def parameter_figure(table: ParameterTable) -> Any:
         "step": np.tile(table.steps, rows).astype(np.float64),
         "number": [f"{number:.2f}" for number in numbers.ravel()],
     }
-    cells = plot.rect("x", "y", 1, 1, source=ColumnDataSource(data), fill_color="colour", line_color=None)
+    cells = plot.rect(
+        "x", "y", 1, 1, source=ColumnDataSource(data), fill_color="colour", line_color=None
+    )
     tooltips = [("parameter", "@name"), ("step", "@step{0}"), ("log10", "@number")]
     plot.add_tools(HoverTool(renderers=[cells], tooltips=tooltips))
     plot.yaxis.ticker = [*range(rows)]
-    plot.yaxis.major_label_overrides = dict(enumerate(name if len(name) <= 40 else f"…{name[-39:]}" for name in names))
+    plot.yaxis.major_label_overrides = dict(
+        enumerate(name if len(name) <= 40 else f"…{name[-39:]}" for name in names)
+    )
     plot.xaxis.ticker = [*range(0, columns, -(-columns // 8))]
     plot.xaxis.major_label_overrides = dict(enumerate(map(str, table.steps.tolist())))
     return plot
@@ -79,13 +96,19 @@ def parameter_figure(table: ParameterTable) -> Any:
 
 def _figure(height: int, x_label: str, **options: Any) -> Any:
     plot = figure(
-        height=height, sizing_mode="stretch_width", tools="xpan,xbox_zoom,reset", toolbar_location=None, **options
+        height=height,
+        sizing_mode="stretch_width",
+        tools="xpan,xbox_zoom,reset",
+        toolbar_location=None,
+        **options,
     )
     plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
     plot.min_border_right = 12
     plot.xaxis.axis_label = x_label
     plot.axis.axis_label_text_color = plot.axis.major_label_text_color = _TEXT
     plot.axis.axis_label_text_font_style = "normal"
-    plot.axis.axis_line_color = plot.axis.major_tick_line_color = plot.axis.minor_tick_line_color = _LINE
+    plot.axis.axis_line_color = plot.axis.major_tick_line_color = (
+        plot.axis.minor_tick_line_color
+    ) = _LINE
     plot.grid.grid_line_color = _GRID
     return plot

@@ -32,7 +32,8 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
         return None
     edges = np.linspace(low, high, _BINS + 1)
     densities = [_density(histogram, edges) for _, histogram in filled]
-    scale = (_TOP + 10) / max(float(density.max()) for density in densities)  # the tallest ridge covers three steps
+    # the tallest ridge covers three steps
+    scale = (_TOP + 10) / max(float(density.max()) for density in densities)
     centres = [f"{_LEFT + (index + 0.5) * (_RIGHT - _LEFT) / _BINS:.1f}" for index in range(_BINS)]
     parts = []
     for row, ((step, histogram), density) in enumerate(zip(filled, densities, strict=True)):

@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
-from mindsummary_lightning.export.report.contents import COLOURS, ReportRun, common_directory, open_runs
+from mindsummary_lightning.export.report.contents import (
+    COLOURS,
+    ReportRun,
+    common_directory,
+    open_runs,
+)
 from mindsummary_lightning.export.report.coordinates import parallel_coordinates
-from mindsummary_lightning.lineage.ranking import Ranking, cell_text, rank, ranked_columns, status_text
+from mindsummary_lightning.lineage.ranking import (
+    Ranking,
+    cell_text,
+    rank,
+    ranked_columns,
+    status_text,
+)
 from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
 from mindsummary_lightning.reading.run_names import run_names
 
@@ -24,7 +35,8 @@ class Sweep:
         ranking: all runs, the best first.
         columns: columns of the table.
         lines: the table's cells, a row for each run.
-        coordinates: an SVG of the settings that differ, and of what runs are compared by; ``""`` without any.
+        coordinates: an SVG of the settings that differ, and of what runs are compared by; ``""``
+            without any.
         drawn: the runs whose curves are drawn.
         problems: why runs cannot be read, by name.
         groups: by value of the setting that curves are grouped by, the colour.
@@ -39,14 +51,17 @@ class Sweep:
     groups: dict[str, str]
 
 
-def make_sweep(run_dirs: Sequence[str], by: str | None, best: int | None, group: str | None) -> Sweep:
+def make_sweep(
+    run_dirs: Sequence[str], by: str | None, best: int | None, group: str | None
+) -> Sweep:
     """Read the runs, and put them in order.
 
     Args:
         run_dirs: the runs.
-        by: what they are compared by, as :func:`~mindsummary_lightning.lineage.ranking.rank` takes it; ``None`` takes
-            the scalar of a validation, or else a loss, that most runs have.
-        best: number of runs whose curves are drawn, the best ones; ``None``: all if they are grouped, else eight.
+        by: what they are compared by, as :func:`~mindsummary_lightning.lineage.ranking.rank` takes
+            it; ``None`` takes the scalar of a validation, or else a loss, that most runs have.
+        best: number of runs whose curves are drawn, the best ones; ``None``: all if they are
+            grouped, else eight.
         group: a setting; runs with one value of it have one colour.
 
     Raises:
@@ -70,7 +85,10 @@ def make_sweep(run_dirs: Sequence[str], by: str | None, best: int | None, group:
     return Sweep(
         ranking,
         columns,
-        [[row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in columns)] for row in ranking.rows],
+        [
+            [row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in columns)]
+            for row in ranking.rows
+        ],
         parallel_coordinates(ranking.rows, columns, ranking.column),
         [replace(run, own_colour=colours.get(run.name, "")) for run in runs],
         {**table.problems, **problems},
@@ -80,9 +98,13 @@ def make_sweep(run_dirs: Sequence[str], by: str | None, best: int | None, group:
 
 def _usual_scalar(rows: Sequence[RunRow]) -> str:
     """The tag that runs are most likely to be compared by: of a validation, a loss, in most runs."""
-    tags = [name.removeprefix("last:") for row in rows for name in row.cells if name.startswith("last:")]
+    tags = [
+        name.removeprefix("last:") for row in rows for name in row.cells if name.startswith("last:")
+    ]
     if not tags:
-        raise LineageSearchConditionParamError("no run has a scalar to compare runs by; name a column: --by COLUMN")
+        raise LineageSearchConditionParamError(
+            "no run has a scalar to compare runs by; name a column: --by COLUMN"
+        )
 
     def likelihood(tag: str) -> tuple[bool, bool, int]:
         return tag.lower().startswith("val"), "loss" in tag.lower(), tags.count(tag)

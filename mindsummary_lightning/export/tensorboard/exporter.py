@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.output_directory import (
+    ExportedFiles,
+    OutputDirectory,
+    mode_of_runs,
+)
 from mindsummary_lightning.export.parquet_dataset import in_bytes, samples_of
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start
 from mindsummary_lightning.export.tensorboard.value_codec import encode_value
@@ -26,13 +30,17 @@ _KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kind
 
 
 def export_tensorboard(
-    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+    run_dir: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
 ) -> ExportedFiles:
     """Write the values, graph and settings of a run to a TensorBoard event file.
 
-    Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and gets ``/<kind>`` for
-    the others, because TensorBoard has one kind per tag. The file appears when it is complete, with the permissions of
-    the run's files.
+    Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and
+    gets ``/<kind>`` for the others, because TensorBoard has one kind per tag. The file appears when
+    it is complete, with the permissions of the run's files.
 
     Args:
         run_dir: the run.
@@ -46,7 +54,8 @@ def export_tensorboard(
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         DamagedFileError: a file of the run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
+            export.
         OSError: the file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -64,7 +73,10 @@ def export_tensorboard(
         *_, end = run.scalar_parts(tag)
         last[tag] = float(end.values[-1])
     name = f"events.out.tfevents.{first:010d}.{socket.gethostname()}.mindsummary"
-    with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out, out.file(name) as file:
+    with (
+        OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out,
+        out.file(name) as file,
+    ):
 
         def write(wall_time: float, **what: Any) -> None:
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
@@ -91,7 +103,9 @@ def export_tensorboard(
                 told(1)
     renamed = sum(name != tag for (_, tag), name in names.items())
     if renamed:
-        changed["tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"] = renamed
+        changed[
+            "tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"
+        ] = renamed
     skipped = {
         "loss_landscape": len(tags["loss_landscape"]),
         "dataset_graph": int(lineage.dataset is not None),
@@ -105,7 +119,8 @@ def export_tensorboard(
 
 def _first_second(run: FollowedRun) -> int:
     parts = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
-    known = (times[(times >= 0) & (times < 1e10)] for times in parts)  # ten digits, by which TensorBoard orders files
+    # ten digits, by which TensorBoard orders files
+    known = (times[(times >= 0) & (times < 1e10)] for times in parts)
     return int(min((times.min() for times in known if times.size), default=0))
 
 
@@ -131,21 +146,28 @@ def _scalar_samples(
     parts = [run.scalar_parts(tag, size) for tag in tags]
     held = {owner: next(waiting) for owner, waiting in enumerate(parts)}
     while held:
-        bound = min(int(series.steps[-1]) for series in held.values())  # up to which the next samples of all are here
+        # up to which the next samples of all are here
+        bound = min(int(series.steps[-1]) for series in held.values())
         taken = []
         for owner, series in [item for item in held.items() if item[1].steps[0] <= bound]:
             count = int(np.searchsorted(series.steps, bound, "right"))
             columns = [getattr(series, name) for name in ScalarSeries.__slots__]
             taken.append((np.full(count, owner), *(column[:count] for column in columns)))
             is_left = count < len(series)
-            rest = ScalarSeries(*(column[count:] for column in columns)) if is_left else next(parts[owner], None)
+            rest = (
+                ScalarSeries(*(column[count:] for column in columns))
+                if is_left
+                else next(parts[owner], None)
+            )
             if rest is None:
                 del held[owner]
             else:
                 held[owner] = rest
         owners, steps, wall_times, values = map(np.concatenate, zip(*taken, strict=True))
         order = np.lexsort((wall_times, steps))
-        rows = zip(*(column[order].tolist() for column in (steps, wall_times, owners, values)), strict=True)
+        rows = zip(
+            *(column[order].tolist() for column in (steps, wall_times, owners, values)), strict=True
+        )
         for (step, wall_time), found in itertools.groupby(rows, key=operator.itemgetter(0, 1)):
             yield (
                 step,

@@ -32,7 +32,8 @@ from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
 _LOG = logging.getLogger(__name__)
 
-_MAX_SECOND = 1e11  # wall times in milliseconds are beyond it; a file of that name would end MindInsight's listing
+# wall times in milliseconds are beyond it; a file of that name would end MindInsight's listing
+_MAX_SECOND = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,10 @@ class ImportedRun:
         written: number of samples that can be read in it, by kind.
         skipped: number of samples by what MindInsight cannot show (text, audio, ...).
         changed: number of samples that are not exactly what TensorBoard had, by what differs.
-        dropped: number of samples by kind that a later one of the same tag and step replaced, or a later event file
-            that goes back to an earlier step, as a resumed training does.
-        problems: number of values and records that are damaged or beyond MindInsight's limits, by what is wrong and
-            where first. They are skipped, and everything else is imported.
+        dropped: number of samples by kind that a later one of the same tag and step replaced, or a
+            later event file that goes back to an earlier step, as a resumed training does.
+        problems: number of values and records that are damaged or beyond MindInsight's limits, by
+            what is wrong and where first. They are skipped, and everything else is imported.
     """
 
     source: str
@@ -60,7 +61,9 @@ class ImportedRun:
     problems: Counter[str] = field(default_factory=Counter)
 
 
-def event_files(directory: str, on_error: Callable[[OSError], object] | None = None) -> dict[str, list[str]]:
+def event_files(
+    directory: str, on_error: Callable[[OSError], object] | None = None
+) -> dict[str, list[str]]:
     """TensorBoard event files at and below a directory: paths by directory, each list in the order of the names.
 
     ``on_error`` is called for each directory below it that cannot be listed.
@@ -73,21 +76,27 @@ def event_files(directory: str, on_error: Callable[[OSError], object] | None = N
     for folder, below, names in os.walk(directory, onerror=on_error):
         below.sort()
         paths = [os.path.join(folder, name) for name in sorted(names) if ".tfevents." in name]
-        paths = [path for path in paths if os.path.isfile(path)]  # opening a FIFO would wait for ever
+        # opening a FIFO would wait for ever
+        paths = [path for path in paths if os.path.isfile(path)]
         if paths:
             found[folder] = paths
     return found
 
 
 def import_tensorboard(
-    tb_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+    tb_dir: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
 ) -> list[ImportedRun]:
     """Write TensorBoard event files as MindInsight runs: scalars, images, histograms, tensors, and hparams as lineage.
 
-    Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir`` itself becomes
-    ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists one level. They appear when all are
-    complete. Neighbouring values of one step share an event, at the wall time of the first. What is damaged, or beyond
-    MindInsight's limits, is skipped and counted.
+    Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir``
+    itself becomes ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists
+    one level. They appear when all are complete. Neighbouring values of one step share an event, at
+    the wall time of the first. What is damaged, or beyond MindInsight's limits, is skipped and
+    counted.
 
     Args:
         tb_dir: a directory with event files at any depth.
@@ -98,15 +107,17 @@ def import_tensorboard(
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         FileNotFoundError: there is no event file.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier import, or two
-            directories would be runs of one name.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
+            import, or two directories would be runs of one name.
         OSError: a run cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
     refuse_remote("out_dir", out_dir)
     tb_dir, out_dir = without_local_scheme(tb_dir), without_local_scheme(out_dir)
     tb = messages()
-    sources = event_files(tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s"))
+    sources = event_files(
+        tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s")
+    )
     if not sources:
         raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
     runs: dict[str, ImportedRun] = {}
@@ -114,7 +125,9 @@ def import_tensorboard(
         parts = os.path.relpath(folder, tb_dir).split(os.sep)
         name = "" if parts == ["."] else "-".join(parts)
         if name in runs:
-            raise FileExistsError(f"{folder} and {runs[name].source} would both be the run {name}; import one alone")
+            raise FileExistsError(
+                f"{folder} and {runs[name].source} would both be the run {name}; import one alone"
+            )
         runs[name] = ImportedRun(folder, os.path.join(out_dir, name) if name else out_dir)
     with OutputDirectory(out_dir, force=force) as out:
         for name, run in runs.items():
@@ -157,7 +170,9 @@ class _RunImport:
                 elif not piece.is_tail:
                     self._skip("", f"{piece.damage}", f"byte {piece.start} of {path}")
             self._write_pending(path)
-            self._close()  # MindInsight lets a later file replace the end of an earlier one, as a resumed run needs
+            # MindInsight lets a later file replace the end of an earlier one, as a resumed run
+            # needs
+            self._close()
         self._count()
 
     def _purge_step(self, path: str) -> float:
@@ -173,7 +188,8 @@ class _RunImport:
 
     def _pieces(self, path: str) -> Iterator[Piece]:
         try:
-            yield from read_pieces(os.path.realpath(path))  # of a foreign logger, which may be a link
+            # of a foreign logger, which may be a link
+            yield from read_pieces(os.path.realpath(path))
         except OSError as error:
             self._skip("", f"{error}", path)
 
@@ -188,7 +204,9 @@ class _RunImport:
         if math.isfinite(event.wall_time):
             self._wall_time = event.wall_time
         else:
-            self._run.changed["wall time: not finite, so that of the value before"] += len(event.summary.value)
+            self._run.changed["wall time: not finite, so that of the value before"] += len(
+                event.summary.value
+            )
         if not self._second and 0 <= self._wall_time < _MAX_SECOND:
             self._second = int(self._wall_time)
         for message in event.summary.value:
@@ -197,7 +215,8 @@ class _RunImport:
             plugin = self._plugins.setdefault(tag, message.metadata.plugin_data.plugin_name)
             plugin = plugin or message.metadata.plugin_data.plugin_name
             try:
-                if message.metadata.plugin_data.plugin_name == "hparams":  # its own: another value may have the tag
+                # its own: another value may have the tag
+                if message.metadata.plugin_data.plugin_name == "hparams":
                     self._write_settings(message)
                 else:
                     self._take(event.step, tag, message, plugin, place)
@@ -221,7 +240,9 @@ class _RunImport:
         if decoded.change:
             self._run.changed[decoded.change] += 1
         if self._wall_time != self._pending_time:
-            self._run.changed["wall time: that of the first of neighbouring values of a step"] += len(decoded.values)
+            self._run.changed["wall time: that of the first of neighbouring values of a step"] += (
+                len(decoded.values)
+            )
         for index, value in enumerate(decoded.values):
             self._pending[decoded.kind, self._name(decoded.kind, tag, index)] = value
             self._decoded[decoded.kind] += 1
@@ -261,7 +282,9 @@ class _RunImport:
         for payload in encode_step(self._pending_time, self._pending_step, pairs) if pairs else ():
             size = total_length(payload)
             if size > MAX_EVENT:
-                self._skip("", f"an event of {size} bytes; MindInsight takes at most {MAX_EVENT}", place)
+                self._skip(
+                    "", f"an event of {size} bytes; MindInsight takes at most {MAX_EVENT}", place
+                )
                 continue
             if self._file is None:
                 self._file = self._files.create()
@@ -279,7 +302,11 @@ class _RunImport:
         reader = SummaryReader(self._directory)
         tags = reader.tags()
         numbers = {"scalar": sum(map(len, reader.all_scalars().values()))}
-        for kind, read in (("image", reader.images), ("histogram", reader.histograms), ("tensor", reader.tensors)):
+        for kind, read in (
+            ("image", reader.images),
+            ("histogram", reader.histograms),
+            ("tensor", reader.tensors),
+        ):
             numbers[kind] = sum(1 for tag in tags[kind] for _ in read(tag))
         for kind, number in numbers.items():
             if number:

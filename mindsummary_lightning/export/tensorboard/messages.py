@@ -14,7 +14,15 @@ from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values import Graph, TensorType
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
-_SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
+_SETTINGS = {
+    "network",
+    "optimizer",
+    "learning_rate",
+    "loss_function",
+    "epoch",
+    "batch_size",
+    "device_num",
+}
 
 
 def messages() -> SimpleNamespace:
@@ -52,8 +60,11 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     An edge from a node that is not in the graph is skipped, as MindInsight does.
     """
     names = {node.name: node.full_name or node.name for node in graph.nodes}
-    scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}  # of the first use
-    names.update((one.name, _in_its_module(one.name, scopes.get(one.name, ""))) for one in graph.parameters)
+    # of the first use
+    scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}
+    names.update(
+        (one.name, _in_its_module(one.name, scopes.get(one.name, ""))) for one in graph.parameters
+    )
     names.update((constant.name, constant.name) for constant in graph.constants)
     found = tb.GraphDef()
     for parameter in graph.parameters:
@@ -62,9 +73,15 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
         found.node.add(name=constant.name, op="Const")
     for node in graph.nodes:
         # In a GraphDef, edges of control come last.
-        edges = sorted((edge for edge in node.inputs if edge.name in names), key=lambda edge: edge.is_control)
-        sources = [f"^{names[edge.name]}" if edge.is_control else names[edge.name] for edge in edges]
-        _add_shape(found.node.add(name=names[node.name], op=node.op_type, input=sources), node.output_type)
+        edges = sorted(
+            (edge for edge in node.inputs if edge.name in names), key=lambda edge: edge.is_control
+        )
+        sources = [
+            f"^{names[edge.name]}" if edge.is_control else names[edge.name] for edge in edges
+        ]
+        _add_shape(
+            found.node.add(name=names[node.name], op=node.op_type, input=sources), node.output_type
+        )
     return found
 
 
@@ -73,15 +90,17 @@ def session_start(
 ) -> tuple[Any, int, Mapping[str, int]]:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
-    The plugin takes a run's results from its scalars, by their names there, so those of the lineage are left out, as is
-    what the ``last`` value of a scalar with its name is: the second part of the answer says how many. The third is the
-    number of those that became text, by the reason.
+    The plugin takes a run's results from its scalars, by their names there, so those of the lineage
+    are left out, as is what the ``last`` value of a scalar with its name is: the second part of the
+    answer says how many. The third is the number of those that became text, by the reason.
     """
     content = tb.HParams()
     left_out = 0
     texts: Counter[str] = Counter()
     results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
-    for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
+    for name, value in lineage_values(
+        RunLineage(train=lineage.train, custom=lineage.custom)
+    ).items():
         if name in results or name == "final_learning_rate" or last.get(name) == value:
             left_out += 1
             continue

@@ -9,7 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion.bucket_limits import histogram_of_limits, histogram_of_rows, limits_of_buckets
+from mindsummary_lightning.conversion.bucket_limits import (
+    histogram_of_limits,
+    histogram_of_rows,
+    limits_of_buckets,
+)
 from mindsummary_lightning.values import DataType, Histogram, Image, SummaryValue, Tensor
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS
 from mindsummary_lightning.values.lineage_info import INT32_MAX
@@ -21,7 +25,8 @@ class DecodedMessage(NamedTuple):
     """What a ``Summary.Value`` holds.
 
     Attributes:
-        kind: a kind of MindInsight's; what the message is called in TensorBoard where MindInsight has no page for it.
+        kind: a kind of MindInsight's; what the message is called in TensorBoard where MindInsight
+            has no page for it.
         values: the values; several images may be in one message.
         change: what of them is not exactly what TensorBoard had, or ``None``.
     """
@@ -35,7 +40,9 @@ def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any,
     """A value as a ``Summary.Value``, and what of it TensorBoard cannot hold, or ``None``."""
     if isinstance(value, Image):
         size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
-        message = tb.Summary.Value(tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded))
+        message = tb.Summary.Value(
+            tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded)
+        )
     elif isinstance(value, Histogram):
         message = tb.Summary.Value(tag=tag, histo=_histogram_message(tb, value))
     else:
@@ -56,10 +63,15 @@ def decode_value(tb: SimpleNamespace, message: Any, plugin: str) -> DecodedMessa
     if kind == "image":
         image = message.image
         size = (image.height, image.width)
-        return DecodedMessage("image", (_image(*size, image.encoded_image_string, image.colorspace or 3),))
+        return DecodedMessage(
+            "image", (_image(*size, image.encoded_image_string, image.colorspace or 3),)
+        )
     if kind == "histo":
         histo = message.histo
-        limits, buckets = np.array(histo.bucket_limit, np.float64), np.array(histo.bucket, np.float64)
+        limits, buckets = (
+            np.array(histo.bucket_limit, np.float64),
+            np.array(histo.bucket, np.float64),
+        )
         histogram = histogram_of_limits(limits, buckets, histo.min, histo.max, histo.num, histo.sum)
         return _decoded_histogram(histogram, buckets, (histo.num, histo.min, histo.max))
     if kind == "tensor" and plugin in _OF_TENSOR:
@@ -113,11 +125,18 @@ def _typed(tensor: Tensor) -> NDArray[Any]:
     with np.errstate(invalid="ignore", over="ignore"):
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
-            # float32 rounds the largest integers up to a power of two, which casts back to the smallest or to 0.
-            typed = np.where(data >= np.float32(limits.max), limits.max, data.astype(dtype)).astype(dtype)
+            # float32 rounds the largest integers up to a power of two, which casts back to the
+            # smallest or to 0.
+            typed = np.where(data >= np.float32(limits.max), limits.max, data.astype(dtype)).astype(
+                dtype
+            )
         else:
             typed = data.astype(dtype)
-        return typed if np.array_equal(typed.astype(np.float32), data, equal_nan=dtype.kind == "f") else data
+        return (
+            typed
+            if np.array_equal(typed.astype(np.float32), data, equal_nan=dtype.kind == "f")
+            else data
+        )
 
 
 def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | None:
@@ -128,28 +147,50 @@ def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | N
         return f"{error}"
     if isinstance(value, Histogram) and isinstance(back, Histogram):
         if value.pos_inf_count or value.neg_inf_count:
-            return None if _totals(back) == _totals(value) else "histogram: infinite elements count as NaN"
+            return (
+                None
+                if _totals(back) == _totals(value)
+                else "histogram: infinite elements count as NaN"
+            )
         return None if _is_same_histogram(value, back) else "histogram: other extremes or buckets"
     if isinstance(value, Tensor) and isinstance(back, Tensor):
-        return None if back.data_type == value.data_type else f"tensor: {value.data_type.name} written as float32"
+        return (
+            None
+            if back.data_type == value.data_type
+            else f"tensor: {value.data_type.name} written as float32"
+        )
     return None if value == back else "image: no color space is RGB"
 
 
 def _is_same_histogram(one: Histogram, other: Histogram) -> bool:
     kept = [
-        [part[histogram.counts > 0] for part in (histogram.lefts, histogram.widths, histogram.counts)]
+        [
+            part[histogram.counts > 0]
+            for part in (histogram.lefts, histogram.widths, histogram.counts)
+        ]
         for histogram in (one, other)
     ]
     (lefts, widths, counts), (other_lefts, other_widths, other_counts) = kept
-    if _totals(one) != _totals(other) or counts.shape != other_counts.shape or (counts != other_counts).any():
+    if (
+        _totals(one) != _totals(other)
+        or counts.shape != other_counts.shape
+        or (counts != other_counts).any()
+    ):
         return False
     tolerance = 1e-6 * (widths.max() if widths.size else 0)
     edges = ((lefts, other_lefts), (widths, other_widths))
-    return all(bool((abs(mine - theirs) <= tolerance + 1e-6 * abs(theirs)).all()) for mine, theirs in edges)
+    return all(
+        bool((abs(mine - theirs) <= tolerance + 1e-6 * abs(theirs)).all()) for mine, theirs in edges
+    )
 
 
 def _totals(histogram: Histogram) -> tuple[float | None, ...]:
-    counts = (histogram.count, histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count)
+    counts = (
+        histogram.count,
+        histogram.nan_count,
+        histogram.pos_inf_count,
+        histogram.neg_inf_count,
+    )
     return (*counts, histogram.min, histogram.max, histogram.sum)
 
 
@@ -186,16 +227,16 @@ def _histogram_of(array: NDArray[Any]) -> DecodedMessage | None:
 
 
 def _decoded_histogram(
-    histogram: Histogram, buckets: NDArray[np.float64], stated: tuple[float, float, float] | None = None
+    histogram: Histogram,
+    buckets: NDArray[np.float64],
+    stated: tuple[float, float, float] | None = None,
 ) -> DecodedMessage:
     """``stated``: number of elements, smallest and largest, where the message has these."""
     change, found = None, (histogram.count, histogram.min, histogram.max)
     if not np.array_equal(histogram.counts[histogram.counts > 0], buckets[buckets > 0]):
         change = f"histogram: other buckets, because there were none, more than {MAX_BUCKETS} or some without width"
     elif stated and (found[0] != stated[0] or (found != stated and histogram.counts.any())):
-        change = (
-            "histogram: min, max or number of elements estimated from buckets, which contradict it or it is not finite"
-        )
+        change = "histogram: min, max or number of elements estimated from buckets, which contradict it or it is not finite"
     return DecodedMessage("histogram", (histogram,), change)
 
 
@@ -204,8 +245,12 @@ def _tensor_of(array: NDArray[Any]) -> DecodedMessage | None:
         return None
     with np.errstate(over="ignore"):
         tensor = Tensor(array)
-        is_same = np.array_equal(tensor.data.astype(np.longdouble), array.astype(np.longdouble), equal_nan=True)
-    return DecodedMessage("tensor", (tensor,), None if is_same else "tensor: elements rounded to float32")
+        is_same = np.array_equal(
+            tensor.data.astype(np.longdouble), array.astype(np.longdouble), equal_nan=True
+        )
+    return DecodedMessage(
+        "tensor", (tensor,), None if is_same else "tensor: elements rounded to float32"
+    )
 
 
 _OF_TENSOR = {
@@ -224,8 +269,8 @@ def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
     if not 0 <= size <= MAX_ELEMENTS:
         raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
     shape = [dim.size for dim in tensor.tensor_shape.dim]
-    # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, and uint8 in the field of uint32,
-    # where TensorBoard reads neither; it has no bfloat16.
+    # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, and uint8 in the
+    # field of uint32, where TensorBoard reads neither; it has no bfloat16.
     half = tensor.half_val
     is_zero = tensor.dtype == tb.BFLOAT16 and len(half) == size and not any(half)
     array: NDArray[Any]

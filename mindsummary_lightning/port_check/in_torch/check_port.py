@@ -33,16 +33,19 @@ def check_port(
 ) -> PortReport:
     """Run a port's own step once for each recorded step, and judge every module on the original's values.
 
-    Each module of the port runs on the inputs that the original had. Its output, its gradients and the update are
-    compared with the original's, and replaced by them. So all independent mistakes are found in one run. Weights,
-    buffers, gradients, optimizers, random states, training modes and hooks are as before afterwards.
+    Each module of the port runs on the inputs that the original had. Its output, its gradients and
+    the update are compared with the original's, and replaced by them. So all independent mistakes
+    are found in one run. Weights, buffers, gradients, optimizers, random states, training modes and
+    hooks are as before afterwards.
 
     Args:
         module: the port.
-        reference: directory of a run that was recorded with ``whole_tensors=True``, or the file of one step.
-        step_function: runs one step: forward, loss, ``backward()`` and the optimizer's ``step()``, and returns the
-            loss. It may take the batch: as one argument in the recorded structure, or one argument for each of its
-            tensors. If it runs no backward pass, that of the returned loss is run here.
+        reference: directory of a run that was recorded with ``whole_tensors=True``, or the file of
+            one step.
+        step_function: runs one step: forward, loss, ``backward()`` and the optimizer's ``step()``,
+            and returns the loss. It may take the batch: as one argument in the recorded structure,
+            or one argument for each of its tensors. If it runs no backward pass, that of the
+            returned loss is run here.
         steps: how many of the recorded steps from the first on, or their numbers; ``None`` for all.
 
     Returns:
@@ -51,7 +54,8 @@ def check_port(
     Raises:
         TypeError: an argument has the wrong type.
         FileNotFoundError: there is no such reference.
-        ValueError: the reference has no whole tensors, or the port has the weights of another architecture.
+        ValueError: the reference has no whole tensors, or the port has the weights of another
+            architecture.
 
     Example:
         .. code-block:: python
@@ -69,7 +73,9 @@ def check_port(
     if optional_module("module", module) is None:
         raise TypeError("module must be a torch.nn.Module, got None. Pass the port")
     if not callable(step_function):
-        raise TypeError(f"step_function must be a function that runs one step, got {step_function!r}. Pass a function")
+        raise TypeError(
+            f"step_function must be a function that runs one step, got {step_function!r}. Pass a function"
+        )
     paths = recorded_paths(reference, steps)
     checked: list[CheckedStep] = []
     kept = KeptState(module)
@@ -140,7 +146,8 @@ def stopped_by(error: Exception) -> NotTested:
     """What is not tested because the port has raised an error on the original's values."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     return NotTested(
-        Phrase("what follows the last finding"), Phrase("the step stopped on the original's values: {}", text)
+        Phrase("what follows the last finding"),
+        Phrase("the step stopped on the original's values: {}", text),
     )
 
 
@@ -195,7 +202,11 @@ def _positional_count(function: Callable[..., Any]) -> int:
     except (TypeError, ValueError):
         return 1
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [each for each in parameters if each.kind in kinds and each.default is inspect.Parameter.empty]
+    needed = [
+        each
+        for each in parameters
+        if each.kind in kinds and each.default is inspect.Parameter.empty
+    ]
     return len(needed)
 
 

@@ -13,7 +13,10 @@ from mindsummary_lightning.port_check.port_frames import PortModule
 def described_module(name: str, module: nn.Module) -> PortModule:
     """A module of the port under its name."""
     kind = type(unwrapped(module))
-    is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in ("Module", "Sequential")
+    is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in (
+        "Module",
+        "Sequential",
+    )
     settings = plain_settings(dict(module_properties(module)))
     return PortModule(name, module_class_name(module), is_library, module.training, settings)
 

@@ -20,7 +20,9 @@ from mindsummary_lightning.port_check.tensor_distance import Array
 # Any, in this module: arguments of the user's modules.
 
 
-def run_in_float64(module: nn.Module, args: Any, kwargs: dict[str, Any], own_hooks: Set[int]) -> list[Array] | None:
+def run_in_float64(
+    module: nn.Module, args: Any, kwargs: dict[str, Any], own_hooks: Set[int]
+) -> list[Array] | None:
     """Outputs of a copy of a module.
 
     Args:
@@ -45,7 +47,9 @@ def run_in_float64(module: nn.Module, args: Any, kwargs: dict[str, Any], own_hoo
                 if tensor.is_floating_point()
             }
             new_args, new_kwargs = with_replaced((args, kwargs), table)
-            return [float_array(tensor) for _, tensor in result_tensors(exact(*new_args, **new_kwargs))]
+            return [
+                float_array(tensor) for _, tensor in result_tensors(exact(*new_args, **new_kwargs))
+            ]
     except Exception:  # whatever a copy of the user's module does: then nothing is measured
         return None
 

@@ -64,7 +64,9 @@ class KeptState:
         self._training = [(module, module.training) for module in network.modules()]
         self._attributes = [_attributes(module) for module in network.modules()]
         self._tensors: list[_Tensors] = []
-        for tensor in {id(each): each for each in (*network.parameters(), *network.buffers())}.values():
+        for tensor in {
+            id(each): each for each in (*network.parameters(), *network.buffers())
+        }.values():
             if not nn.parameter.is_lazy(tensor):
                 kept = _Tensors(tensor, tensor.detach().clone(), tensor.grad, tensor.requires_grad)
                 self._tensors.append(kept)
@@ -80,9 +82,14 @@ class KeptState:
         if id(optimizer) in self._optimizers:
             return False
         groups = [
-            {name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups
+            {name: value for name, value in group.items() if name != "params"}
+            for group in optimizer.param_groups
         ]
-        plain = {name: value for name, value in vars(optimizer).items() if isinstance(value, (int, float, str))}
+        plain = {
+            name: value
+            for name, value in vars(optimizer).items()
+            if isinstance(value, (int, float, str))
+        }
         kept = _OptimizerState(optimizer, plain, copy.deepcopy(groups), dict(optimizer.state))
         for parameter, states in optimizer.state.items():
             kept.values[parameter] = {name: _cloned(value) for name, value in states.items()}
@@ -144,13 +151,20 @@ def _cloned(value: Any) -> Any:
 
 
 def _attributes(module: nn.Module) -> _Attributes:
-    is_lightning = "_trainer" in vars(module)  # what begins with an underscore there belongs to a Trainer
+    # what begins with an underscore there belongs to a Trainer
+    is_lightning = "_trainer" in vars(module)
     values: dict[str, Any] = {}
     for name, value in vars(module).items():
         if name not in _OF_MODULES and not (is_lightning and name.startswith("_")):
             values[name] = value
-    contents = {name: copy.copy(value) for name, value in values.items() if isinstance(value, _CONTAINERS)}
-    tensors = {name: value.detach().clone() for name, value in values.items() if isinstance(value, torch.Tensor)}
+    contents = {
+        name: copy.copy(value) for name, value in values.items() if isinstance(value, _CONTAINERS)
+    }
+    tensors = {
+        name: value.detach().clone()
+        for name, value in values.items()
+        if isinstance(value, torch.Tensor)
+    }
     registered = {name: dict(vars(module)[name]) for name in ("_parameters", "_buffers")}
     return _Attributes(module, values, contents, tensors, registered)
 
@@ -164,7 +178,9 @@ def _give_back_attributes(kept: _Attributes) -> None:
             del own[name]
     own.update(kept.values)
     for name, registered in kept.registered.items():
-        if own[name].keys() != registered.keys() or any(own[name][key] is not registered[key] for key in registered):
+        if own[name].keys() != registered.keys() or any(
+            own[name][key] is not registered[key] for key in registered
+        ):
             own[name].clear()
             own[name].update(registered)
     for name, tensor in kept.tensors.items():

@@ -17,7 +17,9 @@ from mindsummary_lightning.values.whole_step import StoredState
 _TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
 
 
-def give_state(optimizer: Optimizer, reference: ReferenceStep, references: Mapping[int, Sequence[str]]) -> bool:
+def give_state(
+    optimizer: Optimizer, reference: ReferenceStep, references: Mapping[int, Sequence[str]]
+) -> bool:
     """Give an optimizer the recorded state.
 
     Args:
@@ -42,11 +44,18 @@ def give_state(optimizer: Optimizer, reference: ReferenceStep, references: Mappi
 
 
 def _states(
-    reference: ReferenceStep, recorded: Sequence[StoredState], known: set[str], parameter: torch.Tensor
+    reference: ReferenceStep,
+    recorded: Sequence[StoredState],
+    known: set[str],
+    parameter: torch.Tensor,
 ) -> dict[str, torch.Tensor]:
     """The state of a parameter under torch's names."""
     named = {_TORCH_NAMES.get(state.name, state.name): state for state in recorded}
-    return {name: _state_tensor(reference, state, parameter) for name, state in named.items() if name in known}
+    return {
+        name: _state_tensor(reference, state, parameter)
+        for name, state in named.items()
+        if name in known
+    }
 
 
 def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
@@ -57,7 +66,9 @@ def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
             group["lr"] = recorded["lr"]
 
 
-def _state_tensor(reference: ReferenceStep, state: StoredState, parameter: torch.Tensor) -> torch.Tensor:
+def _state_tensor(
+    reference: ReferenceStep, state: StoredState, parameter: torch.Tensor
+) -> torch.Tensor:
     value = torch.tensor(np.ascontiguousarray(reference.array(state.tensor)))
     if value.numel() == parameter.numel() and parameter.numel() > 1:
         return value.reshape(parameter.shape).to(parameter.device)
@@ -68,7 +79,9 @@ def _state_names(optimizer: Optimizer) -> set[str] | None:
     """Names of the state that an optimizer keeps of a weight, from a step of a small one; ``None`` if unknown."""
     try:
         known = inspect.signature(type(optimizer)).parameters
-        group = {name: value for name, value in optimizer.param_groups[0].items() if name != "params"}
+        group = {
+            name: value for name, value in optimizer.param_groups[0].items() if name != "params"
+        }
         settings = {name: value for name, value in group.items() if name in known}
         weight = nn.Parameter(torch.ones(2, 2))
         weight.grad = torch.ones(2, 2)

@@ -13,7 +13,17 @@ from mindsummary_lightning.port_check.findings import CodeOperation
 
 # Any, in this module: arguments and results of torch's functions.
 _QUESTIONS = frozenset(
-    ("__get__", "size", "dim", "numel", "stride", "is_floating_point", "is_contiguous", "__len__", "__hash__")
+    (
+        "__get__",
+        "size",
+        "dim",
+        "numel",
+        "stride",
+        "is_floating_point",
+        "is_contiguous",
+        "__len__",
+        "__hash__",
+    )
 )
 
 
@@ -34,6 +44,10 @@ class OwnCode(TorchFunctionMode):
         """Call the function, and tell of it if it computes something."""
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
-        if name not in _QUESTIONS and isinstance(result, (torch.Tensor, tuple, list)) and self._is_told():
+        if (
+            name not in _QUESTIONS
+            and isinstance(result, (torch.Tensor, tuple, list))
+            and self._is_told()
+        ):
             self._tell(CodeOperation(name, calling_line()))
         return result

@@ -55,7 +55,8 @@ class RepeatedCalls:
 
     Args:
         reference: the recorded step.
-        hook_gradient: awaits the gradient of an output, by its path, the module's own tensor and its replacement.
+        hook_gradient: awaits the gradient of an output, by its path, the module's own tensor and
+            its replacement.
     """
 
     def __init__(self, reference: ReferenceStep, hook_gradient: HookGradient) -> None:
@@ -83,14 +84,20 @@ class RepeatedCalls:
                 table[id(own)] = replaced(own, new)
         return with_replaced((args, kwargs), table)
 
-    def _call_to_repeat(self, name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> DoneCall | None:
+    def _call_to_repeat(
+        self, name: str, tensors: Sequence[tuple[str, torch.Tensor]]
+    ) -> DoneCall | None:
         calls = [call for call in self._done[name] if not call.is_repeated]
         if not calls:
             return None
         chosen = calls[0]
         for call in calls if len(calls) > 1 else ():
             frame = None if call.call is None else call.call.frame
-            if frame is not None and len(tensors) == len(call.inputs) and self._has_inputs(call, tensors):
+            if (
+                frame is not None
+                and len(tensors) == len(call.inputs)
+                and self._has_inputs(call, tensors)
+            ):
                 chosen = call
                 break
         chosen.is_repeated = True

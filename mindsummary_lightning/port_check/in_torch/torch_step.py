@@ -23,7 +23,10 @@ from mindsummary_lightning.collection.tensor_statistics import plain_tensor, uns
 from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.graph.module_names import ModuleNames
 from mindsummary_lightning.port_check.findings import NotTested
-from mindsummary_lightning.port_check.in_torch.described_modules import described_module, random_state
+from mindsummary_lightning.port_check.in_torch.described_modules import (
+    described_module,
+    random_state,
+)
 from mindsummary_lightning.port_check.in_torch.float64_run import run_in_float64
 from mindsummary_lightning.port_check.in_torch.kept_state import KeptState
 from mindsummary_lightning.port_check.in_torch.optimizer_start import give_rates, give_state
@@ -37,7 +40,12 @@ from mindsummary_lightning.port_check.in_torch.tensor_replacement import (
     tensor_like,
     with_replaced,
 )
-from mindsummary_lightning.port_check.port_frames import CallAnswer, PairedCall, PairedOutput, PortModule
+from mindsummary_lightning.port_check.port_frames import (
+    CallAnswer,
+    PairedCall,
+    PairedOutput,
+    PortModule,
+)
 from mindsummary_lightning.port_check.port_report import CheckedStep
 from mindsummary_lightning.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.port_check.step_parts import PortWeight
@@ -55,7 +63,8 @@ class _RunningCall:
 
     args: Any
     kwargs: dict[str, Any]
-    versions: list[tuple[torch.Tensor, torch.Tensor, int]]  # given to the module, its own, version when given
+    # given to the module, its own, version when given
+    versions: list[tuple[torch.Tensor, torch.Tensor, int]]
     answer: CallAnswer
 
 
@@ -174,16 +183,22 @@ class TorchStep:
     def finish(self) -> CheckedStep:
         """The result; call it when the step is done, before the state is given back."""
         if not self.has_backward:
-            self._not_tested.append(NotTested(Phrase("gradients"), Phrase("the step runs no backward pass")))
+            self._not_tested.append(
+                NotTested(Phrase("gradients"), Phrase("the step runs no backward pass"))
+            )
         self.end_backward()
         with unseen():
             if self._update.count:
                 after = [*self._weights()]
-                self.step.parts.update(self._before, after, self._update.settings, self._update.is_known)
+                self.step.parts.update(
+                    self._before, after, self._update.settings, self._update.is_known
+                )
             else:
                 after = [weight for weight in self._weights() if self._is_buffer(weight.name)]
                 self.step.parts.update(self._before, after, (), True)
-                self._not_tested.append(NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped")))
+                self._not_tested.append(
+                    NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped"))
+                )
         return self.step.finish(self._not_tested)
 
     # ---- weights
@@ -204,7 +219,9 @@ class TorchStep:
             for name, _, tensor in self._names.tensors():
                 value = self._before.get(name)
                 if value is not None:
-                    tensor.data.copy_(torch.tensor(np.ascontiguousarray(value)).reshape(tensor.shape))
+                    tensor.data.copy_(
+                        torch.tensor(np.ascontiguousarray(value)).reshape(tensor.shape)
+                    )
 
     # ---- calls of modules
 
@@ -218,16 +235,22 @@ class TorchStep:
     def _is_own_code(self) -> bool:
         return not in_backward() and not self.step.forward.innermost.module.is_library
 
-    def _enter(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _enter(
+        self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         if in_backward():
             return self._done.enter(described.name, args, kwargs)
         with unseen():
             tensors = argument_tensors(args, kwargs)
-            answer = self.step.forward.enter(described, port_tensors(tensors), calling_line(), random_state())
+            answer = self.step.forward.enter(
+                described, port_tensors(tensors), calling_line(), random_state()
+            )
         given = self._given(tensors, answer)
         table = {id(own): value for own, value in given}
         new_args, new_kwargs = with_replaced((args, kwargs), table)
-        versions = [(table.get(id(own), own), own, table.get(id(own), own)._version) for _, own in tensors]
+        versions = [
+            (table.get(id(own), own), own, table.get(id(own), own)._version) for _, own in tensors
+        ]
         self._running.append(_RunningCall(new_args, new_kwargs, versions, answer))
         return new_args, new_kwargs
 
@@ -246,7 +269,14 @@ class TorchStep:
             given.append((own, replaced(own, new)))
         return given
 
-    def _leave(self, described: PortModule, module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
+    def _leave(
+        self,
+        described: PortModule,
+        module: nn.Module,
+        args: Any,
+        kwargs: dict[str, Any],
+        output: Any,
+    ) -> Any:
         self._has_left = True
         if in_backward():
             return self._done.leave(described.name, output)
@@ -271,7 +301,10 @@ class TorchStep:
         self._has_left = False
 
     def _returned(
-        self, tensors: Sequence[tuple[str, torch.Tensor]], values: Sequence[Array | None], done: DoneCall
+        self,
+        tensors: Sequence[tuple[str, torch.Tensor]],
+        values: Sequence[Array | None],
+        done: DoneCall,
     ) -> dict[int, torch.Tensor]:
         """The tensors that a module returns instead of its own, by those; each has a hook for its gradient."""
         table: dict[int, torch.Tensor] = {}
@@ -287,7 +320,9 @@ class TorchStep:
             self._hook_gradient(path, own, result, done)
         return table
 
-    def _hook_gradient(self, path: str, own: torch.Tensor, result: torch.Tensor, done: DoneCall) -> None:
+    def _hook_gradient(
+        self, path: str, own: torch.Tensor, result: torch.Tensor, done: DoneCall
+    ) -> None:
         call = done.call
         if call is None:
             return
@@ -299,7 +334,8 @@ class TorchStep:
         if output is not None:
             done.is_hooked = True
             self._pending[call.frame.entered, path] = own
-            # The module's own tensor receives what other outputs pass on, too, as the original's did.
+            # The module's own tensor receives what other outputs pass on, too, as the original's
+            # did.
             hooked = own if own.shape == result.shape else result
             hooked.register_hook(partial(self._take_gradient, call, output))  # type: ignore[no-untyped-call]
 
@@ -316,7 +352,9 @@ class TorchStep:
                     own.data.copy_(result.detach())
                 else:
                     own.copy_(result)
-            except RuntimeError:  # a leaf, or a view of one: the module cannot have changed it in the original either
+            except (
+                RuntimeError
+            ):  # a leaf, or a view of one: the module cannot have changed it in the original either
                 continue
 
     def _run_in_float64(self, module: nn.Module, running: _RunningCall) -> list[Array] | None:
@@ -326,7 +364,9 @@ class TorchStep:
 
     # ---- gradients
 
-    def _take_gradient(self, call: PairedCall, output: PairedOutput, gradient: torch.Tensor) -> torch.Tensor | None:
+    def _take_gradient(
+        self, call: PairedCall, output: PairedOutput, gradient: torch.Tensor
+    ) -> torch.Tensor | None:
         self._pending.pop((call.frame.entered, output.port), None)
         with unseen():
             expected = self.step.gradients.output_gradient(call, output, float_array(gradient))
@@ -355,7 +395,9 @@ class TorchStep:
                 with unseen():
                     gradient = tensor_like(expected, own)
                 _run_backward(own, gradient)
-        parameters = {name: tensor for name, kind, tensor in self._names.tensors() if kind == "parameter"}
+        parameters = {
+            name: tensor for name, kind, tensor in self._names.tensors() if kind == "parameter"
+        }
         for name, expected in self.step.gradients.missing_weights(parameters):
             if parameters[name].requires_grad:
                 parameters[name].grad = tensor_like(expected, parameters[name].detach())
@@ -365,7 +407,9 @@ class TorchStep:
 
     def _before_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         names = {id(tensor): name for name, _, tensor in self._names.tensors()}
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        parameters = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
         if not any(id(parameter) in names for parameter in parameters):
             return
         closure = any(map(callable, (*args[1:], *kwargs.values())))
@@ -387,9 +431,14 @@ class TorchStep:
             return
         give_rates(optimizer, self._reference)
         self._not_tested.append(
-            NotTested(Phrase("learning rate"), Phrase("the step is not the first one; the recorded rate is used"))
+            NotTested(
+                Phrase("learning rate"),
+                Phrase("the step is not the first one; the recorded rate is used"),
+            )
         )
-        references = {identity: self.step.weights.references(name) for identity, name in names.items()}
+        references = {
+            identity: self.step.weights.references(name) for identity, name in names.items()
+        }
         self._update.is_known = give_state(optimizer, self._reference, references)
 
 

@@ -1,5 +1,6 @@
 """A recorded graph as MindInsight's graph page draws it: scopes that open, groups of alike nodes, two views.
 
-The rules are MindInsight 2.3.1's (``datavisual/data_transform/graph`` of its wheel), so that its page behaves the same
-here and there. :mod:`~mindsummary_lightning.viewer.graph_view.layout` applies them in their order.
+The rules are MindInsight 2.3.1's (``datavisual/data_transform/graph`` of its wheel), so that its
+page behaves the same here and there. :mod:`~mindsummary_lightning.viewer.graph_view.layout` applies
+them in their order.
 """

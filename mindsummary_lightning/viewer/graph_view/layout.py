@@ -52,8 +52,8 @@ def _nested(table: NodeTable, min_group: int) -> GraphView:
 def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
     """Replace the nodes of a type by copies beside their consumers; those that nobody uses vanish.
 
-    Consumers in one scope share a copy. A copy at the root takes the place of the original, others follow the last
-    node in order of their first use.
+    Consumers in one scope share a copy. A copy at the root takes the place of the original, others
+    follow the last node in order of their first use.
     """
     originals = {node.name: node for node in table.values() if node.type == node_type}
     copies: dict[str, ViewNode] = {}
@@ -73,7 +73,8 @@ def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
 def _group_nodes(table: NodeTable, min_members: int) -> None:
     """Move ``min_members`` or more nodes of one scope and type into a group ``<type>[<members>]_<number>`` there.
 
-    Groups are numbered through the whole graph in the order of their first members. There are no name scopes yet.
+    Groups are numbered through the whole graph in the order of their first members. There are no
+    name scopes yet.
     """
     alike: dict[tuple[str, str], list[ViewNode]] = {}
     for node in table.values():
@@ -99,7 +100,11 @@ def _lay_out_parameters(table: NodeTable) -> None:
     """
     members: dict[str, list[ViewNode]] = {}
     for node in table.values():
-        if node.type == PARAMETER and node.scope in table and table[node.scope].type == AGGREGATION_SCOPE:
+        if (
+            node.type == PARAMETER
+            and node.scope in table
+            and table[node.scope].type == AGGREGATION_SCOPE
+        ):
             members.setdefault(node.scope, []).append(node)
     for name, parameters in members.items():
         group = table[name]
@@ -125,7 +130,9 @@ def _add_name_scopes(table: NodeTable) -> None:
     A node that is named like a scope is renamed: its last part is put in parentheses.
     """
     prefixes = {prefix for node in table.values() for prefix in _prefixes(node.name)}
-    for node in [node for node in table.values() if node.name in prefixes and node.type != AGGREGATION_SCOPE]:
+    for node in [
+        node for node in table.values() if node.name in prefixes and node.type != AGGREGATION_SCOPE
+    ]:
         move(table, node, node.scope, join_scope(node.scope, f"({node.name.rpartition('/')[2]})"))
     scopes: dict[str, ViewNode] = {}
     for node in table.values():
@@ -178,7 +185,10 @@ class GraphView:
     def levels(self, name: str) -> list[dict[str, Any]]:
         """The children of each scope on the way from the root to the one that holds a node, outermost first."""
         ends = [index for index, character in enumerate(name) if character == "/"]
-        return [{"nodes": self.children(scope), "scope_name": scope} for scope in ("", *(name[:end] for end in ends))]
+        return [
+            {"nodes": self.children(scope), "scope_name": scope}
+            for scope in ("", *(name[:end] for end in ends))
+        ]
 
     def search(self, text: str, rows: slice, max_depth: int) -> list[dict[str, Any]]:
         """Hits of a text in at most ``max_depth`` scopes, in a tree of these; ``rows`` says which."""
@@ -206,8 +216,8 @@ def hits(table: NodeTable, text: str) -> list[ViewNode]:
 def tree_of(nodes: Iterable[ViewNode], table: NodeTable) -> list[dict[str, Any]]:
     """The tree of some nodes and the scopes above them.
 
-    A scope shows whether the node that brought it in is dynamic. A node that is already in the tree, as the scope of
-    an earlier one, replaces what the tree has there.
+    A scope shows whether the node that brought it in is dynamic. A node that is already in the
+    tree, as the scope of an earlier one, replaces what the tree has there.
     """
     root = _entry("", "", False)
     for node in nodes:

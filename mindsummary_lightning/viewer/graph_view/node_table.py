@@ -1,6 +1,7 @@
 """The nodes of a graph view by name, and the edges between them.
 
-An edge is stored at both of its ends, under the name of the other end, so that a node is renamed in one place.
+An edge is stored at both of its ends, under the name of the other end, so that a node is renamed in
+one place.
 """
 
 from __future__ import annotations
@@ -10,7 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
+NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = (
+    "name_scope",
+    "aggregation_scope",
+    "Parameter",
+    "Const",
+)
 _DRAWABLE = str.maketrans({"<": "(", ">": ")", '"': "'", "\\": "\u2216"})
 NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which the page lists them
 
@@ -43,8 +49,8 @@ class Edge:
 class ViewNode:
     """An operation, a parameter, a constant, a name scope or a group of alike nodes.
 
-    Edges are stored by the name of the other end. Proxy edges, here their kinds, are drawn instead of the edges of
-    groups with independent layout.
+    Edges are stored by the name of the other end. Proxy edges, here their kinds, are drawn instead
+    of the edges of groups with independent layout.
     """
 
     name: str  # its path; unique
@@ -90,8 +96,12 @@ class ViewNode:
         for consumer, edge in below.outputs.items():
             if leads_out(consumer):
                 self.add_output(consumer, edge)
-        self.proxy_inputs.update((name, kind) for name, kind in below.proxy_inputs.items() if leads_out(name))
-        self.proxy_outputs.update((name, kind) for name, kind in below.proxy_outputs.items() if leads_out(name))
+        self.proxy_inputs.update(
+            (name, kind) for name, kind in below.proxy_inputs.items() if leads_out(name)
+        )
+        self.proxy_outputs.update(
+            (name, kind) for name, kind in below.proxy_outputs.items() if leads_out(name)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The node as the page expects it."""
@@ -103,8 +113,12 @@ class ViewNode:
             "name": self.name,
             "output": {consumer: edge.to_json() for consumer, edge in self.outputs.items()},
             "output_i": self.output_i,
-            "proxy_input": {source: {"edge_type": kind} for source, kind in self.proxy_inputs.items()},
-            "proxy_output": {consumer: {"edge_type": kind} for consumer, kind in self.proxy_outputs.items()},
+            "proxy_input": {
+                source: {"edge_type": kind} for source, kind in self.proxy_inputs.items()
+            },
+            "proxy_output": {
+                consumer: {"edge_type": kind} for consumer, kind in self.proxy_outputs.items()
+            },
             "stack_info": [],  # no file holds where in the source code an operation was made
             "subnode_count": self.subnode_count,
             "type": self.type,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mindsummary_lightning.values import DataType, Graph, GraphNode, GraphTexts, TensorType, TupleType
+from mindsummary_lightning.values import (
+    DataType,
+    Graph,
+    GraphNode,
+    GraphTexts,
+    TensorType,
+    TupleType,
+)
 from mindsummary_lightning.values.graph_nodes import GraphType
 from mindsummary_lightning.viewer.graph_view.node_table import (
     CONSTANT,
@@ -18,19 +25,31 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
 )
 
 # Operations that record a summary are named after its tag: several of them may share one full name.
-_SUMMARY_KINDS = ("scalar", "image", "tensor", "histogram", "graph", "optimized_graph", "loss_landscape")
+_SUMMARY_KINDS = (
+    "scalar",
+    "image",
+    "tensor",
+    "histogram",
+    "graph",
+    "optimized_graph",
+    "loss_landscape",
+)
 _SUMMARY_MARKS = tuple(f"[:{kind}]" for kind in _SUMMARY_KINDS)
-_SHAPELESS = {DataType.TENSOR: "[DT_UNDEFINED]", DataType.TUPLE: "[]"}  # incomplete types, and how they are shown
-_LAST_KNOWN = DataType.REF  # what MindSpore added later marks edges that only order, beside types of elements
+# incomplete types, and how they are shown
+_SHAPELESS = {DataType.TENSOR: "[DT_UNDEFINED]", DataType.TUPLE: "[]"}
+# what MindSpore added later marks edges that only order, beside types of elements
+_LAST_KNOWN = DataType.REF
 _BOOKKEEPING = ("Load", "MakeTuple", "TupleGetItem", "UpdateState")
 _DYNAMIC_ATTRIBUTES = ("input_is_dynamic_shape", "output_is_dynamic_shape")
 
 
-def recorded_nodes(graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphNode], bool]) -> NodeTable:
+def recorded_nodes(
+    graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphNode], bool]
+) -> NodeTable:
     """The nodes of a graph: operations in their order, then parameters, then constants.
 
-    Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and constants do not know their
-    consumers yet. ``is_in_view`` tells which operations the view holds.
+    Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and
+    constants do not know their consumers yet. ``is_in_view`` tells which operations the view holds.
     """
     table: NodeTable = {}
     names: dict[str, str] = {}  # what inputs refer to -> name of the node
@@ -48,7 +67,9 @@ def recorded_nodes(graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphN
         for reference, kind in _references(node).items():
             if reference in names:
                 source = table[names[reference]]
-                table[name].add_input(source.name, Edge(source.output_shape, source.output_type, kind))
+                table[name].add_input(
+                    source.name, Edge(source.output_shape, source.output_type, kind)
+                )
     for name in recorded:
         for source_name, edge in table[name].inputs.items():
             if table[source_name].type not in (PARAMETER, CONSTANT):
@@ -77,7 +98,9 @@ def _operation(node: GraphNode, attributes: Mapping[str, str]) -> ViewNode:
         output_i=node.output_i,
         output_shape=_shapes(node.output_type),
         output_type=_type_text(node.output_type),
-        is_dynamic=any(entry.name in _DYNAMIC_ATTRIBUTES and entry.value is True for entry in node.attributes),
+        is_dynamic=any(
+            entry.name in _DYNAMIC_ATTRIBUTES and entry.value is True for entry in node.attributes
+        ),
     )
 
 
@@ -92,7 +115,15 @@ def _parameters(graph: Graph) -> list[ViewNode]:
             shape, data_type = _shapes(parameter.type), _type_text(parameter.type)
             attributes = {"type": data_type, "shape": str(shape)}
             name = drawable(parameter.name)
-            nodes.append(ViewNode(name, PARAMETER, attributes=attributes, output_shape=shape, output_type=data_type))
+            nodes.append(
+                ViewNode(
+                    name,
+                    PARAMETER,
+                    attributes=attributes,
+                    output_shape=shape,
+                    output_type=data_type,
+                )
+            )
     return nodes
 
 
@@ -101,10 +132,19 @@ def _constants(graph: Graph, texts: GraphTexts) -> list[ViewNode]:
     for constant in graph.constants:
         if constant.name:
             text = texts.constants[constant.name]
-            is_tensor = text.partition("\n")[0] == "dtype: DT_TENSOR"  # a type has no shape of its own
-            shape = _shapes(constant.value) if is_tensor and isinstance(constant.value, TensorType) else [[]]
+            # a type has no shape of its own
+            is_tensor = text.partition("\n")[0] == "dtype: DT_TENSOR"
+            shape = (
+                _shapes(constant.value)
+                if is_tensor and isinstance(constant.value, TensorType)
+                else [[]]
+            )
             attributes = {constant.name: text}
-            nodes.append(ViewNode(drawable(constant.name), CONSTANT, attributes=attributes, output_shape=shape))
+            nodes.append(
+                ViewNode(
+                    drawable(constant.name), CONSTANT, attributes=attributes, output_shape=shape
+                )
+            )
     return nodes
 
 
@@ -113,7 +153,11 @@ def _shapes(data_type: GraphType | None) -> list[list[int]]:
     if isinstance(data_type, TensorType):
         return [list(data_type.shape)]
     if isinstance(data_type, TupleType):
-        return [[]] if data_type.is_list else [shape for element in data_type.elements for shape in _shapes(element)]
+        return (
+            [[]]
+            if data_type.is_list
+            else [shape for element in data_type.elements for shape in _shapes(element)]
+        )
     return [] if data_type is None or data_type in _SHAPELESS or data_type > _LAST_KNOWN else [[]]
 
 
@@ -121,7 +165,11 @@ def _type_text(data_type: GraphType | None) -> str:
     if isinstance(data_type, TensorType):
         return f"DT_TENSOR[DT_{data_type.elem_type.name}]"
     if isinstance(data_type, TupleType):
-        return "DT_LIST" if data_type.is_list else f"DT_TUPLE{[_type_text(element) for element in data_type.elements]}"
+        return (
+            "DT_LIST"
+            if data_type.is_list
+            else f"DT_TUPLE{[_type_text(element) for element in data_type.elements]}"
+        )
     if data_type is None or data_type > _LAST_KNOWN:
         return "DT_UNDEFINED"
     return f"DT_{data_type.name}{_SHAPELESS.get(data_type, '')}"
@@ -151,7 +199,8 @@ def _operations(table: NodeTable) -> list[ViewNode]:
 
 def _bridge(table: NodeTable) -> None:
     operations = _operations(table)
-    for node in operations:  # in the order of the graph, where sources come first and are already bridged
+    # in the order of the graph, where sources come first and are already bridged
+    for node in operations:
         for source in list(node.inputs):
             if source in table and table[source].type in _BOOKKEEPING:
                 del node.inputs[source]
@@ -171,9 +220,15 @@ def _dissolve_uniform_scopes(table: NodeTable) -> None:
     for node in _operations(table):
         if "/" in node.scope:
             scopes.setdefault(node.scope, []).append(node)
-    types_of = {scope: {node.type for node in nodes} for scope, nodes in scopes.items() if len(nodes) > 1}
-    uniform = {scope for scope, types in types_of.items() if len(types) == 1 and next(iter(types)) in scope}
-    uniform -= {outer for outer in uniform if any(scope.startswith(f"{outer}/") for scope in scopes)}
+    types_of = {
+        scope: {node.type for node in nodes} for scope, nodes in scopes.items() if len(nodes) > 1
+    }
+    uniform = {
+        scope for scope, types in types_of.items() if len(types) == 1 and next(iter(types)) in scope
+    }
+    uniform -= {
+        outer for outer in uniform if any(scope.startswith(f"{outer}/") for scope in scopes)
+    }
     for node in _operations(table):
         if node.scope in uniform:
             parent = node.scope.rpartition("/")[0]

@@ -1,8 +1,9 @@
 """The endpoints of MindInsight's front end and the functions that answer them, one module per page.
 
-A page is imported at its first request: the list of runs is shown before NumPy and protobuf are loaded. Its functions
-take the runs and the request and return what ``json`` encodes, or an image; they may block, as the server calls them in
-worker threads, and refuse a request by raising ``ApiError``.
+A page is imported at its first request: the list of runs is shown before NumPy and protobuf are
+loaded. Its functions take the runs and the request and return what ``json`` encodes, or an image;
+they may block, as the server calls them in worker threads, and refuse a request by raising
+``ApiError``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,13 @@ from __future__ import annotations
 from mindsummary_lightning.comparison.page import comparison_page
 from mindsummary_lightning.comparison.verdict import compare_runs
 from mindsummary_lightning.errors import MindSummaryError
-from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest, EncodedAnswer, required
+from mindsummary_lightning.viewer.api import (
+    WRONG_VALUE,
+    ApiError,
+    ApiRequest,
+    EncodedAnswer,
+    required,
+)
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 

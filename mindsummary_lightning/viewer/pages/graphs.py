@@ -25,11 +25,13 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _LOG = logging.getLogger(__name__)
 _MAX_VIEWS = 6  # the newest few are kept
-_BUILDING = threading.Lock()  # the page asks for several parts of a graph at the same time: one request builds it
+# the page asks for several parts of a graph at the same time: one request builds it
+_BUILDING = threading.Lock()
 
 _NO_NODE, _NO_GRAPH = "50545009", "5054500C"
 _DEFAULT_HITS, _MAX_HITS = 100, 1000
-_MAX_DEPTH = 250  # scopes above a node in a nested answer: neither json nor a browser's script recurses without end
+# scopes above a node in a nested answer: neither json nor a browser's script recurses without end
+_MAX_DEPTH = 250
 
 
 def nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -58,7 +60,9 @@ def single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     if name not in view:
         raise _unknown(name)
     if name.count("/") > _MAX_DEPTH:
-        raise ApiError(_NO_NODE, f"The node is deeper than {_MAX_DEPTH} scopes; open its scopes one by one.")
+        raise ApiError(
+            _NO_NODE, f"The node is deeper than {_MAX_DEPTH} scopes; open its scopes one by one."
+        )
     scopes: dict[str, Any] = {}
     for level in reversed(view.levels(name)):
         scopes = {**level, "children": scopes}
@@ -89,7 +93,9 @@ def _known_scope(view: GraphView, request: ApiRequest) -> str:
 
 
 def _unknown(name: str) -> ApiError:
-    return ApiError(_NO_NODE, f"Can not find node in graph by the given node name. node name: {name}.")
+    return ApiError(
+        _NO_NODE, f"Can not find node in graph by the given node name. node name: {name}."
+    )
 
 
 def _load(graph: GraphLocation, is_optimized: bool) -> GraphView | None:
@@ -108,5 +114,7 @@ def _built(graph: GraphLocation, is_optimized: bool) -> GraphView | None:
     try:
         return build(*read_graph(graph))
     except ValueError as error:
-        _LOG.warning("skipped the graph in %s: %s", printable(graph.location.path), error_text(error))
+        _LOG.warning(
+            "skipped the graph in %s: %s", printable(graph.location.path), error_text(error)
+        )
         return None

@@ -32,12 +32,16 @@ def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     elif kind == "tensor":
         samples = [sample for sample, _ in described_tensors(run, tag)]
     else:
-        raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: there is no histogram in this tag: {plugin_tag}")
+        raise ApiError(
+            _UNKNOWN, f"{_NO_HISTOGRAM} Detail: there is no histogram in this tag: {plugin_tag}"
+        )
     read = _recorded if kind == "histogram" else step_histograms
     try:
         bins = run.cached(("bins", kind, tag), lambda: _bins(read(run, samples)), samples)
     except (ValueError, OverflowError) as error:
-        raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: Invalid parameter value. {error}") from None
+        raise ApiError(
+            _UNKNOWN, f"{_NO_HISTOGRAM} Detail: Invalid parameter value. {error}"
+        ) from None
     return {
         "train_id": train_id,
         "tag": plugin_tag,
@@ -62,13 +66,18 @@ class _Bins(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return (50 * len(self.lefts) + 700) * (len(self.counts) + 1)  # with the samples, by which they are known again
+        # with the samples, by which they are known again
+        return (50 * len(self.lefts) + 700) * (len(self.counts) + 1)
 
 
 def _bins(recorded: Sequence[StepHistogram | None]) -> _Bins:
     rows = iter(rebucketed([histogram for histogram in recorded if histogram is not None]))
-    columns = [None if histogram is None else [*zip(*next(rows), strict=True)] for histogram in recorded]
-    lefts, widths = next(([*found[0]], [*found[1]]) for found in [*columns, ((), ())] if found is not None)
+    columns = [
+        None if histogram is None else [*zip(*next(rows), strict=True)] for histogram in recorded
+    ]
+    lefts, widths = next(
+        ([*found[0]], [*found[1]]) for found in [*columns, ((), ())] if found is not None
+    )
     return _Bins(lefts, widths, [None if found is None else [*found[2]] for found in columns])
 
 
@@ -80,7 +89,10 @@ def _recorded(run: FollowedRun, samples: Sequence[LocatedSample]) -> list[StepHi
 def _read(sample: LocatedSample, files: OpenFiles) -> StepHistogram | None:
     try:
         value = cast("Histogram", files.value(sample.location))
-    except (ValueError, OSError):  # the value contradicts itself, or its bytes changed since they were located
+    except (
+        ValueError,
+        OSError,
+    ):  # the value contradicts itself, or its bytes changed since they were located
         return None
     columns = (value.lefts.tolist(), value.widths.tolist(), value.counts.tolist())
     buckets = sorted(zip(*columns, strict=True), key=lambda bucket: bucket[0])

@@ -31,10 +31,17 @@ def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     run = known_run(runs, train_id)
     if runs.has_lineage_only(train_id):
         return {"metadatas": []}
-    samples = run.samples("image", _image_tag(run, plugin_tag), lambda steps: every_nth(steps.size, _MAX_IMAGES))
+    samples = run.samples(
+        "image", _image_tag(run, plugin_tag), lambda steps: every_nth(steps.size, _MAX_IMAGES)
+    )
     return {
         "metadatas": [
-            {"step": sample.step, "wall_time": sample.wall_time, "width": sample.width, "height": sample.height}
+            {
+                "step": sample.step,
+                "wall_time": sample.wall_time,
+                "width": sample.width,
+                "height": sample.height,
+            }
             for sample in samples
         ]
     }
@@ -48,12 +55,21 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     tag = plugin_tag if runs.has_lineage_only(train_id) else _image_tag(run, plugin_tag)
     try:
         (sample,) = run.samples(
-            "image", tag, lambda steps: np.array([steps.size - 1]) if step == -1 else np.flatnonzero(steps == step)
+            "image",
+            tag,
+            lambda steps: (
+                np.array([steps.size - 1]) if step == -1 else np.flatnonzero(steps == step)
+            ),
         )
         image = cast("Image", read_value(sample.location))
-    except (LookupError, ValueError, OSError):  # no such tag or step, or its bytes changed since they were located
+    except (
+        LookupError,
+        ValueError,
+        OSError,
+    ):  # no such tag or step, or its bytes changed since they were located
         raise ApiError(
-            _UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: Can not find the step with given train job id and tag."
+            _UNKNOWN_IMAGE,
+            f"{_NO_IMAGE} Detail: Can not find the step with given train job id and tag.",
         ) from None
     return EncodedAnswer(image.encoded, image.media_type)
 
@@ -61,5 +77,7 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
 def _image_tag(run: FollowedRun, plugin_tag: str) -> str:
     tag, kind = known_tag(run, plugin_tag, _UNKNOWN_IMAGE, _NO_IMAGE)
     if kind != "image":
-        raise ApiError(_UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: there is no image in this tag: {plugin_tag}")
+        raise ApiError(
+            _UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: there is no image in this tag: {plugin_tag}"
+        )
     return tag

@@ -50,7 +50,9 @@ def landscapes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     }
 
 
-def _landscape(runs: LoadedRuns, train_id: str, kind: str, interval_id: str | None) -> dict[str, Any]:
+def _landscape(
+    runs: LoadedRuns, train_id: str, kind: str, interval_id: str | None
+) -> dict[str, Any]:
     if not train_id.startswith("./"):
         return {"error_code": WRONG_VALUE, "train_id": train_id}
     run = known_run(runs, train_id, NOT_LISTED)
@@ -107,4 +109,5 @@ def _training(lineage: MergedLineage | None) -> dict[str, Any]:
 
 
 def _exponential(value: float | str | None) -> str | None:
-    return f"{value:e}" if isinstance(value, float) else value  # a NaN or an infinity is text already
+    # a NaN or an infinity is text already
+    return f"{value:e}" if isinstance(value, float) else value

@@ -13,7 +13,12 @@ from mindsummary_lightning.viewer.graph_view.node_table import drawable
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.remarks import remarks_of
 
-_UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
+_UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = (
+    "50545005",
+    "50542218",
+    "50542081",
+    "50540000",
+)
 _MAX_TAG, _MAX_REMARK = 10, 128
 _DRAWN_KEYS = ("op_type", "tensor_op_name")  # of a data pipeline: written into DOT
 
@@ -74,7 +79,9 @@ def drawable_pipeline(value: Any) -> Any:
     """A data pipeline whose names of operations may be written into DOT."""
     if isinstance(value, dict):
         return {
-            key: drawable(part) if key in _DRAWN_KEYS and isinstance(part, str) else drawable_pipeline(part)
+            key: drawable(part)
+            if key in _DRAWN_KEYS and isinstance(part, str)
+            else drawable_pipeline(part)
             for key, part in value.items()
         }
     return [drawable_pipeline(part) for part in value] if isinstance(value, list) else value

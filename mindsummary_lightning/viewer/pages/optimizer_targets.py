@@ -22,7 +22,13 @@ NOT_ALL_NUMBERS, TOO_FEW_RUNS, UNDEFINED = 1, 2, 3  # the pages' reasons for a m
 _BUCKETS = 5
 _MIN_RUNS = 3  # two points always lie on a line
 _METRIC, _USER_DEFINED = "[M]", "[U]"
-_NO_HYPER_PARAMETERS = ("loss", "device_num", "model_size", "test_dataset_count", "train_dataset_count")
+_NO_HYPER_PARAMETERS = (
+    "loss",
+    "device_num",
+    "model_size",
+    "test_dataset_count",
+    "train_dataset_count",
+)
 
 Column = NDArray[Any]  # of integers, or of floats with NaN where a run has no value
 
@@ -30,30 +36,41 @@ Column = NDArray[Any]  # of integers, or of floats with NaN where a run has no v
 class LineageTable(NamedTuple):
     """The numbers in the lineage of some runs."""
 
-    columns: Mapping[str, Column]  # a number per run, by name: a field, [M] and a metric, or [U] and a custom value
+    # a number per run, by name: a field, [M] and a metric, or [U] and a custom value
+    columns: Mapping[str, Column]
     dropped: Sequence[str]  # custom values that are not numbers in every run that has them
 
     def targets(self) -> list[str]:
         """Names of the metrics and the loss, those of most runs first: the page opens on the first one."""
         names = [name for name in self.columns if name == "loss" or name.startswith(_METRIC)]
-        return sorted(names, key=lambda name: (np.count_nonzero(np.isnan(self.columns[name])), name))
+        return sorted(
+            names, key=lambda name: (np.count_nonzero(np.isnan(self.columns[name])), name)
+        )
 
     def hyper_parameters(self) -> list[str]:
         """Names of the columns that a user could have chosen, in order of their first appearance."""
-        return [name for name in self.columns if not name.startswith(_METRIC) and name not in _NO_HYPER_PARAMETERS]
+        return [
+            name
+            for name in self.columns
+            if not name.startswith(_METRIC) and name not in _NO_HYPER_PARAMETERS
+        ]
 
 
 def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The hyper-parameters that each metric and the loss depend on."""
     listed = search_runs(runs, request)["object"]
     table = lineage_table(run.get("model_lineage", {}) for run in listed)
-    hyper_parameters = table.hyper_parameters()  # once: there may be as many metrics as a run has tags
+    # once: there may be as many metrics as a run has tags
+    hyper_parameters = table.hyper_parameters()
     return {
         "metadata": {
             "train_ids": [run.get("summary_dir") for run in listed],
-            "possible_hyper_parameters": [{"name": name, "data": _data(table, name)} for name in hyper_parameters],
+            "possible_hyper_parameters": [
+                {"name": name, "data": _data(table, name)} for name in hyper_parameters
+            ],
             "unrecognized_params": [
-                {"name": name, "unselected": True, "reason_code": NOT_ALL_NUMBERS} for name in table.dropped
+                {"name": name, "unselected": True, "reason_code": NOT_ALL_NUMBERS}
+                for name in table.dropped
             ],
         },
         "targets": [
@@ -73,8 +90,12 @@ def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
     rows = [dict(_named_values(model)) for model in models]
     names = dict.fromkeys(name for row in rows for name in row)
     cells = {name: [row.get(name) for row in rows] for name in names}
-    columns = {name: column for name, values in cells.items() if (column := _column(values)) is not None}
-    return LineageTable(columns, [name for name in cells if name not in columns and name.startswith(_USER_DEFINED)])
+    columns = {
+        name: column for name, values in cells.items() if (column := _column(values)) is not None
+    }
+    return LineageTable(
+        columns, [name for name in cells if name not in columns and name.startswith(_USER_DEFINED)]
+    )
 
 
 def importance(hyper_parameter: Column, target: Column) -> tuple[float, int | None]:
@@ -101,13 +122,21 @@ def buckets(column: Column) -> list[list[float]]:
     ]
 
 
-def _ranked(table: LineageTable, target: str, hyper_parameters: Sequence[str]) -> list[dict[str, Any]]:
+def _ranked(
+    table: LineageTable, target: str, hyper_parameters: Sequence[str]
+) -> list[dict[str, Any]]:
     """The hyper-parameters, most important first; of equally important ones those that users defined come last."""
     ranked = []
     for name in hyper_parameters:
         value, reason = importance(table.columns[name], table.columns[target])
-        ranked.append({"name": name, "importance": value} | ({} if reason is None else {"reason_code": reason}))
-    return sorted(ranked, key=lambda entry: (-entry["importance"], entry["name"].startswith("["), entry["name"]))
+        ranked.append(
+            {"name": name, "importance": value}
+            | ({} if reason is None else {"reason_code": reason})
+        )
+    return sorted(
+        ranked,
+        key=lambda entry: (-entry["importance"], entry["name"].startswith("["), entry["name"]),
+    )
 
 
 def _data(table: LineageTable, name: str) -> list[float | None]:
@@ -125,10 +154,15 @@ def _named_values(model: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 def _column(values: Sequence[Any]) -> Column | None:
     """Values as an array; ``None`` if one of them is not a number, or if there is none at all."""
-    numbers = [math.nan if isinstance(value, str) and value.lower() in ("nan", "inf") else value for value in values]
+    numbers = [
+        math.nan if isinstance(value, str) and value.lower() in ("nan", "inf") else value
+        for value in values
+    ]
     if set(map(type, numbers)) == {int} and (column := np.array(numbers)).dtype.kind in "iu":
         return column
-    if all(value is None or type(value) in (int, float) for value in numbers) and set(numbers) != {None}:
+    if all(value is None or type(value) in (int, float) for value in numbers) and set(numbers) != {
+        None
+    }:
         with contextlib.suppress(OverflowError):  # an integer beyond all floats
             return np.array(numbers, np.float64)
     return None

@@ -1,7 +1,7 @@
 """The endpoint that searches and sorts the table of runs, in the query language of every other place.
 
-Rows say what lineage files say. Steps, curves and scalars are in summary files, which are read only where a query asks
-for them, for a second a request; the page asks again until all have been read.
+Rows say what lineage files say. Steps, curves and scalars are in summary files, which are read only
+where a query asks for them, for a second a request; the page asks again until all have been read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,17 @@ from mindsummary_lightning.reading.run_status import GROWING_S
 from mindsummary_lightning.reading.run_tree import ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages.run_table import KnownFacts, RunTable, facts_of, run_table, table_of
+from mindsummary_lightning.viewer.pages.run_table import (
+    KnownFacts,
+    RunTable,
+    facts_of,
+    run_table,
+    table_of,
+)
 
 _LIMIT_S = 1.0  # for reading summary files; the page asks again for the rest
-_FRESH_S = 5.0  # that what is known of a growing run is taken for new: a request must come to an end
+# that what is known of a growing run is taken for new: a request must come to an end
+_FRESH_S = 5.0
 _OF_FILES = {
     "diverged": "diverged",
     "steps": "steps",
@@ -50,8 +57,9 @@ class _AskedSearch:
 def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The runs that meet a query, in order: ``train_ids``.
 
-    ``problem`` says why the query cannot be answered, ``nowhere`` which word no run has, and ``unread`` of how many
-    runs the summary files could not be read in time: they are not found yet, or sorted last.
+    ``problem`` says why the query cannot be answered, ``nowhere`` which word no run has, and
+    ``unread`` of how many runs the summary files could not be read in time: they are not found yet,
+    or sorted last.
     """
     asked = _asked(request)
     answer = run_table(runs, ApiRequest())
@@ -70,13 +78,18 @@ def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     found, nowhere = _found(rows, query, table)
     if sort_by:
         found = in_order(found, lambda row: row.get(sort_by), is_descending=asked.is_descending)
-    unknown = next((name for name in query.fields if name not in known and not SCALAR.fullmatch(name)), None)
+    unknown = next(
+        (name for name in query.fields if name not in known and not SCALAR.fullmatch(name)), None
+    )
     problem = None if unknown is None else {"kind": "unknown", "field": unknown, "names": ()}
     return _answer([row.listed.train_id for row in found], problem, nowhere, len(files.unread))
 
 
 def _answer(
-    train_ids: Iterable[str] = (), problem: Mapping[str, Any] | None = None, nowhere: str | None = None, unread: int = 0
+    train_ids: Iterable[str] = (),
+    problem: Mapping[str, Any] | None = None,
+    nowhere: str | None = None,
+    unread: int = 0,
 ) -> dict[str, Any]:
     return {"train_ids": [*train_ids], "problem": problem, "nowhere": nowhere, "unread": unread}
 
@@ -91,7 +104,11 @@ def _asked(request: ApiRequest) -> _AskedSearch:
     sort_by = body.get("sort", "")
     zone = _zone(body.get("timezone"))
     return _AskedSearch(
-        body["query"], sort_by if isinstance(sort_by, str) else "", bool(body.get("descending")), aliases, zone
+        body["query"],
+        sort_by if isinstance(sort_by, str) else "",
+        bool(body.get("descending")),
+        aliases,
+        zone,
     )
 
 
@@ -108,7 +125,9 @@ def _last_values(table: RunTable) -> set[str]:
     return {f"last:{tag}" for known in list(table.facts.values()) for tag in known.facts["tags"]}
 
 
-def _found(rows: list[_RowValues], query: Conditions, table: RunTable) -> tuple[list[_RowValues], str | None]:
+def _found(
+    rows: list[_RowValues], query: Conditions, table: RunTable
+) -> tuple[list[_RowValues], str | None]:
     """The rows that are found, and a word that is in no row at all."""
     lacking = {word for word in query.words if not word.is_excluded}
     found = []

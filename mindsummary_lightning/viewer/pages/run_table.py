@@ -1,7 +1,8 @@
 """Endpoints of the table of runs: a row for each run, and the curves of the rows that are looked at.
 
-Rows are what the listing and the lineage files say, so ten thousand runs are listed without a summary file being
-opened. Steps and the curve of the loss need these files; they are read for some rows at a time.
+Rows are what the listing and the lineage files say, so ten thousand runs are listed without a
+summary file being opened. Steps and the curve of the loss need these files; they are read for some
+rows at a time.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _MAX_CURVES = 500  # in a request
 _MAX_TAGS = 50  # that are asked for, likewise
-_FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0  # for lineage that is not known yet, in the first answer and in later ones
+# for lineage that is not known yet, in the first answer and in later ones
+_FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
-# A run, the state of its lineage files (None: they are still to be read), and what they say, by column.
+# A run, the state of its lineage files (None: they are still to be read), and what they say, by
+# column.
 _Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, dict[str, Any]]"
 
 
@@ -64,12 +67,14 @@ class KnownFacts:
 class RunTable:
     """The rows of a directory's runs; those of runs that did not change are not made again."""
 
-    rows: dict[str, _Row] = field(default_factory=dict)  # of the runs of the newest listing; so are the curves
+    # of the runs of the newest listing; so are the curves
+    rows: dict[str, _Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of the runs in every table, by train id
     answer: dict[str, Any] = field(default_factory=dict)
     curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     facts: dict[str, KnownFacts] = field(default_factory=dict)
-    texts: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)  # of rows, for searches
+    # of rows, for searches
+    texts: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -97,7 +102,9 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             elif row[2].get("status") == "running":
                 row = _with_status_now(row)
             rows[listed.train_id] = row
-        changed = [(row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None]
+        changed = [
+            (row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None
+        ]
         end = runs.clock() + limit_s
         while changed:
             some, changed = changed[:TOGETHER], changed[TOGETHER:] if runs.clock() <= end else []
@@ -113,7 +120,12 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             unread = sum(row[1] is None for row in rows.values())
             table.names = dict(zip(rows, names_of_ids(list(rows), runs.base_dir), strict=True))
             names = list(table.names.values())
-            table.answer = {"name": runs.name, "unread": unread, "runs": names, **_columns(list(rows.values()))}
+            table.answer = {
+                "name": runs.name,
+                "unread": unread,
+                "runs": names,
+                **_columns(list(rows.values())),
+            }
         return table.answer
 
 
@@ -132,7 +144,8 @@ def read_lineage(runs: LoadedRuns) -> None:
         gc.freeze()  # what was read stays until the end
         gc.enable()
     time.sleep(SETTLED_S)
-    runs.scan_again()  # of thousands of runs this takes long: the directories need not be listed at the next look
+    # of thousands of runs this takes long: the directories need not be listed at the next look
+    runs.scan_again()
 
 
 def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
@@ -161,7 +174,9 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         body = request.json()
         train_ids, tags = body["train_ids"][:_MAX_CURVES], body.get("tags", [])[:_MAX_TAGS]
     except (ApiError, TypeError, KeyError, AttributeError):
-        raise ApiError(WRONG_VALUE, 'the body must be {"train_ids": [...], "tags": [...]}') from None
+        raise ApiError(
+            WRONG_VALUE, 'the body must be {"train_ids": [...], "tags": [...]}'
+        ) from None
     started = runs.clock()
     answer: dict[str, dict[str, Any]] = {}
     for train_id in train_ids:
@@ -191,7 +206,11 @@ def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[s
     table = table_of(runs.base_dir)
     try:
         with os.scandir(listed.path) as entries:
-            files = [entry for entry in entries if timestamp_of(entry.name) is not None or is_graph_name(entry.name)]
+            files = [
+                entry
+                for entry in entries
+                if timestamp_of(entry.name) is not None or is_graph_name(entry.name)
+            ]
             times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in files}
     except OSError:  # it vanished since it was listed
         return {}
@@ -221,7 +240,9 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     loss = _loss(tags["scalar"])
     started = min((float(one.wall_times[0]) for one in series.values()), default=None)
     recorded = max((float(one.wall_times[-1]) for one in series.values()), default=0.0)
-    longest = max(series.values(), key=lambda one: int(one.steps[-1]) - int(one.steps[0]), default=None)
+    longest = max(
+        series.values(), key=lambda one: int(one.steps[-1]) - int(one.steps[0]), default=None
+    )
     pace = None if longest is None else seconds_per_step(longest.steps, longest.wall_times)
     return {
         "started": started,
@@ -247,13 +268,19 @@ def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | N
 
 def _loss(tags: Sequence[str]) -> str | None:
     known = [tag for tag in _LOSSES if tag in tags]
-    return next(iter(known or sorted((tag for tag in tags if "loss" in tag.lower()), key=len)), None)
+    return next(
+        iter(known or sorted((tag for tag in tags if "loss" in tag.lower()), key=len)), None
+    )
 
 
 def _line(values: NDArray[np.float32]) -> list[float | None]:
     """Means of equally long parts of a curve."""
-    begins = np.linspace(0, values.size, min(values.size, _LINE_POINTS), endpoint=False).astype(np.intp)
-    means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(np.append(begins, values.size))
+    begins = np.linspace(0, values.size, min(values.size, _LINE_POINTS), endpoint=False).astype(
+        np.intp
+    )
+    means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(
+        np.append(begins, values.size)
+    )
     return [_rounded(mean) if math.isfinite(mean) else None for mean in means]
 
 

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.thinning import thinned
-from mindsummary_lightning.viewer.api import WRONG_TYPE, ApiError, ApiRequest, has_tag, known_run, known_tag, required
+from mindsummary_lightning.viewer.api import (
+    WRONG_TYPE,
+    ApiError,
+    ApiRequest,
+    has_tag,
+    known_run,
+    known_tag,
+    required,
+)
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 
@@ -20,20 +28,29 @@ def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of one curve."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
-    return {"metadatas": [] if runs.has_lineage_only(train_id) else _points(run, _scalar_tag(run, plugin_tag))}
+    return {
+        "metadatas": []
+        if runs.has_lineage_only(train_id)
+        else _points(run, _scalar_tag(run, plugin_tag))
+    }
 
 
 def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of several curves of several runs; what does not exist is skipped."""
     curves: list[dict[str, Any]] = []
     train_ids = request.query.get("train_id", ())
-    if ahead := train_ids[1::2]:  # by another thread: while NumPy works on long runs, the two work side by side
+    # by another thread: while NumPy works on long runs, the two work side by side
+    if ahead := train_ids[1::2]:
         threading.Thread(target=lambda: [*map(runs.run, ahead)], daemon=True).start()
     for train_id in train_ids:
         run = runs.run(train_id)
         for plugin_tag in request.query.get("tag", ()):
             if run is not None and (runs.has_lineage_only(train_id) or has_tag(run, plugin_tag)):
-                values = [] if runs.has_lineage_only(train_id) else _points(run, _scalar_tag(run, plugin_tag))
+                values = (
+                    []
+                    if runs.has_lineage_only(train_id)
+                    else _points(run, _scalar_tag(run, plugin_tag))
+                )
                 curves.append({"train_id": train_id, "tag": plugin_tag, "values": values})
     return {"scalars": curves}
 
@@ -55,4 +72,6 @@ def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
 
 def _thinned(series: ScalarSeries) -> NDArray[np.void]:
     chosen = thinned(series.values)
-    return np.rec.fromarrays([series.steps[chosen], series.wall_times[chosen], series.values[chosen]])
+    return np.rec.fromarrays(
+        [series.steps[chosen], series.wall_times[chosen], series.values[chosen]]
+    )

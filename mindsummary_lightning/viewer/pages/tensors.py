@@ -1,7 +1,7 @@
 """Tensors: shapes, statistics, histograms, and the numbers of a slice of one step.
 
-They are read from the files when a page asks; what was computed of them is remembered with their run. Everything is
-computed in double precision from the float32 elements, as MindInsight does it.
+They are read from the files when a page asks; what was computed of them is remembered with their
+run. Everything is computed in double precision from the float32 elements, as MindInsight does it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,13 @@ def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             if not runs.has_lineage_only(train_id):
                 tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_TENSOR)
             if kind != "tensor":
-                raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {plugin_tag}")
-            answers.append({"train_id": train_id, "tag": plugin_tag, "values": _values(run, tag, request)})
+                raise ApiError(
+                    _UNKNOWN,
+                    f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {plugin_tag}",
+                )
+            answers.append(
+                {"train_id": train_id, "tag": plugin_tag, "values": _values(run, tag, request)}
+            )
     return {"tensors": answers}
 
 
@@ -73,7 +78,9 @@ def _values(run: FollowedRun, tag: str, request: ApiRequest) -> list[dict[str, A
     if detail == "histogram":
         return _histograms(run, tag)
     if detail not in (None, "stats"):
-        raise ApiError(WRONG_VALUE, f"Invalid parameter value. Can not support this value: {detail} of detail.")
+        raise ApiError(
+            WRONG_VALUE, f"Invalid parameter value. Can not support this value: {detail} of detail."
+        )
     return [
         _sample(sample, summary, {"statistics": _whole(summary)} if detail == "stats" else {})
         for sample, summary in _described(run, tag)
@@ -96,7 +103,9 @@ def _histograms(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
     ]
 
 
-def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]) -> list[dict[str, Any]]:
+def _data(
+    run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]
+) -> list[dict[str, Any]]:
     try:
         (sample,) = run.samples("tensor", tag, lambda steps: np.flatnonzero(steps == step))
         with OpenFiles() as files:
@@ -106,20 +115,28 @@ def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]
             data = _read(sample, files).data
     except (LookupError, ValueError, OSError):  # no such tag or step, or it cannot be read
         raise ApiError(
-            "50545014", f"Tensor data not in cache. Detail: this step: {step} data may has been dropped."
+            "50545014",
+            f"Tensor data not in cache. Detail: this step: {step} data may has been dropped.",
         ) from None
     part = sliced(data, slices)
-    details = {"data": numbers_to_json(part), "statistics": with_overall(statistics(part), summary.statistics)}
+    details = {
+        "data": numbers_to_json(part),
+        "statistics": with_overall(statistics(part), summary.statistics),
+    }
     return [_sample(sample, summary, details)]
 
 
-def _sample(sample: LocatedSample, summary: TensorDescription, details: dict[str, Any]) -> dict[str, Any]:
+def _sample(
+    sample: LocatedSample, summary: TensorDescription, details: dict[str, Any]
+) -> dict[str, Any]:
     value = {"dims": summary.dims, "data_type": summary.data_type, **details}
     return {"step": sample.step, "wall_time": sample.wall_time, "value": value}
 
 
 def _whole(summary: TensorDescription) -> dict[str, float] | None:
-    return None if summary.statistics is None else with_overall(summary.statistics, summary.statistics)
+    return (
+        None if summary.statistics is None else with_overall(summary.statistics, summary.statistics)
+    )
 
 
 def _too_large(sample: LocatedSample) -> ApiError:
@@ -141,7 +158,10 @@ def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, T
         for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
             try:
                 described.append((sample, _describe(run, sample, files)))
-            except (ValueError, OSError):  # the dimensions do not fit, or the bytes changed since they were located
+            except (
+                ValueError,
+                OSError,
+            ):  # the dimensions do not fit, or the bytes changed since they were located
                 continue
     return described
 
@@ -153,7 +173,9 @@ def _describe(run: FollowedRun, sample: LocatedSample, files: OpenFiles) -> Tens
         tensor = _read(sample, files)
         is_large = tensor.data.size > MAX_ELEMENTS
         name = f"DT_{tensor.data_type.name}"
-        return TensorDescription(tensor.data.shape, name, None if is_large else statistics(tensor.data))
+        return TensorDescription(
+            tensor.data.shape, name, None if is_large else statistics(tensor.data)
+        )
 
     return run.cached(("tensor", sample.location), summary)
 
@@ -166,7 +188,10 @@ def step_histograms(run: FollowedRun, samples: Sequence[LocatedSample]) -> list[
         return _histogram(data if data.size <= MAX_ELEMENTS else data[:0])
 
     with OpenFiles() as files:
-        return [run.cached(("histogram", one.location), functools.partial(histogram, one)) for one in samples]
+        return [
+            run.cached(("histogram", one.location), functools.partial(histogram, one))
+            for one in samples
+        ]
 
 
 def _read(sample: LocatedSample, files: OpenFiles) -> Tensor:
@@ -188,7 +213,11 @@ def statistics(data: NDArray[np.float32]) -> dict[str, float]:
         "pos_zero_count": float(np.count_nonzero(finite > 0)),
     }
     if finite.size:
-        numbers |= {"max": float(finite.max()), "min": float(finite.min()), "avg": float(finite.sum() / finite.size)}
+        numbers |= {
+            "max": float(finite.max()),
+            "min": float(finite.min()),
+            "avg": float(finite.sum() / finite.size),
+        }
     return numbers
 
 
@@ -214,7 +243,9 @@ def parsed_slices(text: str) -> _Slices:
     """The indices and at most two slices of a text such as ``[0, -1, :, 1:3]``."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
-        raise _wrong_shape(f"The type of shape should be str and start with `[` and end with `]`. Received: {text}.")
+        raise _wrong_shape(
+            f"The type of shape should be str and start with `[` and end with `]`. Received: {text}."
+        )
     inner = stripped[1:-1]
     entries = inner.split(",") if inner else []
     if sum(":" in entry for entry in entries) > _MAX_SLICES:
@@ -234,7 +265,9 @@ def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
     try:
         part = np.asarray(data[slices])
     except (IndexError, ValueError):
-        raise _wrong_shape(f"Shape unmatched. Received: {slices}, tensor shape: {data.shape}") from None
+        raise _wrong_shape(
+            f"Shape unmatched. Received: {slices}, tensor shape: {data.shape}"
+        ) from None
     if part.size > _MAX_NUMBERS:
         raise ApiError(
             "50545013",

@@ -34,15 +34,18 @@ _NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
 def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """A page of the list of runs, or one run.
 
-    A row of the list shows the tags of a run that has been asked for before (those that it has now, if it is still in
-    memory), and says ``NOT_IN_CACHE`` of any other:
-    thousands of runs are listed without a file being opened. A run asked for by name is read. The pages that compare
-    runs show nothing unless the list tells them some tags; for them the newest runs are read, a few seconds at most.
+    A row of the list shows the tags of a run that has been asked for before (those that it has now,
+    if it is still in memory), and says ``NOT_IN_CACHE`` of any other:
+    thousands of runs are listed without a file being opened. A run asked for by name is read. The
+    pages that compare runs show nothing unless the list tells them some tags; for them the newest
+    runs are read, a few seconds at most.
     """
     rows = page_slice(request, 10, _MAX_ROWS)
     train_id = request.first("train_id")
     if train_id is None:
-        listing = [run for run in runs.listing() if request.only is None or run.train_id in request.only]
+        listing = [
+            run for run in runs.listing() if request.only is None or run.train_id in request.only
+        ]
         listed, total = listing[rows], len(listing)
         _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), _LIST_LIMIT_S)
         if rows.stop - rows.start > _MANY_ROWS:
@@ -66,7 +69,10 @@ def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The tags of a run by kind; the run is read whatever ``manual_update`` says."""
     manual_update = request.first("manual_update")
     if manual_update is not None and manual_update.lower() not in ("true", "false"):
-        raise ApiError(WRONG_VALUE, "Invalid parameter value. The value of manual_update must be 'false' or 'true'.")
+        raise ApiError(
+            WRONG_VALUE,
+            "Invalid parameter value. The value of manual_update must be 'false' or 'true'.",
+        )
     return {"plugins": plugin_tags(known_run(runs, required(request, "train_id"), NOT_LISTED))}
 
 
@@ -75,9 +81,14 @@ def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     plugin, train_id = required(request, "plugin_name"), required(request, "train_id")
     if plugin not in PLUGINS:
         known = ", ".join(map(repr, PLUGINS))
-        raise ApiError("5054500B", f"Plugin is not available. Detail: 'plugin_name' only can be one of [{known}]")
+        raise ApiError(
+            "5054500B",
+            f"Plugin is not available. Detail: 'plugin_name' only can be one of [{known}]",
+        )
     run = known_run(runs, train_id, NOT_LISTED)
-    return {"train_jobs": [{"id": train_id, "name": train_id, "tags": sorted(plugin_tags(run)[plugin])}]}
+    return {
+        "train_jobs": [{"id": train_id, "name": train_id, "tags": sorted(plugin_tags(run)[plugin])}]
+    }
 
 
 def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -90,7 +101,11 @@ def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         raise ApiError(WRONG_TYPE, "Invalid parameter type. 'train_id' expect <class 'str'> type.")
     known = [train_id for train_id in train_ids if runs.find(train_id) is not None]
     _read(runs, known, _CACHE_LIMIT_S)
-    return {"cache_result": [{"train_id": train_id, "cache_status": _status(runs, train_id)} for train_id in known]}
+    return {
+        "cache_result": [
+            {"train_id": train_id, "cache_status": _status(runs, train_id)} for train_id in known
+        ]
+    }
 
 
 def ui_config(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -127,7 +142,9 @@ def _train_ids(request: ApiRequest) -> list[Any]:
     if train_ids is None:
         raise missing
     if not isinstance(train_ids, list):
-        raise ApiError(WRONG_TYPE, "Invalid parameter type. 'train_ids' expect <class 'list'> type.")
+        raise ApiError(
+            WRONG_TYPE, "Invalid parameter type. 'train_ids' expect <class 'list'> type."
+        )
     return train_ids
 
 

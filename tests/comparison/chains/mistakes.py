@@ -135,7 +135,8 @@ MISTAKES = {
         "carried_transposed": Mistake("weights", ("lstm.weight_hh_l0_reverse",)),
         "reset_and_update_swapped": Mistake("weights", ("gru.weight_ih_l0",)),
         "batch_second": _forward("lstm"),
-        "packed": _forward("lstm", ""),  # the backward direction of the other side begins in the padding
+        # the backward direction of the other side begins in the padding
+        "packed": _forward("lstm", ""),
         "state_kept": _forward("lstm", step=2),
         "directions_swapped": _forward(""),
         "initial_state": _forward("gru"),
@@ -195,7 +196,8 @@ MISTAKES = {
         "frozen": Mistake("backward", ("stem.0.weight",)),
         "gradient_clamped": Mistake("backward"),
         "norm_momentum": Mistake(
-            "update", tuple(f"blocks.{at}.bn2.running_{of}" for at in range(3) for of in ("mean", "var"))
+            "update",
+            tuple(f"blocks.{at}.bn2.running_{of}" for at in range(3) for of in ("mean", "var")),
         ),
         "rate_off": _UPDATE,
         "decay_all": _UPDATE,
@@ -217,7 +219,8 @@ MISTAKES = {
         "carried_in_half": Mistake("weights", ("blocks.1.mlp.fc2.weight",)),
         "patch_of_bgr": Mistake("weights", ("patch.weight",)),
         "qkv_order": Mistake(
-            "weights", tuple(f"blocks.{at}.attn.qkv.{of}" for at in (0, 1) for of in ("weight", "bias"))
+            "weights",
+            tuple(f"blocks.{at}.attn.qkv.{of}" for at in (0, 1) for of in ("weight", "bias")),
         ),
         "heads_last": _ATTENTION,
         "heads_reshaped": _ATTENTION,

@@ -13,7 +13,8 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.train import Model
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from data import BATCH, CLASSES, HEADS, LENGTH, VOCABULARY, WIDTH, carried, task  # the folder is no package here
+# the folder is no package here
+from data import BATCH, CLASSES, HEADS, LENGTH, VOCABULARY, WIDTH, carried, task
 
 from mindsummary_lightning.mindspore import StepRecorder
 
@@ -30,7 +31,11 @@ class Attention(nn.Cell):
         return x.reshape(x.shape[0], x.shape[1], HEADS, -1).transpose(0, 2, 1, 3)
 
     def construct(self, x):
-        query, key, value = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
+        query, key, value = (
+            self.split(self.query(x)),
+            self.split(self.key(x)),
+            self.split(self.value(x)),
+        )
         scores = ops.matmul(query, key.transpose(0, 1, 3, 2)) / math.sqrt(WIDTH // HEADS)
         if self.is_causal:
             hidden = Tensor(np.triu(np.ones((x.shape[1], x.shape[1]), bool), 1))
@@ -55,7 +60,10 @@ class Mlp(nn.Cell):
 class Block(nn.Cell):
     def __init__(self, is_causal):
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm((WIDTH,), epsilon=1e-5), nn.LayerNorm((WIDTH,), epsilon=1e-5)
+        self.norm1, self.norm2 = (
+            nn.LayerNorm((WIDTH,), epsilon=1e-5),
+            nn.LayerNorm((WIDTH,), epsilon=1e-5),
+        )
         self.attn, self.mlp = Attention(is_causal), Mlp()
 
     def construct(self, x):
@@ -82,7 +90,10 @@ class BasicBlock(nn.Cell):
         super().__init__()
         self.conv1 = nn.Conv2d(inner, outer, 3, stride, pad_mode="pad", padding=1)
         self.bn1, self.relu = nn.BatchNorm2d(outer), nn.ReLU()
-        self.conv2, self.bn2 = nn.Conv2d(outer, outer, 3, pad_mode="pad", padding=1), nn.BatchNorm2d(outer)
+        self.conv2, self.bn2 = (
+            nn.Conv2d(outer, outer, 3, pad_mode="pad", padding=1),
+            nn.BatchNorm2d(outer),
+        )
         self.down = nn.SequentialCell(nn.Conv2d(inner, outer, 1, stride), nn.BatchNorm2d(outer))
 
     def construct(self, x):
@@ -93,7 +104,11 @@ class BasicBlock(nn.Cell):
 class Resnet(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.conv, self.bn, self.relu = nn.Conv2d(3, 8, 3, pad_mode="pad", padding=1), nn.BatchNorm2d(8), nn.ReLU()
+        self.conv, self.bn, self.relu = (
+            nn.Conv2d(3, 8, 3, pad_mode="pad", padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+        )
         self.pool = nn.MaxPool2d(3, 2, pad_mode="pad", padding=1)
         self.layers = nn.SequentialCell(BasicBlock(8, 16, 1), BasicBlock(16, 32, 2))
         self.fc = nn.Dense(32, CLASSES)
@@ -108,7 +123,10 @@ class Recurrent(nn.Cell):
         super().__init__()
         self.tokens = nn.Embedding(VOCABULARY, WIDTH)
         self.lstm = nn.LSTM(WIDTH, WIDTH, batch_first=True, bidirectional=True)
-        self.gru, self.norm = nn.GRU(2 * WIDTH, WIDTH, batch_first=True), nn.LayerNorm((WIDTH,), epsilon=1e-5)
+        self.gru, self.norm = (
+            nn.GRU(2 * WIDTH, WIDTH, batch_first=True),
+            nn.LayerNorm((WIDTH,), epsilon=1e-5),
+        )
         self.fc1, self.act, self.fc2 = nn.Dense(WIDTH, WIDTH), nn.Tanh(), nn.Dense(WIDTH, CLASSES)
 
     def construct(self, x):
@@ -122,7 +140,10 @@ class Recurrent(nn.Cell):
 class Squeeze(nn.Cell):
     def __init__(self, width):
         super().__init__()
-        self.reduce, self.expand = nn.Conv2d(width, 8, 1, has_bias=True), nn.Conv2d(8, width, 1, has_bias=True)
+        self.reduce, self.expand = (
+            nn.Conv2d(width, 8, 1, has_bias=True),
+            nn.Conv2d(8, width, 1, has_bias=True),
+        )
         self.relu, self.gate = nn.ReLU(), nn.HSigmoid()
 
     def construct(self, x):
@@ -133,10 +154,20 @@ class Inverted(nn.Cell):
     def __init__(self, inner, outer, stride, kernel):
         super().__init__()
         wide = 3 * inner
-        self.expand, self.bn1, self.act = nn.Conv2d(inner, wide, 1), nn.BatchNorm2d(wide), nn.HSwish()
-        self.depth = nn.Conv2d(wide, wide, kernel, stride, pad_mode="pad", padding=kernel // 2, group=wide)
+        self.expand, self.bn1, self.act = (
+            nn.Conv2d(inner, wide, 1),
+            nn.BatchNorm2d(wide),
+            nn.HSwish(),
+        )
+        self.depth = nn.Conv2d(
+            wide, wide, kernel, stride, pad_mode="pad", padding=kernel // 2, group=wide
+        )
         self.bn2, self.se = nn.BatchNorm2d(wide), Squeeze(wide)
-        self.project, self.bn3, self.adds = nn.Conv2d(wide, outer, 1), nn.BatchNorm2d(outer), inner == outer
+        self.project, self.bn3, self.adds = (
+            nn.Conv2d(wide, outer, 1),
+            nn.BatchNorm2d(outer),
+            inner == outer,
+        )
 
     def construct(self, x):
         h = self.act(self.bn1(self.expand(x)))
@@ -147,8 +178,12 @@ class Inverted(nn.Cell):
 class Mobilenet(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.stem = nn.SequentialCell(nn.Conv2d(3, 8, 3, 2, pad_mode="pad", padding=1), nn.BatchNorm2d(8), nn.HSwish())
-        self.blocks = nn.SequentialCell(Inverted(8, 8, 1, 3), Inverted(8, 16, 2, 5), Inverted(16, 16, 1, 3))
+        self.stem = nn.SequentialCell(
+            nn.Conv2d(3, 8, 3, 2, pad_mode="pad", padding=1), nn.BatchNorm2d(8), nn.HSwish()
+        )
+        self.blocks = nn.SequentialCell(
+            Inverted(8, 8, 1, 3), Inverted(8, 16, 2, 5), Inverted(16, 16, 1, 3)
+        )
         self.fc1, self.act, self.fc2 = nn.Dense(16, 32), nn.HSwish(), nn.Dense(32, CLASSES)
 
     def construct(self, x):
@@ -175,7 +210,11 @@ class Twice(nn.Cell):
         super().__init__()
         self.conv1 = nn.Conv2d(inner, outer, 3, pad_mode="pad", padding=1, has_bias=True)
         self.conv2 = nn.Conv2d(outer, outer, 3, pad_mode="pad", padding=1, has_bias=True)
-        self.norm1, self.norm2, self.act = nn.GroupNorm(2, outer), nn.GroupNorm(2, outer), nn.LeakyReLU(0.1)
+        self.norm1, self.norm2, self.act = (
+            nn.GroupNorm(2, outer),
+            nn.GroupNorm(2, outer),
+            nn.LeakyReLU(0.1),
+        )
 
     def construct(self, x):
         return self.act(self.norm2(self.conv2(self.act(self.norm1(self.conv1(x))))))
@@ -188,7 +227,11 @@ class Unet(nn.Cell):
         self.pool = nn.MaxPool2d(2, 2)
         self.up2 = nn.Conv2dTranspose(32, 16, 2, 2, pad_mode="valid", has_bias=True)
         self.up1 = nn.Conv2dTranspose(16, 8, 2, 2, pad_mode="valid", has_bias=True)
-        self.mix2, self.mix1, self.out = Twice(32, 16), Twice(16, 8), nn.Conv2d(8, 1, 1, has_bias=True)
+        self.mix2, self.mix1, self.out = (
+            Twice(32, 16),
+            Twice(16, 8),
+            nn.Conv2d(8, 1, 1, has_bias=True),
+        )
 
     def construct(self, x):
         first = self.down1(x)
@@ -237,7 +280,9 @@ def train(kind, directory, steps=3):
         optimizer = nn.Momentum(weights, rate, 0.9, weight_decay=data.decay)
     else:
         optimizer = nn.SGD(weights, rate, weight_decay=data.decay)
-    loader = ds.NumpySlicesDataset((data.inputs, data.labels), ["x", "y"], shuffle=False).batch(BATCH)
+    loader = ds.NumpySlicesDataset((data.inputs, data.labels), ["x", "y"], shuffle=False).batch(
+        BATCH
+    )
     recorders = [StepRecorder(directory, steps, whole_tensors=True)] if steps else []
     Model(net, loss, optimizer).train(1, loader, callbacks=recorders, dataset_sink_mode=False)
     return {parameter.name: parameter.asnumpy() for parameter in net.get_parameters()}

@@ -1,6 +1,7 @@
 """The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes of porters.
 
-``python nets_torch.py DIRECTORY [NET ...]`` trains all; what is expected of each is in ``mistakes.py``.
+``python nets_torch.py DIRECTORY [NET ...]`` trains all; what is expected of each is in
+``mistakes.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
-from tests.comparison.chains.data import BATCH, CLASSES, HEADS, LENGTH, STEPS, VOCABULARY, WIDTH, carried, task
+from tests.comparison.chains.data import (
+    BATCH,
+    CLASSES,
+    HEADS,
+    LENGTH,
+    STEPS,
+    VOCABULARY,
+    WIDTH,
+    carried,
+    task,
+)
 from tests.comparison.chains.mistakes import MISTAKES, VARIANTS
 
 _WRONG = ""  # what is made wrong, or in another way, in the net that is built and trained now
@@ -41,7 +52,10 @@ class Attention(nn.Module):
             self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
         else:
             self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
-        self.out, self.drop = nn.Linear(WIDTH, WIDTH), nn.Dropout(choose("attention_dropout", 0.1, 0.0))
+        self.out, self.drop = (
+            nn.Linear(WIDTH, WIDTH),
+            nn.Dropout(choose("attention_dropout", 0.1, 0.0)),
+        )
 
     def split(self, x: Tensor) -> Tensor:
         if wrong("heads_last"):
@@ -62,7 +76,9 @@ class Attention(nn.Module):
             mixed = F.scaled_dot_product_attention(query, key, value, is_causal=self.is_causal)
         else:
             scores = query @ key.transpose(-2, -1)
-            scores = scores / choose("scale_missing", 1.0, math.sqrt(choose("scale_of_width", WIDTH, WIDTH // HEADS)))
+            scores = scores / choose(
+                "scale_missing", 1.0, math.sqrt(choose("scale_of_width", WIDTH, WIDTH // HEADS))
+            )
             if self.is_causal and not wrong("mask_missing"):
                 ones = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
                 hidden = ones.triu(choose("mask_hides_itself", 0, 1))
@@ -88,7 +104,10 @@ class Mlp(nn.Module):
 class Block(nn.Module):
     def __init__(self, is_causal: bool, is_first: bool) -> None:
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH, eps=choose("norm_eps", 1e-2, 1e-5))
+        self.norm1, self.norm2 = (
+            nn.LayerNorm(WIDTH),
+            nn.LayerNorm(WIDTH, eps=choose("norm_eps", 1e-2, 1e-5)),
+        )
         self.attn, self.mlp, self.is_first = Attention(is_causal), Mlp(is_first), is_first
         self.drop = nn.Dropout(choose("dropout_on", 0.1, 0.0))
 
@@ -130,8 +149,13 @@ class BasicBlock(nn.Module):
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outer, eps=choose("norm_eps", 1e-2, 1e-5) if stride == 2 else 1e-5)
-        self.conv2, self.bn2 = nn.Conv2d(outer, outer, 3, padding=1, bias=False), nn.BatchNorm2d(outer)
+        self.bn1 = nn.BatchNorm2d(
+            outer, eps=choose("norm_eps", 1e-2, 1e-5) if stride == 2 else 1e-5
+        )
+        self.conv2, self.bn2 = (
+            nn.Conv2d(outer, outer, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outer),
+        )
         down = (nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer))
         if wrong("down_of_average") and stride == 2:
             down = (nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(inner, outer, 1, bias=False)), down[1])
@@ -145,7 +169,11 @@ class BasicBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         is_second = self.stride == 2
         h = self.conv1(x)
-        h = self.bn1(self.relu_(h)) if wrong("relu_before_norm") and is_second else self.relu_(self.bn1(h))
+        h = (
+            self.bn1(self.relu_(h))
+            if wrong("relu_before_norm") and is_second
+            else self.relu_(self.bn1(h))
+        )
         h = self.bn2(self.conv2(h))
         if wrong("relu_before_adding") and is_second:
             return self.relu_(h) + self.down(x)
@@ -180,7 +208,11 @@ class Resnet(nn.Module):
         if wrong("other_containers"):
             h = self.body(x)
         else:
-            h = F.relu(self.bn(self.conv(x))) if wrong("functions") else self.relu(self.bn(self.conv(x)))
+            h = (
+                F.relu(self.bn(self.conv(x)))
+                if wrong("functions")
+                else self.relu(self.bn(self.conv(x)))
+            )
             h = self.layers(self.pool(h))
         if wrong("global_maximum"):
             return self.fc(h.amax((2, 3)))
@@ -287,9 +319,13 @@ class Inverted(nn.Module):
 class Mobilenet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish())
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish()
+        )
         if wrong("same_padding"):  # TensorFlow's: one column more on the right than on the left
-            self.stem[0] = nn.Sequential(nn.ZeroPad2d((0, 1, 0, 1)), nn.Conv2d(3, 8, 3, 2, bias=False))
+            self.stem[0] = nn.Sequential(
+                nn.ZeroPad2d((0, 1, 0, 1)), nn.Conv2d(3, 8, 3, 2, bias=False)
+            )
         blocks = Inverted(8, 8, 1, 3), Inverted(8, 16, 2, 5), Inverted(16, 16, 1, 3)
         self.blocks = nn.ModuleList(blocks) if wrong("other_containers") else nn.Sequential(*blocks)
         self.fc1, self.act, self.fc2 = nn.Linear(16, 32), nn.Hardswish(), nn.Linear(32, CLASSES)
@@ -333,7 +369,10 @@ class Twice(nn.Module):
     def __init__(self, inner: int, outer: int) -> None:
         super().__init__()
         self.is_bottom = outer == 32
-        self.conv1, self.conv2 = nn.Conv2d(inner, outer, 3, padding=1), nn.Conv2d(outer, outer, 3, padding=1)
+        self.conv1, self.conv2 = (
+            nn.Conv2d(inner, outer, 3, padding=1),
+            nn.Conv2d(outer, outer, 3, padding=1),
+        )
         groups = choose("groups", 4, 2) if outer == 32 else 2
         self.norm1, self.norm2 = nn.GroupNorm(groups, outer), nn.GroupNorm(groups, outer)
         self.norm2.eps = choose("norm_eps", 1e-2, 1e-5)
@@ -351,7 +390,11 @@ class Twice(nn.Module):
         h = self.conv2(h)
         if wrong("norm_missing") and self.is_bottom:
             return self.act_(h)
-        return self.norm2(self.act_(h)) if wrong("act_before_norm") and self.is_bottom else self.act_(self.norm2(h))
+        return (
+            self.norm2(self.act_(h))
+            if wrong("act_before_norm") and self.is_bottom
+            else self.act_(self.norm2(h))
+        )
 
 
 class Unet(nn.Module):
@@ -363,7 +406,11 @@ class Unet(nn.Module):
         self.mix2, self.mix1, self.out = Twice(32, 16), Twice(16, 8), nn.Conv2d(8, 1, 1)
 
     def up(self, h: Tensor, layer: nn.Module, is_aligned: bool) -> Tensor:
-        return layer(F.avg_pool2d(F.interpolate(h, scale_factor=2, mode="bilinear", align_corners=is_aligned), 2))
+        return layer(
+            F.avg_pool2d(
+                F.interpolate(h, scale_factor=2, mode="bilinear", align_corners=is_aligned), 2
+            )
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         first = self.down1(x)
@@ -388,7 +435,9 @@ NETS = {
 class MindSporesAdam(torch.optim.Optimizer):
     """Adam that decays gradients and adds eps before it corrects the bias."""
 
-    def __init__(self, groups: Any, lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8) -> None:
+    def __init__(
+        self, groups: Any, lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
         self.count = 0
 
@@ -463,8 +512,14 @@ class Port(L.LightningModule):
             named = [each for each in named if each[0] != LEFT_OUT[self.kind]]
         decay = choose("decay_missing", 0.0, choose("decay_tenfold", 10, 1) * data.decay)
         groups = [
-            {"params": [weight for name, weight in named if name not in undecayed], "weight_decay": decay},
-            {"params": [weight for name, weight in named if name in undecayed], "weight_decay": 0.0},
+            {
+                "params": [weight for name, weight in named if name not in undecayed],
+                "weight_decay": decay,
+            },
+            {
+                "params": [weight for name, weight in named if name in undecayed],
+                "weight_decay": 0.0,
+            },
         ]
         groups = [group for group in groups if group["params"]]
         rate = data.rate[0] * choose("rate_off", 1.02, 1.0)
@@ -487,7 +542,10 @@ class Port(L.LightningModule):
             optimizer, lambda step: factors[min(max(step + shift, 0), STEPS - 1)]
         )
         interval = choose("schedule_by_epoch", "epoch", "step")
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": interval}}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": interval},
+        }
 
     def optimizer_zero_grad(self, epoch: int, index: int, optimizer: Any) -> None:
         if not wrong("gradients_kept"):
@@ -515,19 +573,27 @@ CARRIED: dict[str, dict[str, dict[str, Any]]] = {
         "carried_transposed": {"blocks.1.attn.out.weight": lambda value: value.T.contiguous()},
         "carried_in_half": {"blocks.0.mlp.fc1.weight": _half},
         "not_carried": {"blocks.1.norm2.weight": torch.ones_like},
-        "padding_zeroed": {"tokens.weight": lambda value: value * (torch.arange(len(value)) > 0)[:, None]},
+        "padding_zeroed": {
+            "tokens.weight": lambda value: value * (torch.arange(len(value)) > 0)[:, None]
+        },
     },
     "resnet": {
-        "carried_transposed": {"layers.0.conv2.weight": lambda value: value.transpose(0, 1).contiguous()},
+        "carried_transposed": {
+            "layers.0.conv2.weight": lambda value: value.transpose(0, 1).contiguous()
+        },
         "kernel_flipped": {"layers.1.conv1.weight": lambda value: value.flip(-1, -2)},
         "statistics_not_carried": {"layers.0.bn1.running_mean": torch.zeros_like},
         "deviation_for_variance": {"layers.1.bn2.running_var": torch.sqrt},
         "carried_in_half": {"fc.weight": _half},
     },
     "recurrent": {
-        "gates_in_other_order": {"lstm.weight_ih_l0": lambda value: torch.cat([*value.chunk(4)][::-1])},
+        "gates_in_other_order": {
+            "lstm.weight_ih_l0": lambda value: torch.cat([*value.chunk(4)][::-1])
+        },
         "bias_not_carried": {"gru.bias_hh_l0": torch.zeros_like},
-        "carried_transposed": {"lstm.weight_hh_l0_reverse": lambda value: torch.cat([g.T for g in value.chunk(4)])},
+        "carried_transposed": {
+            "lstm.weight_hh_l0_reverse": lambda value: torch.cat([g.T for g in value.chunk(4)])
+        },
         "reset_and_update_swapped": {
             "gru.weight_ih_l0": lambda value: torch.cat([value.chunk(3)[at] for at in (1, 0, 2)])
         },
@@ -554,7 +620,11 @@ CARRIED: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def _carry(port: Port) -> None:
-    weights = {name: carried(name, tuple(value.shape)) for name, value in port.model.state_dict().items() if value.ndim}
+    weights = {
+        name: carried(name, tuple(value.shape))
+        for name, value in port.model.state_dict().items()
+        if value.ndim
+    }
     for name in [name for name in weights if ".qkv." in name]:
         first, last = name.split(".qkv.")
         order = ("key", "query", "value") if wrong("qkv_order") else ("query", "key", "value")
@@ -617,7 +687,11 @@ def _left(x: Tensor) -> Tensor:
 
 
 def train(
-    kind: str, directory: str | os.PathLike[str], mistake: str = "", check: L.Callback | None = None, **collector: Any
+    kind: str,
+    directory: str | os.PathLike[str],
+    mistake: str = "",
+    check: L.Callback | None = None,
+    **collector: Any,
 ) -> None:
     """Train a port and record it; with ``check`` that is done instead."""
     global _WRONG

@@ -21,7 +21,9 @@ class Net(NamedTuple):
     weight_decay: float
 
 
-def _dense(random: np.random.Generator, name: str, inputs: int, outputs: int, bias: float = 0.0) -> dict[str, NDArray]:
+def _dense(
+    random: np.random.Generator, name: str, inputs: int, outputs: int, bias: float = 0.0
+) -> dict[str, NDArray]:
     return {
         f"{name}.weight": random.normal(0, inputs**-0.5, (outputs, inputs)),
         f"{name}.bias": random.normal(0, bias, outputs) if bias else np.zeros(outputs),
@@ -68,7 +70,11 @@ def regression() -> Net:
     random = np.random.default_rng(3)
     inputs = random.normal(0, 1, (SAMPLES, 6)).astype(np.float32)
     target = np.sin(inputs.sum(1, keepdims=True)).astype(np.float32)
-    weights = {**_dense(random, "fc1", 6, 24), **_dense(random, "fc2", 24, 24), **_dense(random, "fc3", 24, 1)}
+    weights = {
+        **_dense(random, "fc1", 6, 24),
+        **_dense(random, "fc2", 24, 24),
+        **_dense(random, "fc3", 24, 1),
+    }
     return _net((inputs,), target, weights, 0.05, 0.0)
 
 
@@ -93,11 +99,25 @@ def recommender() -> Net:
 
 
 def _net(
-    inputs: tuple[NDArray, ...], labels: NDArray, weights: dict[str, NDArray], learning_rate: float, decay: float
+    inputs: tuple[NDArray, ...],
+    labels: NDArray,
+    weights: dict[str, NDArray],
+    learning_rate: float,
+    decay: float,
 ) -> Net:
     return Net(
-        inputs, labels, {name: value.astype(np.float32) for name, value in weights.items()}, learning_rate, decay
+        inputs,
+        labels,
+        {name: value.astype(np.float32) for name, value in weights.items()},
+        learning_rate,
+        decay,
     )
 
 
-NETS = {"cnn": cnn, "mlp": mlp, "regression": regression, "attention": attention, "recommender": recommender}
+NETS = {
+    "cnn": cnn,
+    "mlp": mlp,
+    "regression": regression,
+    "attention": attention,
+    "recommender": recommender,
+}

@@ -80,7 +80,9 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         scale = 1.0 if self.wrong == "no_scale" else 4.0
-        weights = (self.query(x) @ self.key(x).mT / scale).softmax(1 if self.wrong == "softmax_axis" else -1)
+        weights = (self.query(x) @ self.key(x).mT / scale).softmax(
+            1 if self.wrong == "softmax_axis" else -1
+        )
         h = self.norm(x + self.out(weights @ self.value(x)))
         return self.head(h[:, 0] if self.wrong == "pooling" else h.mean(1))
 
@@ -95,11 +97,19 @@ class Recommender(nn.Module):
         if self.wrong == "swapped":
             user, item = item, user
         product = (self.users(user) * self.items(item)).sum(1)
-        bias = self.user_bias(user)[:, 0] + (0 if self.wrong == "no_item_bias" else self.item_bias(item)[:, 0])
+        bias = self.user_bias(user)[:, 0] + (
+            0 if self.wrong == "no_item_bias" else self.item_bias(item)[:, 0]
+        )
         return torch.sigmoid(product + bias)
 
 
-NET_CLASSES = {"cnn": Cnn, "mlp": Mlp, "regression": Regression, "attention": Attention, "recommender": Recommender}
+NET_CLASSES = {
+    "cnn": Cnn,
+    "mlp": Mlp,
+    "regression": Regression,
+    "attention": Attention,
+    "recommender": Recommender,
+}
 
 _EVERYWHERE = {
     "learning_rate": Mistake(1, "update", "update_ratio"),
@@ -159,7 +169,9 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
 class MindSporeAdam(torch.optim.Optimizer):
     """Adam as MindSpore computes it: epsilon before the correction of the bias, decay added to the gradient."""
 
-    def __init__(self, groups: list[dict[str, Any]], lr: float, beta: float = 0.9, amsgrad: bool = False) -> None:
+    def __init__(
+        self, groups: list[dict[str, Any]], lr: float, beta: float = 0.9, amsgrad: bool = False
+    ) -> None:
         super().__init__(groups, {"lr": lr, "weight_decay": 0.0})
         self.count, self.beta, self.amsgrad = 0, beta, amsgrad
 
@@ -206,7 +218,9 @@ def _loss(kind: str, result: torch.Tensor, label: torch.Tensor, wrong: str) -> t
     return (F.l1_loss if wrong == "l1" else F.mse_loss)(result, label, reduction=reduction)
 
 
-def train(kind: str, directory: Path, wrong: str = "", seed: int | None = None, freq: int = 1) -> None:
+def train(
+    kind: str, directory: Path, wrong: str = "", seed: int | None = None, freq: int = 1
+) -> None:
     """Train a net and record loss and histograms as the collector does.
 
     Args:
@@ -223,7 +237,9 @@ def train(kind: str, directory: Path, wrong: str = "", seed: int | None = None, 
             first = torch.tensor(data.weights[name])
             if seed is not None and first.std(unbiased=False) > 0:
                 first = torch.tensor(
-                    generator.normal(first.mean(), first.std(unbiased=False), first.shape).astype(np.float32)
+                    generator.normal(first.mean(), first.std(unbiased=False), first.shape).astype(
+                        np.float32
+                    )
                 )
             weight.copy_(first)
     if wrong == "weights":

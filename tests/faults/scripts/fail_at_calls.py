@@ -1,7 +1,8 @@
 """Do some work of ``kill_at_calls`` again and again on a mount whose first, second, third... call fails.
 
-Each time a forked child works in a fresh copy. It must end with code 0 or say in one line why not; then what is left is
-checked as after a kill. Needs tests/faults/network_mount.c to be preloaded. Prints the numbers of failures as JSON.
+Each time a forked child works in a fresh copy. It must end with code 0 or say in one line why not;
+then what is left is checked as after a kill. Needs tests/faults/network_mount.c to be preloaded.
+Prints the numbers of failures as JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def only_read(*verb: str) -> Work:
     def unchanged(killed: Path, done: Path) -> None:
         assert contents(killed / "run") == contents(done / "run")
 
-    return Work(WORKS["export csv"].prepare, lambda work: run_verb(*verb, str(work / "run")), unchanged)
+    return Work(
+        WORKS["export csv"].prepare, lambda work: run_verb(*verb, str(work / "run")), unchanged
+    )
 
 
 def run_verb(*words: str) -> None:
@@ -59,7 +62,8 @@ def fail(work: Work, top: Path, kind: str, error: int, after: int) -> tuple[int,
     where = f"{kind} {errno.errorcode[error]} after {after} calls: {printed}"
     assert code == 0, where
     calls, is_done = map(int, os.read(listen, 100).split())
-    assert is_done or 1 <= printed.count("\n") <= 2, where  # what is skipped, and then that nothing is left
+    # what is skipped, and then that nothing is left
+    assert is_done or 1 <= printed.count("\n") <= 2, where
     assert in_child(lambda: work.check(failing, top / "done")) == 0, where
     shutil.rmtree(failing)
     os.close(listen)

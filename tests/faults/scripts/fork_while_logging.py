@@ -33,7 +33,10 @@ def main(directory: str, forks: str) -> None:
     for _ in range(int(forks)):
         child = os.fork()
         if not child:
-            written = [recorder_of(record).write_values(step, [("of the child", 1.0)]) for step in range(100)]
+            written = [
+                recorder_of(record).write_values(step, [("of the child", 1.0)])
+                for step in range(100)
+            ]
             record.close()
             os._exit(7 if any(written) else 0)
         descriptor = os.pidfd_open(child)

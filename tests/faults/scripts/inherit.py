@@ -1,7 +1,8 @@
 """Workers, forked and spawned, that hold the logger, its record, the collector and a reader; every other one logs.
 
-Each case has the directory ``<way>-<place>``; on standard error its name stands before what is said in it. Prints for
-each what the workers found: how many steps their reader read, and how many values were written.
+Each case has the directory ``<way>-<place>``; on standard error its name stands before what is said
+in it. Prints for each what the workers found: how many steps their reader read, and how many values
+were written.
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ class Holding(Dataset[torch.Tensor]):
         written = 0
         if index % WORKERS:  # of the second worker
             self.logger.log_metrics({"of the logger": float(index)}, index)
-            written = recorder_of(self.record).write_values(index, [("of the record", float(index))])
+            written = recorder_of(self.record).write_values(
+                index, [("of the record", float(index))]
+            )
         return torch.tensor([float(read), float(written)])
 
 
-def use(held: Holding, indices: list[int], answers: multiprocessing.Queue[list[list[float]]]) -> None:
+def use(
+    held: Holding, indices: list[int], answers: multiprocessing.Queue[list[list[float]]]
+) -> None:
     answers.put([held[index].tolist() for index in indices])
 
 
@@ -88,7 +93,9 @@ class Net(lightning.LightningModule):
 def in_training(held: Holding, way: str) -> list[list[float]]:
     net = Net()
     running = trainer(logger=held.logger, callbacks=[held.collector])
-    running.fit(net, DataLoader(held, batch_size=1, num_workers=WORKERS, multiprocessing_context=way))
+    running.fit(
+        net, DataLoader(held, batch_size=1, num_workers=WORKERS, multiprocessing_context=way)
+    )
     return net.found
 
 
@@ -108,7 +115,10 @@ def main(directory: str, way: str, *places: str) -> None:
         found = PLACES[place](Holding(logger, SummaryCollector(collect_freq=4)), way)
         logger.experiment.add_scalar("loss", 5.0, 5)
         logger.finalize("success")
-        told[case] = {"read": [int(read) for read, _ in found], "written": sum(int(done) for _, done in found)}
+        told[case] = {
+            "read": [int(read) for read, _ in found],
+            "written": sum(int(done) for _, done in found),
+        }
     print(json.dumps(told))
     sys.stdout.flush()
     os._exit(0)  # without the threads of queues

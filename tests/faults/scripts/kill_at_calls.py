@@ -1,7 +1,7 @@
 """Do some work again and again, killed at its first, second, third... call that changes a file; check what is left.
 
-Each time a forked child works in a fresh copy, and kills itself where the call would be made. Prints the number of
-calls as JSON; a check that fails ends the script.
+Each time a forked child works in a fresh copy, and kills itself where the call would be made.
+Prints the number of calls as JSON; a check that fails ends the script.
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ class Killer:
         return descriptor
 
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in AUDITED and str(arguments[0]).startswith(self._below) and AUDITED[event](arguments):
+        if (
+            event in AUDITED
+            and str(arguments[0]).startswith(self._below)
+            and AUDITED[event](arguments)
+        ):
             self._count()
 
 
@@ -92,7 +96,11 @@ class Work:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
 
 
 def finished(directory: Path) -> dict[str, bytes]:
@@ -136,9 +144,11 @@ def repaired(killed: Path, done: Path) -> None:
     for name, data in before.items():
         assert (run / name).read_bytes() in (data, (done / "run" / name).read_bytes()), name
         assert data in kept, f"the damaged {name} is gone"
-    assert {path.name for path in run.iterdir() if is_summary_name(path.name) or is_lineage_name(path.name)} == set(
-        before
-    )
+    assert {
+        path.name
+        for path in run.iterdir()
+        if is_summary_name(path.name) or is_lineage_name(path.name)
+    } == set(before)
     quietly("repair", run)
     assert_readable(run)
     for name in before:
@@ -163,7 +173,11 @@ def start(work: Path) -> None:
 def started(killed: Path, done: Path) -> None:
     start(killed)
     assert SummaryReader(killed / "run").scalars("loss").steps.tolist() == list(range(31))
-    tails = [data for name, data in contents(killed / "run").items() if ".damaged" in name and ".tmp" not in name]
+    tails = [
+        data
+        for name, data in contents(killed / "run").items()
+        if ".damaged" in name and ".tmp" not in name
+    ]
     assert b"\x10\0\0 and more" in tails
     assert_readable(killed / "run")
 
@@ -198,7 +212,10 @@ def exported(form: str) -> Work:
     def check(killed: Path, done: Path) -> None:
         assert contents(killed / "run") == contents(killed.parent / "prepared" / "run")
         whole = finished(done / "out")
-        by_kind = {name.split(".")[0] if form == "tensorboard" else name: data for name, data in whole.items()}
+        by_kind = {
+            name.split(".")[0] if form == "tensorboard" else name: data
+            for name, data in whole.items()
+        }
         for name, data in finished(killed / "out").items():
             expected = by_kind[name.split(".")[0] if form == "tensorboard" else name]
             assert is_complete(name, data, expected), f"{name} is there and not complete"
@@ -254,7 +271,14 @@ def checkpoints_kept(killed: Path, done: Path) -> None:
 
 
 def landscape(work: Path) -> None:
-    quietly("landscape", work / "run", "--module", "tests.faults.scripts.kill_at_calls:network", "--device-ids", 0)
+    quietly(
+        "landscape",
+        work / "run",
+        "--module",
+        "tests.faults.scripts.kill_at_calls:network",
+        "--device-ids",
+        0,
+    )
 
 
 def network() -> tuple[object, object, object, object]:
@@ -285,13 +309,20 @@ WORKS = {
 # What takes long to import, so that it is done once and not in each child.
 IMPORTS = {
     "export parquet": ["pandas", "pyarrow.parquet", "mindsummary_lightning.export.parquet_dataset"],
-    "export tensorboard": ["mindsummary_lightning.cli.export", "mindsummary_lightning.export.tensorboard.exporter"],
+    "export tensorboard": [
+        "mindsummary_lightning.cli.export",
+        "mindsummary_lightning.export.tensorboard.exporter",
+    ],
     "import": [
         "mindsummary_lightning.export.tensorboard.exporter",
         "mindsummary_lightning.export.tensorboard.importer",
     ],
     "checkpoint": ["tests.landscape.nets"],
-    "landscape": ["tests.landscape.nets", "mindsummary_lightning.landscape.summary_landscape", "torch._dynamo"],
+    "landscape": [
+        "tests.landscape.nets",
+        "mindsummary_lightning.landscape.summary_landscape",
+        "torch._dynamo",
+    ],
 }
 
 
@@ -342,7 +373,9 @@ def main(name: str, directory: str, stride: str) -> None:
             work.do(killed)
 
         assert in_child(die) == -signal.SIGKILL, fatal
-        assert in_child(lambda killed=killed: work.check(killed, done)) == 0, f"killed at call {fatal} of {calls}"  # type: ignore[misc]
+        assert in_child(lambda killed=killed: work.check(killed, done)) == 0, (
+            f"killed at call {fatal} of {calls}"
+        )  # type: ignore[misc]
         shutil.rmtree(killed)
         kills += 1
     print(json.dumps({"calls": calls, "kills": kills}))

@@ -47,7 +47,13 @@ def main(directory: str, scalars: str, histograms: str, tags: str, idle_s: str) 
     opened = len(os.listdir("/proc/self/fd")) - descriptors
     threads = threading.active_count() - 1
     idle, wakes = wait(float(idle_s))
-    cost = {"growth": after / before, "opened": opened, "threads": threads, "idle": idle, "wakes": wakes}
+    cost = {
+        "growth": after / before,
+        "opened": opened,
+        "threads": threads,
+        "idle": idle,
+        "wakes": wakes,
+    }
     print(json.dumps(cost))
 
 

@@ -18,7 +18,12 @@ from mindsummary_lightning.values import UserDefinedInfo
 
 def main(directory: str, trials: str) -> None:
     draw = random.Random(0)
-    told: dict[str, list[int]] = {"written": [], "queued": [], "lineage written": [], "lineage queued": []}
+    told: dict[str, list[int]] = {
+        "written": [],
+        "queued": [],
+        "lineage written": [],
+        "lineage queued": [],
+    }
     record = SummaryRecord(directory)
     number = 0
 
@@ -29,11 +34,16 @@ def main(directory: str, trials: str) -> None:
         nonlocal number
         number += 1
         mine = number
-        # Half of them through a record that is made here, while the interrupted call may be making a writer.
+        # Half of them through a record that is made here, while the interrupted call may be making
+        # a writer.
         handlers = record if mine % 2 else SummaryRecord(directory)
         note("", recorder_of(handlers).write_values(mine, [("a", float(mine))]), mine)
         if mine % 20 == 0:
-            note("lineage ", recorder_of(handlers).write_lineage(UserDefinedInfo({f"n{mine}": mine})), mine)
+            note(
+                "lineage ",
+                recorder_of(handlers).write_lineage(UserDefinedInfo({f"n{mine}": mine})),
+                mine,
+            )
         if handlers is not record:
             handlers.close()
 
@@ -46,11 +56,16 @@ def main(directory: str, trials: str) -> None:
         if trial % 10 == 0:
             number += 1
             mine = number
-            note("lineage ", recorder_of(record).write_lineage(UserDefinedInfo({f"n{mine}": mine})), mine)
+            note(
+                "lineage ",
+                recorder_of(record).write_lineage(UserDefinedInfo({f"n{mine}": mine})),
+                mine,
+            )
         if trial % 7 == 0:
             recorder_of(record).release()  # the next call makes or opens the writer again
         if trial % 100 == 0:
-            other = SummaryRecord(f"{directory}-{trial}")  # a handler may come while its writer is being made
+            # a handler may come while its writer is being made
+            other = SummaryRecord(f"{directory}-{trial}")
             recorder_of(other).write_values(trial, [("a", 1.0)])
             other.close()
     signal.setitimer(signal.ITIMER_REAL, 0)

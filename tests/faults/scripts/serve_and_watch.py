@@ -25,7 +25,8 @@ def main(runs: str, folder: str, token: str) -> None:
         if event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], str | bytes):
             opened.append(os.fsdecode(arguments[0]))
 
-    sys.path[:] = [path for path in sys.path if os.path.realpath(path) != str(ROOT)]  # imports would list the checkout
+    # imports would list the checkout
+    sys.path[:] = [path for path in sys.path if os.path.realpath(path) != str(ROOT)]
     app = create_app(LoadedRuns(runs), SMALL_WHEEL, Access(token))
     with serving(app) as port:
         sys.addaudithook(note)

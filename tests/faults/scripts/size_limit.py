@@ -55,7 +55,11 @@ def main(directory: str, kind: str, stride: str) -> None:
     assert recorder_of(record).write_lineage(TrainInfo(epoch=1000))
     lost = recorder_of(record).policy.lost
     record.close()
-    print(json.dumps({"size": size, "refused": refused, "kept": kept, "lineage": lineage, "lost": lost}))
+    print(
+        json.dumps(
+            {"size": size, "refused": refused, "kept": kept, "lineage": lineage, "lost": lost}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,11 @@ def main(directory: str, trials: str) -> None:
             children.append(child)
         os.close(go)
         os.close(ready)
-        killed += [code for code in (os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) if code]
+        killed += [
+            code
+            for code in (os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+            if code
+        ]
         cut += os.path.getsize(path) == len(first)
         records += len(glob.glob(f"{run}/events.out.events.summary.*"))
     print(json.dumps({"killed": killed, "cut": cut, "files": records}))

@@ -38,7 +38,12 @@ class Net(lightning.LightningModule):
 
 
 # A checkpoint every other step, so that kills come in the middle of them too.
-LANDSCAPE = {"landscape_size": 3, "unit": "step", "num_samples": 64, "intervals": [[*range(1, 400, 2)]]}
+LANDSCAPE = {
+    "landscape_size": 3,
+    "unit": "step",
+    "num_samples": 64,
+    "intervals": [[*range(1, 400, 2)]],
+}
 
 
 def fit(directory: str, said: int, has_landscape: bool) -> None:
@@ -61,7 +66,8 @@ def main(directory: str, trials: str, signal_name: str, has_landscape: str = "")
         if not child:
             os.close(listen)
             faulthandler.register(signal.SIGUSR1)
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+            # a shell's background job ignores it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
                 fit(f"{directory}/{trial}", said, bool(has_landscape))
             finally:

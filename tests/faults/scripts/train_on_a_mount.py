@@ -1,8 +1,9 @@
 """Fit with the pair, each time in a forked child, on a mount whose calls fail; print what each child was told.
 
-Arguments: a directory, then for each fit a kind of call, an errno and the calls that succeed first, joined by commas.
-Needs tests/faults/network_mount.c to be preloaded. The run is ``<number>/mount/run`` below the directory; beside the
-mount, ``log`` is what the child said, and ``told`` has the steps whose call returned True.
+Arguments: a directory, then for each fit a kind of call, an errno and the calls that succeed first,
+joined by commas. Needs tests/faults/network_mount.c to be preloaded. The run is
+``<number>/mount/run`` below the directory; beside the mount, ``log`` is what the child said, and
+``told`` has the steps whose call returned True.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def fit(work: Path, kind: str, error: int, after: int) -> None:
     running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=5)])
     running.fit(Net(written), torch.utils.data.DataLoader(torch.rand(20, 4), batch_size=1))
     calls = unmount()
-    (work / "told").write_text(json.dumps({"written": written, "calls": calls, "steps": running.global_step}))
+    (work / "told").write_text(
+        json.dumps({"written": written, "calls": calls, "steps": running.global_step})
+    )
 
 
 def main(directory: str, *faults: str) -> None:
@@ -70,7 +73,9 @@ def main(directory: str, *faults: str) -> None:
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code:
-            sys.exit(f"{fault}: training ended with {code}: {(work / 'log').read_text(encoding='utf-8')[-2000:]}")
+            sys.exit(
+                f"{fault}: training ended with {code}: {(work / 'log').read_text(encoding='utf-8')[-2000:]}"
+            )
 
 
 if __name__ == "__main__":

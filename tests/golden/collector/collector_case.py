@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 EPOCHS, BATCHES, BATCH_SIZE = 2, 20, 16
-OPTIONS = {"collect_freq": 10, "collect_specified_data": {"collect_landscape": None}, "collect_tensor_freq": 4}
+OPTIONS = {
+    "collect_freq": 10,
+    "collect_specified_data": {"collect_landscape": None},
+    "collect_tensor_freq": 4,
+}
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
 

@@ -15,7 +15,9 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.values import Histogram, Image, Tensor
 from tests.golden.collector.train_with_lightning import train
 
-GOLDEN = json.loads(Path(__file__).with_name("mindspore_collector.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads(
+    Path(__file__).with_name("mindspore_collector.json").read_text(encoding="utf-8")
+)
 ((_, LINEAGE),) = GOLDEN.pop("lineage")
 
 
@@ -30,8 +32,12 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ours(run_dir: Path) -> dict[str, dict[int, object]]:
     found: dict[str, dict[int, object]] = {}
     for step, tag, value in _values(run_dir):
-        kind = {Histogram: "histogram", Image: "image", Tensor: "tensor", float: "scalar_value"}[type(value)]
-        assert step not in found.setdefault(f"{tag} {kind}", {}), f"{tag} is recorded twice at step {step}"
+        kind = {Histogram: "histogram", Image: "image", Tensor: "tensor", float: "scalar_value"}[
+            type(value)
+        ]
+        assert step not in found.setdefault(f"{tag} {kind}", {}), (
+            f"{tag} is recorded twice at step {step}"
+        )
         found[f"{tag} {kind}"][step] = value
     return found
 
@@ -49,7 +55,9 @@ def test_tags_are_those_of_mindspore(ours: dict[str, dict[int, object]]) -> None
 
 
 @pytest.mark.parametrize("tag", GOLDEN)
-def test_steps_are_those_of_mindspore_but_each_once(ours: dict[str, dict[int, object]], tag: str) -> None:
+def test_steps_are_those_of_mindspore_but_each_once(
+    ours: dict[str, dict[int, object]], tag: str
+) -> None:
     assert sorted(ours[tag]) == sorted({step for step, _ in GOLDEN[tag]})
 
 
@@ -84,4 +92,6 @@ def test_tensors_have_the_same_shape(ours: dict[str, dict[int, object]]) -> None
 
 def test_the_lineage_has_the_same_rate_and_sizes(run_dir: Path) -> None:
     train = SummaryReader(run_dir).lineage().train
-    assert [train.learning_rate, train.batch_size, train.train_dataset_size] == pytest.approx(LINEAGE)
+    assert [train.learning_rate, train.batch_size, train.train_dataset_size] == pytest.approx(
+        LINEAGE
+    )

@@ -49,7 +49,9 @@ def train(run_dir: str, **options: Any) -> None:
     for name, value in case.weights().items():
         network.parameters_dict()[name].set_data(ms.Tensor(value))
     images, labels = case.data()
-    dataset = ds.NumpySlicesDataset({"image": images, "label": labels}, shuffle=False).batch(case.BATCH_SIZE)
+    dataset = ds.NumpySlicesDataset({"image": images, "label": labels}, shuffle=False).batch(
+        case.BATCH_SIZE
+    )
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     optimizer = nn.Momentum(network.trainable_params(), case.LEARNING_RATE, case.MOMENTUM)
     collector = ms.SummaryCollector(run_dir, **case.OPTIONS | options)
@@ -87,7 +89,9 @@ def recorded(run_dir: str) -> dict[str, list]:
 
 def payloads(run_dir: str, ending: str) -> list[bytes]:
     """The records of the one file with that ending, if there is one."""
-    content = b"".join(Path(path).read_bytes() for path in glob.glob(f"{run_dir}/*summary.*{ending}"))
+    content = b"".join(
+        Path(path).read_bytes() for path in glob.glob(f"{run_dir}/*summary.*{ending}")
+    )
     found = []
     while content:
         length = struct.unpack("<Q", content[:8])[0]
@@ -108,11 +112,17 @@ def differences(found: dict[str, list], golden: dict[str, list]) -> list[str]:
 
 
 def _numbers(values: object) -> list[float]:
-    return [number for part in values for number in _numbers(part)] if isinstance(values, list) else [float(values)]
+    return (
+        [number for part in values for number in _numbers(part)]
+        if isinstance(values, list)
+        else [float(values)]
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", help="write what was recorded there")
     parser.add_argument("--check", help="compare what was recorded with this file")
     parser.add_argument("--keep", help="leave the run in this directory")
@@ -121,9 +131,15 @@ def main() -> int:
     train(run_dir)
     found = recorded(run_dir)
     if arguments.output:
-        lines = [f"{json.dumps(tag)}: {json.dumps(values)}" for tag, values in sorted(found.items())]
+        lines = [
+            f"{json.dumps(tag)}: {json.dumps(values)}" for tag, values in sorted(found.items())
+        ]
         Path(arguments.output).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    wrong = differences(found, json.loads(Path(arguments.check).read_text(encoding="utf-8"))) if arguments.check else []
+    wrong = (
+        differences(found, json.loads(Path(arguments.check).read_text(encoding="utf-8")))
+        if arguments.check
+        else []
+    )
     print("\n".join(wrong))
     return bool(wrong)
 

@@ -1,7 +1,7 @@
 """Run MindSpore's own SummaryCollector and SummaryLandscape and keep what they made as ``mindspore.json``.
 
-Needs an environment with ``mindspore==2.7.0 protobuf<=3.20.3``; run it there as ``python make_golden.py`` and
-read the diff.
+Needs an environment with ``mindspore==2.7.0 protobuf<=3.20.3``; run it there as
+``python make_golden.py`` and read the diff.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ def dataset() -> ms.dataset.Dataset:
 
 def callback_fn() -> tuple:
     net = network()
-    model = Model(net, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"), metrics={"Loss": Loss()})
+    model = Model(
+        net,
+        nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
+        metrics={"Loss": Loss()},
+    )
     return model, net, dataset(), {"Loss": Loss()}
 
 
@@ -67,13 +71,17 @@ def main() -> None:
     net = network()
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     model = Model(net, loss, nn.Momentum(net.trainable_params(), 0.2, 0.9))
-    collector = SummaryCollector(run, collect_specified_data={"collect_landscape": SETTINGS}, keep_default_action=False)
+    collector = SummaryCollector(
+        run, collect_specified_data={"collect_landscape": SETTINGS}, keep_default_action=False
+    )
     model.train(2, dataset(), callbacks=[collector], dataset_sink_mode=False)
 
     drawn, draw = [], np.random.normal
     np.random.normal = lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1]
     output = tempfile.mkdtemp()
-    SummaryLandscape(run).gen_landscapes_with_multi_process(callback_fn, device_ids=[0], output=output)
+    SummaryLandscape(run).gen_landscapes_with_multi_process(
+        callback_fn, device_ids=[0], output=output
+    )
     events = [event for path in glob.glob(os.path.join(output, "*_MS")) for event in records(path)]
     values = [value for event in events for value in event.summary.value]
     checkpoints = [
@@ -103,7 +111,9 @@ def main() -> None:
         },
     }
     with open(
-        os.path.join(os.path.dirname(os.path.abspath(__file__)), "mindspore.json"), "w", encoding="utf-8"
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "mindspore.json"),
+        "w",
+        encoding="utf-8",
     ) as file:
         json.dump(golden, file, indent=0)
         file.write("\n")

@@ -1,8 +1,8 @@
 """Train tiny networks under a real MindSpore's SummaryCollector and keep the lineage files that MindSpore wrote.
 
-Run in an environment that holds MindSpore 2.7.0 (never in ours): ``python write_with_mindspore.py``. Each run becomes
-a directory beside this script. The files' bytes are MindSpore's own; in their names the host becomes ``host`` and the
-time a fixed one.
+Run in an environment that holds MindSpore 2.7.0 (never in ours):
+``python write_with_mindspore.py``. Each run becomes a directory beside this script. The files'
+bytes are MindSpore's own; in their names the host becomes ``host`` and the time a fixed one.
 """
 
 from __future__ import annotations
@@ -57,11 +57,18 @@ def _model(optimizer: str, metrics: set[str]) -> mindspore.Model:
     network = TinyNet()
     kinds = {"Momentum": lambda p: nn.Momentum(p, 0.01, 0.9), "Adam": lambda p: nn.Adam(p, 1e-3)}
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    return mindspore.Model(network, loss, kinds[optimizer](network.trainable_params()), metrics=metrics)
+    return mindspore.Model(
+        network, loss, kinds[optimizer](network.trainable_params()), metrics=metrics
+    )
 
 
 def _collector(directory: Path, custom: dict[str, Any] | None = None) -> Any:
-    options = {"collect_metric": True, "collect_graph": False, "collect_dataset_graph": True, "histogram_regular": None}
+    options = {
+        "collect_metric": True,
+        "collect_graph": False,
+        "collect_dataset_graph": True,
+        "histogram_regular": None,
+    }
     return mindspore.SummaryCollector(
         str(directory),
         collect_freq=1,
@@ -80,7 +87,11 @@ def train_only(directory: Path) -> None:
 def train_and_eval(directory: Path) -> None:
     model = _model("Adam", {"accuracy", "loss"})
     model.train(1, _scaled(64), callbacks=[_collector(directory)], dataset_sink_mode=False)
-    model.eval(_scaled(32), callbacks=[_collector(directory, {"evaluated by": "hand"})], dataset_sink_mode=False)
+    model.eval(
+        _scaled(32),
+        callbacks=[_collector(directory, {"evaluated by": "hand"})],
+        dataset_sink_mode=False,
+    )
 
 
 def pipeline(directory: Path) -> None:

@@ -84,17 +84,25 @@ class Server:
     """
 
     def __init__(self, address: str) -> None:
-        self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc, timeout=60)
+        self._connection = http.client.HTTPConnection(
+            urllib.parse.urlsplit(address).netloc, timeout=60
+        )
 
     def ask(self, ask: Ask) -> Answer:
         """The server's answer."""
-        pairs = [(key, self._own_interval(ask, value) if key == "interval_id" else value) for key, value in ask.query]
+        pairs = [
+            (key, self._own_interval(ask, value) if key == "interval_id" else value)
+            for key, value in ask.query
+        ]
         query = f"?{urllib.parse.urlencode(pairs)}" if pairs else ""
         headers = {} if ask.body is None else {"Content-Type": ask.content_type}
         request = (ask.method, _PREFIX + ask.path + query, ask.body, headers)
         try:
             response = self._response(request)
-        except (http.client.RemoteDisconnected, ConnectionError):  # it was idle for too long; the next one is new
+        except (
+            http.client.RemoteDisconnected,
+            ConnectionError,
+        ):  # it was idle for too long; the next one is new
             self._connection.close()
             response = self._response(request)
         content_type = response.headers.get_content_type()
@@ -102,7 +110,9 @@ class Server:
         is_json = content_type == "application/json"
         return Answer(response.status, json.loads(content) if is_json else content, content_type)
 
-    def _response(self, request: tuple[str, str, bytes | None, dict[str, str]]) -> http.client.HTTPResponse:
+    def _response(
+        self, request: tuple[str, str, bytes | None, dict[str, str]]
+    ) -> http.client.HTTPResponse:
         self._connection.request(*request)
         return self._connection.getresponse()
 
@@ -110,7 +120,9 @@ class Server:
         """The server's own name of a landscape's interval, given by its number as ``#0``."""
         if not value.startswith("#"):
             return value
-        listed = self.ask(get("datavisual/landscape/intervals", train_id=ask.value("train_id") or "")).content
+        listed = self.ask(
+            get("datavisual/landscape/intervals", train_id=ask.value("train_id") or "")
+        ).content
         name: str = listed["intervals"][int(value[1:])]["id"]
         return name
 

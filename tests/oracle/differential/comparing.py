@@ -13,8 +13,8 @@ _RELATIVE = 1e-6
 def mismatch(theirs: Answer, ours: Answer) -> str | None:
     """The first place where two answers differ, or ``None``.
 
-    Numbers may differ by 1e-6 of their size; JavaScript does not tell ``1`` from ``1.0``. Texts of errors are equal but
-    for the number of spaces between words.
+    Numbers may differ by 1e-6 of their size; JavaScript does not tell ``1`` from ``1.0``. Texts of
+    errors are equal but for the number of spaces between words.
     """
     if theirs.status != ours.status:
         return f"status {theirs.status} there, {ours.status} here"
@@ -27,15 +27,27 @@ def _mismatch(place: str, theirs: Any, ours: Any) -> str | None:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         if theirs.keys() != ours.keys():
             return f"{place}: keys {sorted(theirs)} there, {sorted(ours)} here"
-        return _first(_mismatch(f"{place}/{key}", theirs[key], ours[key]) for key in theirs if key != "error_msg") or (
-            _mismatch(f"{place}/error_msg", *(answer.get("error_msg", "").split() for answer in (theirs, ours)))
+        return _first(
+            _mismatch(f"{place}/{key}", theirs[key], ours[key])
+            for key in theirs
+            if key != "error_msg"
+        ) or (
+            _mismatch(
+                f"{place}/error_msg",
+                *(answer.get("error_msg", "").split() for answer in (theirs, ours)),
+            )
         )
     if isinstance(theirs, list) and isinstance(ours, list):
         if len(theirs) != len(ours):
             return f"{place}: {len(theirs)} elements there, {len(ours)} here"
-        return _first(_mismatch(f"{place}/{index}", *pair) for index, pair in enumerate(zip(theirs, ours, strict=True)))
+        return _first(
+            _mismatch(f"{place}/{index}", *pair)
+            for index, pair in enumerate(zip(theirs, ours, strict=True))
+        )
     if _is_number(theirs) and _is_number(ours):
-        is_same = math.isclose(theirs, ours, rel_tol=_RELATIVE) or (math.isnan(theirs) and math.isnan(ours))
+        is_same = math.isclose(theirs, ours, rel_tol=_RELATIVE) or (
+            math.isnan(theirs) and math.isnan(ours)
+        )
     else:
         is_same = type(theirs) is type(ours) and theirs == ours
     return None if is_same else f"{place}: {theirs!r:.200} there, {ours!r:.200} here"

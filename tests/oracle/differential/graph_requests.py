@@ -52,7 +52,13 @@ def _of_a_view(run: ShownRun, mode: str, tag: str) -> Iterator[Ask]:
         yield get("datavisual/graphs/nodes", **asked, name=name)
         yield get("datavisual/graphs/nodes/all", **asked, name=name)
         yield get("datavisual/graphs/single-node", **asked, name=name)
-        yield get("datavisual/graphs/nodes/names", **asked, search=name.rpartition("/")[2], offset=0, limit=1000)
+        yield get(
+            "datavisual/graphs/nodes/names",
+            **asked,
+            search=name.rpartition("/")[2],
+            offset=0,
+            limit=1000,
+        )
         yield get("datavisual/graphs/nodes/names", **asked, search=name[: len(name) // 2])
     for search in SEARCHES:
         yield get("datavisual/graphs/nodes/names", **asked, search=search, offset=0, limit=1000)

@@ -17,11 +17,15 @@ def write_graph_runs(base: Path, chance: random.Random) -> None:
     """Write the runs below ``base``."""
     del chance  # each graph has a seed of its own
     for seed in SEEDS:
-        write_summary(base / f"graph {seed}", [_record(random_graph(seed)), values_at(1, {"loss": 1.0})])
+        write_summary(
+            base / f"graph {seed}", [_record(random_graph(seed)), values_at(1, {"loss": 1.0})]
+        )
     compiled = base / "compiled"
     compiled.mkdir()
     for name, seed in (("ms_output_optimize.pb", 55), ("a.pb", 56), ("z graph.pb", 57)):
-        (compiled / name).write_bytes(anf_ir_pb2.ModelProto(graph=random_graph(seed)).SerializeToString())
+        (compiled / name).write_bytes(
+            anf_ir_pb2.ModelProto(graph=random_graph(seed)).SerializeToString()
+        )
     (compiled / "broken.pb").write_bytes(b"\xff" * 40)
     write_summary(compiled, [_record(random_graph(58))])
     for second, seed in ((1_700_000_000, 59), (1_700_000_100, 60)):

@@ -46,7 +46,22 @@ def list_of_runs(runs: Sequence[ShownRun]) -> Iterator[Ask]:
     for limit in (1, 5, 10, 20, 998, 999):
         for offset in (0, 1, 2, 3, 50):
             yield get(path, limit=limit, offset=offset)
-    for wrong in ("0", "1000", "x", "", "-1", "1.5", "1e2", " 3 ", "+5", "1_0", "٣", "0x10", "null", "9" * 30):
+    for wrong in (
+        "0",
+        "1000",
+        "x",
+        "",
+        "-1",
+        "1.5",
+        "1e2",
+        " 3 ",
+        "+5",
+        "1_0",
+        "٣",
+        "0x10",
+        "null",
+        "9" * 30,
+    ):
         yield get(path, limit=wrong, offset=0)
         yield get(path, limit=5, offset=wrong)
     yield get(path, limit="x", offset="x")
@@ -95,9 +110,22 @@ def wrong_single_jobs(runs: Sequence[ShownRun]) -> Iterator[Ask]:
 def caches(runs: Sequence[ShownRun]) -> Iterator[Ask]:
     path = "datavisual/train-job-caches"
     known = [run.train_id for run in runs]
-    for train_ids in ([], known[:1], [*known[:2], "./nothing"], ["./nothing"], [known[0], known[0]]):
+    for train_ids in (
+        [],
+        known[:1],
+        [*known[:2], "./nothing"],
+        ["./nothing"],
+        [known[0], known[0]],
+    ):
         yield post(path, {"train_ids": train_ids})
-    for body in ({}, {"train_ids": None}, {"train_ids": "./a"}, {"train_ids": {}}, {"train_ids": 5}, None):
+    for body in (
+        {},
+        {"train_ids": None},
+        {"train_ids": "./a"},
+        {"train_ids": {}},
+        {"train_ids": 5},
+        None,
+    ):
         yield post(path, body)
     for train_ids in ([5], [known[0], None], [[known[0]]], ["./nothing", 1.5], [True]):
         yield post(path, {"train_ids": train_ids})
@@ -120,7 +148,11 @@ def scalar_metadata(run: ShownRun) -> Iterator[Ask]:
 def scalars(run: ShownRun) -> Iterator[Ask]:
     path, tags = "datavisual/scalars", list(run.tags["scalar"][:5])
     yield get(path, train_id=run.train_id, tag=tags)
-    yield get(path, train_id=[run.train_id, "./nothing", run.train_id], tag=[*tags[::-1], "nothing/scalar"])
+    yield get(
+        path,
+        train_id=[run.train_id, "./nothing", run.train_id],
+        tag=[*tags[::-1], "nothing/scalar"],
+    )
     yield get(path, train_id=run.train_id)
     for other in _others(run, "scalar"):
         yield get(path, train_id=run.train_id, tag=[*tags[:1], other])
@@ -162,7 +194,9 @@ def tensors(run: ShownRun) -> Iterator[Ask]:
         newest, dims = run.steps[tag][-1], _slices(run.dims[tag][-1])[0]
         for step in (newest + 1, "x", "", "-1", "1.0", f" {newest} "):
             yield get(path, train_id=run.train_id, tag=tag, detail="data", step=step, dims=dims)
-            yield get(path, train_id=run.train_id, tag=tag, detail="data", step=step, dims="[:,:,:]")
+            yield get(
+                path, train_id=run.train_id, tag=tag, detail="data", step=step, dims="[:,:,:]"
+            )
         yield get(path, train_id=run.train_id, tag=tag, detail="data", step=newest)
         yield get(path, train_id=run.train_id, tag=tag, detail="data", dims=dims)
     tags = list(run.tags["tensor"])
@@ -186,7 +220,14 @@ def _slices(count: int) -> list[str]:
     shown = ["0"] * max(count - 2, 0) + [":"] * min(count, 2)
     one, pair = ["0"] * count, ["-1"] * count
     rest = one[1:]
-    right = [shown, one, pair, ["1"] * max(count - 1, 0) + ["0:1"] * (count > 0), ["::-1", *rest], ["1:0", *rest]]
+    right = [
+        shown,
+        one,
+        pair,
+        ["1"] * max(count - 1, 0) + ["0:1"] * (count > 0),
+        ["::-1", *rest],
+        ["1:0", *rest],
+    ]
     right += [["::2", *rest], ["-2:", *rest], [" 0 ", *rest], ["0 : 2", *rest], ["5:90", *rest]]
     wrong = [["9", *rest], ["-90", *rest], [*one, "0"], rest, ["x", *rest], ["1.5", *rest]]
     wrong += [
@@ -198,7 +239,22 @@ def _slices(count: int) -> list[str]:
         ["9" * 30, *rest],
     ]
     texts = [f"[{','.join(entries)}]" for entries in right + wrong]
-    return [*texts, " [0] ", "0", "[", "]", "[]", "[ ]", "(0,)", "", "None", "[[0]]", "[:" * 3, "[,]", "[0,]"]
+    return [
+        *texts,
+        " [0] ",
+        "0",
+        "[",
+        "]",
+        "[]",
+        "[ ]",
+        "(0,)",
+        "",
+        "None",
+        "[[0]]",
+        "[:" * 3,
+        "[,]",
+        "[0,]",
+    ]
 
 
 def wrong_values(runs: Sequence[ShownRun]) -> Iterator[Ask]:
@@ -225,9 +281,25 @@ def _others(run: ShownRun, plugin: str) -> list[str]:
 
 
 OF_A_RUN: tuple[OfARun, ...] = (
-    *(a_run_in_the_list, plugins, single_job, scalar_metadata, scalars, images, histograms, tensors),
+    *(
+        a_run_in_the_list,
+        plugins,
+        single_job,
+        scalar_metadata,
+        scalars,
+        images,
+        histograms,
+        tensors,
+    ),
     tags_beyond_the_limits,
 )
 OF_ALL_RUNS: tuple[OfAllRuns, ...] = (
-    *(list_of_runs, wrong_plugins, wrong_single_jobs, caches, scalars_of_several_runs, wrong_values),
+    *(
+        list_of_runs,
+        wrong_plugins,
+        wrong_single_jobs,
+        caches,
+        scalars_of_several_runs,
+        wrong_values,
+    ),
 )

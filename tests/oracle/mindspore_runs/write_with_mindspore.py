@@ -1,9 +1,11 @@
 """Train a small network twice under a real MindSpore and keep the runs it wrote, to look at in MindInsight's pages.
 
-Run in an environment that holds MindSpore 2.7.0 (never in ours): ``python write_with_mindspore.py``. Each run becomes
-a directory beside this script, with something for every page: scalars, histograms and input images from
-SummaryCollector, a tensor from ``ops.TensorSummary`` inside the network, the graph, the data pipeline, lineage, and a
-loss landscape. The files' bytes are MindSpore's own; in their names the host becomes ``host`` and the time a fixed one.
+Run in an environment that holds MindSpore 2.7.0 (never in ours):
+``python write_with_mindspore.py``. Each run becomes a directory beside this script, with something
+for every page: scalars, histograms and input images from SummaryCollector, a tensor from
+``ops.TensorSummary`` inside the network, the graph, the data pipeline, lineage, and a loss
+landscape. The files' bytes are MindSpore's own; in their names the host becomes ``host`` and the
+time a fixed one.
 """
 
 from __future__ import annotations
@@ -61,7 +63,12 @@ def _data() -> Any:
 
 def _model(network: nn.Cell, rate: float) -> Model:
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    return Model(network, loss, nn.Momentum(network.trainable_params(), rate, 0.9), metrics={"accuracy", "loss"})
+    return Model(
+        network,
+        loss,
+        nn.Momentum(network.trainable_params(), rate, 0.9),
+        metrics={"accuracy", "loss"},
+    )
 
 
 def _for_landscape() -> tuple[Any, ...]:
@@ -76,7 +83,10 @@ def train(directory: str, rate: float) -> None:
     model = _model(Net(), rate)
     options = {"collect_landscape": _LANDSCAPE, "histogram_regular": ".*"}
     collector = SummaryCollector(
-        directory, collect_freq=4, collect_specified_data=options, custom_lineage_data={"note": "MindSpore 2.7.0, CPU"}
+        directory,
+        collect_freq=4,
+        collect_specified_data=options,
+        custom_lineage_data={"note": "MindSpore 2.7.0, CPU"},
     )
     model.train(_EPOCHS, _data(), callbacks=[collector], dataset_sink_mode=False)
     SummaryLandscape(directory).gen_landscapes_with_multi_process(_for_landscape, device_ids=[0])
@@ -94,7 +104,10 @@ def _keep(source: Path, target: Path) -> None:
     first = min(map(_seconds, files))
     for path in files:
         seconds = _seconds(path) - first + _FIRST_SECOND
-        kept = target / f"events.out.events.summary.{seconds}.0.host{path.name[path.name.rindex('_') :]}"
+        kept = (
+            target
+            / f"events.out.events.summary.{seconds}.0.host{path.name[path.name.rindex('_') :]}"
+        )
         shutil.copyfile(path, kept)
         print(f"{kept.relative_to(_HERE)}: {kept.stat().st_size} bytes")
 

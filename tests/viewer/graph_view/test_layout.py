@@ -17,14 +17,25 @@ from mindsummary_lightning.values import (
     TupleType,
 )
 from mindsummary_lightning.values.graph_nodes import GraphType
-from mindsummary_lightning.viewer.graph_view.layout import GraphView, hits, normal_view, optimized_view, tree_of
+from mindsummary_lightning.viewer.graph_view.layout import (
+    GraphView,
+    hits,
+    normal_view,
+    optimized_view,
+    tree_of,
+)
 from mindsummary_lightning.viewer.graph_view.node_table import NodeTable, ViewNode
 
 MATRIX = TensorType(DataType.FLOAT32, (2, 3))
 
 
 def operation(
-    number: int, op_type: str, scope: str, *inputs: str, output: GraphType | None = MATRIX, **more: Any
+    number: int,
+    op_type: str,
+    scope: str,
+    *inputs: str,
+    output: GraphType | None = MATRIX,
+    **more: Any,
 ) -> GraphNode:
     full_name = f"{scope}/{op_type}-op{number}" if scope else f"{op_type}-op{number}"
     edges = tuple(GraphInput(name) for name in inputs)
@@ -52,7 +63,12 @@ def names(nodes: list[dict[str, Any]]) -> list[str]:
 def test_an_edge_carries_the_type_of_its_source() -> None:
     found = view(operation(1, "Conv2D", "Default/net"), operation(2, "ReLU", "Default/net", "1"))
 
-    edge = {"data_type": "DT_TENSOR[DT_FLOAT32]", "edge_type": "data", "independent_layout": False, "shape": [[2, 3]]}
+    edge = {
+        "data_type": "DT_TENSOR[DT_FLOAT32]",
+        "edge_type": "data",
+        "independent_layout": False,
+        "shape": [[2, 3]],
+    }
     assert shown(found, "Default/net/ReLU-op2")["input"] == {"Default/net/Conv2D-op1": edge}
     assert shown(found, "Default/net/Conv2D-op1")["output"] == {"Default/net/ReLU-op2": edge}
 
@@ -60,7 +76,11 @@ def test_an_edge_carries_the_type_of_its_source() -> None:
 @pytest.mark.parametrize(
     ("output", "text", "shape"),
     [
-        (TupleType((MATRIX, DataType.INT64)), "DT_TUPLE['DT_TENSOR[DT_FLOAT32]', 'DT_INT64']", [[2, 3], []]),
+        (
+            TupleType((MATRIX, DataType.INT64)),
+            "DT_TUPLE['DT_TENSOR[DT_FLOAT32]', 'DT_INT64']",
+            [[2, 3], []],
+        ),
         (TupleType((MATRIX,), is_list=True), "DT_LIST", [[]]),
         (DataType.INT64, "DT_INT64", [[]]),
         (None, "DT_UNDEFINED", []),
@@ -68,7 +88,9 @@ def test_an_edge_carries_the_type_of_its_source() -> None:
     ],
     ids=str,
 )
-def test_types_are_shown_as_mindinsight_spells_them(output: GraphType | None, text: str, shape: list[Any]) -> None:
+def test_types_are_shown_as_mindinsight_spells_them(
+    output: GraphType | None, text: str, shape: list[Any]
+) -> None:
     found = view(operation(1, "Split", "", output=output), operation(2, "ReLU", "", "1"))
 
     (edge,) = shown(found, "ReLU-op2")["input"].values()
@@ -82,13 +104,21 @@ def test_a_node_without_a_full_name_is_named_after_its_scope_type_and_id() -> No
 
 
 def test_operations_that_record_a_summary_do_not_share_a_name() -> None:
-    nodes = [GraphNode(str(number), "ScalarSummary", "Default", "Default/loss[:Scalar]") for number in (1, 2)]
+    nodes = [
+        GraphNode(str(number), "ScalarSummary", "Default", "Default/loss[:Scalar]")
+        for number in (1, 2)
+    ]
 
-    assert names(view(*nodes).children("Default")) == ["Default/ScalarSummary-op1", "Default/ScalarSummary-op2"]
+    assert names(view(*nodes).children("Default")) == [
+        "Default/ScalarSummary-op1",
+        "Default/ScalarSummary-op2",
+    ]
 
 
 def test_names_that_break_the_drawing_are_shown_in_other_brackets() -> None:
-    node = GraphNode("1", "Add", "Default/<lambda>", 'Default/<lambda>/"Add"-op1', (GraphInput("<w>"),))
+    node = GraphNode(
+        "1", "Add", "Default/<lambda>", 'Default/<lambda>/"Add"-op1', (GraphInput("<w>"),)
+    )
     found = view(node, parameters=(GraphParameter("<w>", MATRIX),))
 
     assert names(found.leaves("")) == ["Default/(lambda)/'Add'-op1", "Default/(lambda)/(w)"]
@@ -134,7 +164,10 @@ def test_five_alike_nodes_of_a_scope_are_grouped_and_four_are_not() -> None:
     found = view(*nodes)
 
     group = "Default/Add[5]_0"
-    assert names(found.children("Default")) == [*(f"Default/Mul-op{number}" for number in range(6, 10)), group]
+    assert names(found.children("Default")) == [
+        *(f"Default/Mul-op{number}" for number in range(6, 10)),
+        group,
+    ]
     assert names(found.children(group)) == [f"{group}/Add-op{number}" for number in range(1, 6)]
     assert shown(found, group)["output"].keys() == {"Default/Mul-op6"}
     assert shown(found, group)["subnode_count"] == 5
@@ -158,7 +191,9 @@ def test_a_group_of_parameters_is_laid_out_apart_with_proxies_to_its_consumers()
 
 def test_a_group_of_parameters_is_joined_to_the_group_that_holds_a_consumer() -> None:
     parameters = tuple(GraphParameter(f"w{number}", MATRIX) for number in range(5))
-    found = view(*(operation(n + 1, "Conv2D", "Default", f"w{n}") for n in range(5)), parameters=parameters)
+    found = view(
+        *(operation(n + 1, "Conv2D", "Default", f"w{n}") for n in range(5)), parameters=parameters
+    )
 
     weights, convolutions = "Default/Parameter[5]_1", "Default/Conv2D[5]_0"
     assert shown(found, weights)["proxy_output"].keys() == {convolutions}
@@ -213,7 +248,10 @@ def test_the_optimized_view_omits_gradients_and_optimizers() -> None:
         operation(5, "Cast", "Default/net", "2", instance_name="opt"),
     )
 
-    assert names(view(*nodes, optimized=True).leaves("")) == ["Default/net/Add-op1", "Default/net/ReLU-op2"]
+    assert names(view(*nodes, optimized=True).leaves("")) == [
+        "Default/net/Add-op1",
+        "Default/net/ReLU-op2",
+    ]
     assert len(view(*nodes).leaves("")) == 5
 
 
@@ -235,7 +273,9 @@ def test_the_optimized_view_joins_what_bookkeeping_operations_joined() -> None:
 
 
 def test_the_optimized_view_dissolves_a_scope_named_after_its_only_type() -> None:
-    nodes = [operation(number, "ReLU", "Default/net/relu-ReLU", str(number - 1)) for number in (1, 2, 3)]
+    nodes = [
+        operation(number, "ReLU", "Default/net/relu-ReLU", str(number - 1)) for number in (1, 2, 3)
+    ]
     found = view(*nodes, operation(4, "Add", "Default/net", "3"), optimized=True)
 
     relus = [f"Default/net/ReLU-op{number}" for number in (1, 2, 3)]
@@ -243,14 +283,20 @@ def test_the_optimized_view_dissolves_a_scope_named_after_its_only_type() -> Non
 
 
 def test_the_optimized_view_keeps_a_scope_with_one_operation() -> None:
-    found = view(operation(1, "Add", "Default/net"), operation(2, "ReLU", "Default/net/relu-ReLU", "1"), optimized=True)
+    found = view(
+        operation(1, "Add", "Default/net"),
+        operation(2, "ReLU", "Default/net/relu-ReLU", "1"),
+        optimized=True,
+    )
 
     assert names(found.children("Default/net/relu-ReLU")) == ["Default/net/relu-ReLU/ReLU-op2"]
 
 
 def test_the_optimized_view_groups_ten_alike_nodes_and_not_nine() -> None:
     def groups(count: int) -> list[str]:
-        nodes = [operation(number, "Add", "Default", str(number - 1)) for number in range(1, count + 1)]
+        nodes = [
+            operation(number, "Add", "Default", str(number - 1)) for number in range(1, count + 1)
+        ]
         children = view(*nodes, optimized=True).children("Default")
         return [node["name"] for node in children if node["type"] == "aggregation_scope"]
 
@@ -277,7 +323,8 @@ def test_ten_thousand_nested_scopes_are_shown_without_recursion() -> None:
 
 def table(*names: str) -> NodeTable:
     return {
-        name: ViewNode(name, "name_scope" if name[0].islower() else "Add", name.rpartition("/")[0]) for name in names
+        name: ViewNode(name, "name_scope" if name[0].islower() else "Add", name.rpartition("/")[0])
+        for name in names
     }
 
 
@@ -290,7 +337,10 @@ def outline(nodes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_a_text_is_found_in_the_last_part_of_a_name_whatever_its_case() -> None:
-    assert found_names("CONV", "net/conv1", "net/Conv2D-op1", "conv/relu") == ["net/conv1", "net/Conv2D-op1"]
+    assert found_names("CONV", "net/conv1", "net/Conv2D-op1", "conv/relu") == [
+        "net/conv1",
+        "net/Conv2D-op1",
+    ]
 
 
 def test_a_text_may_reach_into_the_last_part() -> None:
@@ -304,7 +354,9 @@ def test_neither_an_empty_text_nor_a_slash_is_found() -> None:
 def test_hits_are_listed_below_the_scopes_that_hold_them() -> None:
     nodes = table("net", "net/a", "net/b")
 
-    assert outline(tree_of([nodes["net/a"], nodes["net/b"]], nodes)) == {"net": {"net/a": {}, "net/b": {}}}
+    assert outline(tree_of([nodes["net/a"], nodes["net/b"]], nodes)) == {
+        "net": {"net/a": {}, "net/b": {}}
+    }
 
 
 def test_a_scope_that_is_a_hit_itself_replaces_earlier_hits_below_it() -> None:

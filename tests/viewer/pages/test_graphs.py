@@ -16,7 +16,13 @@ P = "datavisual/graphs"
 
 def chain(*op_types: str, scope: str = "Default/net") -> Graph:
     nodes = [
-        GraphNode(str(number), op_type, scope, f"{scope}/{op_type}-op{number}", (GraphInput(str(number - 1)),))
+        GraphNode(
+            str(number),
+            op_type,
+            scope,
+            f"{scope}/{op_type}-op{number}",
+            (GraphInput(str(number - 1)),),
+        )
         for number, op_type in enumerate(op_types, 1)
     ]
     return Graph(tuple(nodes))
@@ -27,7 +33,9 @@ def event(graph: Graph) -> bytes:
 
 
 def model(graph: Graph) -> bytes:
-    return anf_ir_pb2.ModelProto(graph=anf_ir_pb2.GraphProto.FromString(encode_graph(graph))).SerializeToString()
+    return anf_ir_pb2.ModelProto(
+        graph=anf_ir_pb2.GraphProto.FromString(encode_graph(graph))
+    ).SerializeToString()
 
 
 def names(nodes: list[dict[str, Any]]) -> list[str]:
@@ -46,7 +54,10 @@ def test_scopes_open_one_by_one(site: Site) -> None:
     assert names(site.get(f"{P}/nodes?train_id=./run")["nodes"]) == ["Default"]
     assert names(site.get(f"{P}/nodes?train_id=./run&name=Default")["nodes"]) == ["Default/net"]
     leaf = "Default/net/Conv2D-op1"
-    assert names(site.get(f"{P}/nodes?train_id=./run&name=Default/net")["nodes"]) == [leaf, "Default/net/ReLU-op2"]
+    assert names(site.get(f"{P}/nodes?train_id=./run&name=Default/net")["nodes"]) == [
+        leaf,
+        "Default/net/ReLU-op2",
+    ]
     assert site.get(f"{P}/nodes?train_id=./run&name={leaf}") == {"nodes": []}
 
 
@@ -54,7 +65,12 @@ def test_all_leaves_come_at_once(site: Site) -> None:
     leaves = ["Default/net/Conv2D-op1", "Default/net/ReLU-op2"]
 
     assert names(site.get(f"{P}/nodes/all?train_id=./run")["all_nodes_detail"]) == leaves
-    assert names(site.get(f"{P}/nodes/all?train_id=./run&mode=optimize&name=Default")["all_nodes_detail"]) == leaves
+    assert (
+        names(
+            site.get(f"{P}/nodes/all?train_id=./run&mode=optimize&name=Default")["all_nodes_detail"]
+        )
+        == leaves
+    )
 
 
 def test_the_way_to_a_node_shows_every_scope_on_it(site: Site) -> None:
@@ -62,19 +78,26 @@ def test_the_way_to_a_node_shows_every_scope_on_it(site: Site) -> None:
 
     assert names(shown["nodes"]) == ["Default"]
     assert shown["children"]["scope_name"] == "Default"
-    assert names(shown["children"]["children"]["nodes"]) == ["Default/net/Conv2D-op1", "Default/net/ReLU-op2"]
+    assert names(shown["children"]["children"]["nodes"]) == [
+        "Default/net/Conv2D-op1",
+        "Default/net/ReLU-op2",
+    ]
     assert shown["children"]["children"]["children"] == {}
 
 
 def test_a_search_is_paged(site: Site) -> None:
     def found(page: int) -> Any:
-        (scope,) = site.get(f"{P}/nodes/names?train_id=./run&search=-op&limit=1&offset={page}")["nodes"]
+        (scope,) = site.get(f"{P}/nodes/names?train_id=./run&search=-op&limit=1&offset={page}")[
+            "nodes"
+        ]
         return names(scope["nodes"][0]["nodes"])
 
     assert (found(0), found(1)) == (["Default/net/Conv2D-op1"], ["Default/net/ReLU-op2"])
 
 
-def test_a_model_file_is_a_graph_of_its_own_and_the_first_name_is_shown_by_default(tmp_path: Path) -> None:
+def test_a_model_file_is_a_graph_of_its_own_and_the_first_name_is_shown_by_default(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "a.pb").write_bytes(model(chain("Add")))
     (tmp_path / "run" / "b.pb").write_bytes(model(chain("Mul")))
@@ -113,12 +136,15 @@ def test_a_later_graph_of_a_growing_run_is_shown(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["nodes", "nodes/all", "single-node"])
-def test_a_request_for_what_is_not_there_is_refused(site: Site, path: str, query: str, code: str) -> None:
+def test_a_request_for_what_is_not_there_is_refused(
+    site: Site, path: str, query: str, code: str
+) -> None:
     assert site.get(f"{P}/{path}?{query}") == (400, code)
 
 
 @pytest.mark.parametrize(
-    ("query", "code"), [("limit=0", "50540002"), ("limit=1001", "50540002"), ("offset=x", "50540001")]
+    ("query", "code"),
+    [("limit=0", "50540002"), ("limit=1001", "50540002"), ("offset=x", "50540001")],
 )
 def test_a_search_with_a_wrong_page_is_refused(site: Site, query: str, code: str) -> None:
     assert site.get(f"{P}/nodes/names?train_id=./run&search=a&{query}") == (400, code)
@@ -133,7 +159,9 @@ def test_a_model_file_without_a_graph_is_no_graph(tmp_path: Path, content: bytes
 
 
 @pytest.mark.slow
-def test_a_node_below_ten_thousand_scopes_is_refused_where_the_answer_would_nest_as_deep(tmp_path: Path) -> None:
+def test_a_node_below_ten_thousand_scopes_is_refused_where_the_answer_would_nest_as_deep(
+    tmp_path: Path,
+) -> None:
     scope = "/".join(["s"] * 10_000)
     write_summary(tmp_path / "run", [event(chain("Add", scope=scope))])
     site = Site(tmp_path)

@@ -15,19 +15,28 @@ from tests.viewer.pages.asking import ask
 
 
 def test_the_steps_of_a_tag_share_their_bins(tmp_path: Path) -> None:
-    write_summary(tmp_path / "a", [values_at(1, {"h": histogram(2, 3)}), values_at(2, {"h": histogram(1, 0, 1, 2)})])
+    write_summary(
+        tmp_path / "a",
+        [values_at(1, {"h": histogram(2, 3)}), values_at(2, {"h": histogram(1, 0, 1, 2)})],
+    )
 
-    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+    answer = ask(
+        LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram"
+    )
 
     first, second = answer["histograms"]
     assert first["buckets"] == [(0.0, 2.0, 5), (2.0, 2.0, 0)]
     assert second["buckets"] == [(0.0, 2.0, 1), (2.0, 2.0, 3)]
 
 
-def test_of_very_many_steps_a_hundred_are_shown_with_the_first_and_the_newest(tmp_path: Path) -> None:
+def test_of_very_many_steps_a_hundred_are_shown_with_the_first_and_the_newest(
+    tmp_path: Path,
+) -> None:
     write_summary(tmp_path / "a", [values_at(step, {"h": histogram(2, 3)}) for step in range(200)])
 
-    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+    answer = ask(
+        LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram"
+    )
 
     steps = [sample["step"] for sample in answer["histograms"]]
     assert (len(steps), steps[0], steps[-1]) == (100, 0, 199)
@@ -59,12 +68,16 @@ def test_a_page_that_is_asked_for_again_reads_what_has_been_added_alone(
     first = answer()
     opened: list[object] = []
     open_it = os.open
-    monkeypatch.setattr(os, "open", lambda *found, **named: opened.append(found) or open_it(*found, **named))
+    monkeypatch.setattr(
+        os, "open", lambda *found, **named: opened.append(found) or open_it(*found, **named)
+    )
     assert (answer(), opened) == (first, [])
     with path.open("ab") as file:
         file.write(records[5])
 
     again = answer()
 
-    assert again == ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+    assert again == ask(
+        LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram"
+    )
     assert again != first

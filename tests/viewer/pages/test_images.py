@@ -14,12 +14,17 @@ PNG = b"\x89PNG\r\n\x1a\n rest"
 
 
 def runs_with_images(base: Path, count: int = 3) -> LoadedRuns:
-    write_summary(base / "a", [values_at(step, {"i": Image(4, 9, PNG + bytes([step % 256]))}) for step in range(count)])
+    write_summary(
+        base / "a",
+        [values_at(step, {"i": Image(4, 9, PNG + bytes([step % 256]))}) for step in range(count)],
+    )
     return LoadedRuns(str(base))
 
 
 def test_images_are_listed_with_their_recorded_size(tmp_path: Path) -> None:
-    answer = ask(runs_with_images(tmp_path), "datavisual/image/metadata", train_id="./a", tag="i/image")
+    answer = ask(
+        runs_with_images(tmp_path), "datavisual/image/metadata", train_id="./a", tag="i/image"
+    )
 
     assert answer["metadatas"][1] == {"step": 1, "wall_time": 1700000001.0, "width": 9, "height": 4}
 
@@ -30,7 +35,10 @@ def test_an_image_is_returned_as_it_was_recorded(tmp_path: Path) -> None:
     one = ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1")
     newest = ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="-1")
 
-    assert (one, newest) == (EncodedAnswer(PNG + b"\1", "image/png"), EncodedAnswer(PNG + b"\2", "image/png"))
+    assert (one, newest) == (
+        EncodedAnswer(PNG + b"\1", "image/png"),
+        EncodedAnswer(PNG + b"\2", "image/png"),
+    )
 
 
 @pytest.mark.slow
@@ -40,7 +48,12 @@ def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path)
     listed = ask(runs, "datavisual/image/metadata", train_id="./a", tag="i/image")["metadatas"]
 
     assert (len(listed), listed[0]["step"], listed[-1]["step"]) == (1000, 0, 2499)
-    assert ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1").content[-1] == 1
+    assert (
+        ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1").content[
+            -1
+        ]
+        == 1
+    )
 
 
 @pytest.mark.parametrize("step", ["7", "-2"])

@@ -8,7 +8,13 @@ import pytest
 
 from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD, frame
-from mindsummary_lightning.values import EvaluationInfo, LandscapeMetadata, LossLandscape, Points, TrainInfo
+from mindsummary_lightning.values import (
+    EvaluationInfo,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    TrainInfo,
+)
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.pages.site import Site
 
@@ -19,7 +25,9 @@ def landscape(*intervals: int) -> LossLandscape:
     count = len(intervals)
     path = Points(np.arange(count), np.arange(count), np.arange(count)) if count else None
     surface = Points(np.array([0.0, 1.0]), np.array([0.0, 1.0, 2.0]), np.arange(6.0).reshape(3, 2))
-    return LossLandscape(surface, intervals, path, (0.5, 0.25, 0.125), LandscapeMetadata("PCA", "step", 20))
+    return LossLandscape(
+        surface, intervals, path, (0.5, 0.25, 0.125), LandscapeMetadata("PCA", "step", 20)
+    )
 
 
 @pytest.fixture
@@ -50,8 +58,17 @@ def test_an_interval_is_shown_with_its_path_and_the_lineage_of_its_run(site: Sit
 
     assert shown(site, f"train_id=./run&type=interval&interval_id={interval}") == {
         "train_id": "./run",
-        "points": {"x": [0.0, 1.0], "y": [0.0, 1.0, 2.0], "z": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]},
-        "path": {"intervals": [1, 3, 5], "x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 2.0], "z": [0.0, 1.0, 2.0]},
+        "points": {
+            "x": [0.0, 1.0],
+            "y": [0.0, 1.0, 2.0],
+            "z": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]],
+        },
+        "path": {
+            "intervals": [1, 3, 5],
+            "x": [0.0, 1.0, 2.0],
+            "y": [0.0, 1.0, 2.0],
+            "z": [0.0, 1.0, 2.0],
+        },
         "convergence_point": [0.5, 0.25, 0.125],
         "metadata": {
             "decomposition": "PCA",
@@ -80,7 +97,9 @@ def test_the_same_interval_has_the_same_id_after_a_restart(site: Site) -> None:
 
 
 def test_several_runs_are_compared_and_each_may_lack_a_landscape(site: Site) -> None:
-    answer = site.get(f"{P}/landscapes?train_id=./run&train_id=./plain&train_id=run&type=final")["landscapes"]
+    answer = site.get(f"{P}/landscapes?train_id=./run&train_id=./plain&train_id=run&type=final")[
+        "landscapes"
+    ]
 
     assert [row.get("error_code") for row in answer] == [None, "50545017", "50540002"]
     assert site.get(f"{P}/landscapes?type=final") == {"landscapes": []}
@@ -92,7 +111,9 @@ def test_unknown_runs_are_refused(site: Site) -> None:
     assert site.get(f"{P}/intervals") == (400, "50540003")
 
 
-def test_a_landscape_of_any_dimensions_is_listed_and_answered_as_nested_lists(tmp_path: Path) -> None:
+def test_a_landscape_of_any_dimensions_is_listed_and_answered_as_nested_lists(
+    tmp_path: Path,
+) -> None:
     message = summary_pb2.Event.FromString(_payload(values_at(0, {"other": landscape(1, 2)})))
     stored = message.summary.value[0].loss_landscape
     stored.landscape.x.dims[:] = [1, 2]
@@ -102,7 +123,9 @@ def test_a_landscape_of_any_dimensions_is_listed_and_answered_as_nested_lists(tm
     write_summary(tmp_path / "run", [b"".join(frame([message.SerializeToString()]))])
     site = Site(tmp_path)
 
-    assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == ["other/loss_landscape"]
+    assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == [
+        "other/loss_landscape"
+    ]
     (interval,) = site.get(f"{P}/intervals?train_id=./run")["intervals"]
     answer = shown(site, f"train_id=./run&interval_id={interval['id']}")
     assert answer["points"] == {"x": [[0, 1]], "y": [0, 1, 2], "z": [[[0, 1], [2, 3], [4, 5]]]}
@@ -118,7 +141,9 @@ def test_a_landscape_that_cannot_be_read_is_neither_listed_nor_answered(tmp_path
     write_summary(tmp_path / "run", [b"".join(frame([message.SerializeToString()]))])
     site = Site(tmp_path)
 
-    assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == ["whole/loss_landscape"]
+    assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == [
+        "whole/loss_landscape"
+    ]
     assert len(site.get(f"{P}/intervals?train_id=./run")["intervals"]) == 1
 
 

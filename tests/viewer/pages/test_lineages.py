@@ -37,7 +37,9 @@ def base(tmp_path: Path) -> Path:
     """Three runs with lineage, ``./c`` the last one updated, and one without."""
     for number, name in enumerate("abc"):
         train = TrainInfo(network="Net", loss=0.5 - number / 10, learning_rate=0.1)
-        write_run(tmp_path / name, train, EvaluationInfo(f'{{"acc": {number}}}'), mtime=100.0 * number)
+        write_run(
+            tmp_path / name, train, EvaluationInfo(f'{{"acc": {number}}}'), mtime=100.0 * number
+        )
     write_summary(tmp_path / "plain", [])
     return tmp_path
 
@@ -74,9 +76,18 @@ def test_the_newest_lineage_of_a_growing_run_is_shown(tmp_path: Path) -> None:
     assert shown(*first, created=1) == (0.5, 1, {}, {})
     first += [custom, EvaluationInfo('{"acc": 0.25}')]
     assert shown(*first, created=1) == (0.5, 1, {"acc": 0.25}, {"seed": 3})
-    first += [TrainInfo(learning_rate=0.25, epoch=2), EvaluationInfo('{"acc": 0.5}'), UserDefinedInfo({"depth": 4})]
+    first += [
+        TrainInfo(learning_rate=0.25, epoch=2),
+        EvaluationInfo('{"acc": 0.5}'),
+        UserDefinedInfo({"depth": 4}),
+    ]
     assert shown(*first, created=1) == (0.25, 2, {"acc": 0.5}, {"seed": 3, "depth": 4})
-    assert shown(EvaluationInfo('{"acc": 0.75}'), created=9) == (0.25, 2, {"acc": 0.75}, {"seed": 3, "depth": 4})
+    assert shown(EvaluationInfo('{"acc": 0.75}'), created=9) == (
+        0.25,
+        2,
+        {"acc": 0.75},
+        {"seed": 3, "depth": 4},
+    )
     assert shown(TrainInfo(learning_rate=0.125, epoch=3), created=10) == (0.125, 3, {}, {})
 
 
@@ -88,10 +99,17 @@ def test_runs_of_any_depth_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [(b"{", "50540002"), (b"[" * 100_000, "50540002"), (b"[]", "50542218"), (b'{"limit": 0}', "50542218")],
+    [
+        (b"{", "50540002"),
+        (b"[" * 100_000, "50540002"),
+        (b"[]", "50542218"),
+        (b'{"limit": 0}', "50542218"),
+    ],
     ids=["no JSON", "deep", "a list", "limit"],
 )
-def test_a_condition_that_cannot_be_understood_is_refused(site: Site, body: bytes, code: str) -> None:
+def test_a_condition_that_cannot_be_understood_is_refused(
+    site: Site, body: bytes, code: str
+) -> None:
     assert site.send("POST", LINEAGES, body) == (400, code)
 
 
@@ -99,7 +117,9 @@ def test_tags_and_remarks_are_shown_with_a_run_and_sort_it(site: Site) -> None:
     site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 3, "remark": "größe"})
     assert site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 4}) == {"status": "success"}
 
-    rows = site.send("POST", LINEAGES, {"sorted_name": "tag", "sorted_type": "descending"})["object"]
+    rows = site.send("POST", LINEAGES, {"sorted_name": "tag", "sorted_type": "descending"})[
+        "object"
+    ]
 
     assert [row["added_info"] for row in rows] == [{"tag": 4, "remark": "größe"}, {}, {}]
 
@@ -113,7 +133,9 @@ def test_remarks_survive_the_viewer_and_belong_to_a_directory(
     write_run(other / "a", TrainInfo(network="Net"))
 
     def added(directory: Path) -> Any:
-        return Site(directory).send("POST", LINEAGES, {"summary_dir": {"eq": "./a"}})["object"][0]["added_info"]
+        return Site(directory).send("POST", LINEAGES, {"summary_dir": {"eq": "./a"}})["object"][0][
+            "added_info"
+        ]
 
     assert added(base) == {"remark": "best"}
     assert added(other) == {}
@@ -131,14 +153,20 @@ def test_remarks_are_private_and_never_in_a_run(base: Path, site: Site, state: P
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_damaged_file_of_remarks_is_reported_and_replaced_by_the_next_one(site: Site, state: Path) -> None:
+def test_a_damaged_file_of_remarks_is_reported_and_replaced_by_the_next_one(
+    site: Site, state: Path
+) -> None:
     site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 1})
     (path,) = (state / "remarks").glob("*.json")
     path.write_text('{"runs": 5')
 
-    assert site.send("POST", LINEAGES, {"summary_dir": {"eq": "./a"}})["object"][0]["added_info"] == {}
+    assert (
+        site.send("POST", LINEAGES, {"summary_dir": {"eq": "./a"}})["object"][0]["added_info"] == {}
+    )
     assert site.send("PUT", f"{LINEAGES}?train_id=./b", {"tag": 2}) == {"status": "success"}
-    assert site.send("POST", LINEAGES, {"summary_dir": {"eq": "./b"}})["object"][0]["added_info"] == {"tag": 2}
+    assert site.send("POST", LINEAGES, {"summary_dir": {"eq": "./b"}})["object"][0][
+        "added_info"
+    ] == {"tag": 2}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +204,10 @@ def test_the_data_pipeline_of_a_run_is_shown(tmp_path: Path) -> None:
     site = Site(tmp_path)
 
     graph = {"op_type": "BatchDataset", "batch_size": 8, "children": []}
-    assert site.get("datasets/dataset_graph?train_id=./a") == {"dataset_graph": graph, "summary_dir": "./a"}
+    assert site.get("datasets/dataset_graph?train_id=./a") == {
+        "dataset_graph": graph,
+        "summary_dir": "./a",
+    }
     assert site.get("datasets/dataset_graph?train_id=./b") == {}
     assert site.get("datasets/dataset_graph?train_id=./nothing") == {}
     assert site.get("datasets/dataset_graph?train_id=a") == (400, "50540002")
@@ -185,27 +216,39 @@ def test_the_data_pipeline_of_a_run_is_shown(tmp_path: Path) -> None:
 
 def test_importance_is_the_correlation_of_a_parameter_with_a_target(tmp_path: Path) -> None:
     for number in range(5):
-        train = TrainInfo(learning_rate=number / 4, batch_size=32, epoch=(3, 1, 2, 5, 4)[number], loss=1.0 - number / 8)
+        train = TrainInfo(
+            learning_rate=number / 4,
+            batch_size=32,
+            epoch=(3, 1, 2, 5, 4)[number],
+            loss=1.0 - number / 8,
+        )
         custom = UserDefinedInfo({"depth": number, "kind": "x"})
         write_run(tmp_path / f"{number}", train, custom, mtime=100.0 * number)
 
     answer = Site(tmp_path).send("POST", "optimizer/targets/search", {})
 
     assert answer["metadata"]["train_ids"] == ["./4", "./3", "./2", "./1", "./0"]
-    assert answer["metadata"]["unrecognized_params"] == [{"name": "[U]kind", "unselected": True, "reason_code": 1}]
+    assert answer["metadata"]["unrecognized_params"] == [
+        {"name": "[U]kind", "unselected": True, "reason_code": 1}
+    ]
     (loss,) = answer["targets"]
     ranked = [
-        (shown["name"], round(shown["importance"], 3), shown.get("reason_code")) for shown in loss["hyper_parameters"]
+        (shown["name"], round(shown["importance"], 3), shown.get("reason_code"))
+        for shown in loss["hyper_parameters"]
     ]
     assert ranked == [
         *(("learning_rate", 1.0, None), ("[U]depth", 1.0, None)),
         *(("epoch", 0.6, None), ("batch_size", 0, 3)),
     ]
     assert loss["data"] == [0.5, 0.625, 0.75, 0.875, 1.0]
-    assert loss["buckets"] == [[pytest.approx(0.5 + n / 10), pytest.approx(0.1), 1.0] for n in range(5)]
+    assert loss["buckets"] == [
+        [pytest.approx(0.5 + n / 10), pytest.approx(0.1), 1.0] for n in range(5)
+    ]
 
 
-def test_a_question_is_answered_again_only_if_a_run_or_a_remark_has_changed(site: Site, base: Path) -> None:
+def test_a_question_is_answered_again_only_if_a_run_or_a_remark_has_changed(
+    site: Site, base: Path
+) -> None:
     handler, question = page_handlers()[f"POST {LINEAGES}"], ApiRequest(body=b"{}")
     now = 0.0
     site.runs.clock = lambda: now
@@ -236,8 +279,14 @@ def test_the_operations_of_a_pipeline_are_drawn_in_dot_and_their_parameters_are_
     }
 
 
-def test_an_int_that_a_browser_would_round_is_the_text_that_mindinsight_shows(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", TrainInfo(epoch=1), UserDefinedInfo({"seed": 2**53 + 1, "tokens": 7_000_000_000}))
+def test_an_int_that_a_browser_would_round_is_the_text_that_mindinsight_shows(
+    tmp_path: Path,
+) -> None:
+    write_run(
+        tmp_path / "a",
+        TrainInfo(epoch=1),
+        UserDefinedInfo({"seed": 2**53 + 1, "tokens": 7_000_000_000}),
+    )
     write_run(tmp_path / "b", TrainInfo(epoch=1), UserDefinedInfo({"seed": 3}))
     runs = LoadedRuns(str(tmp_path))
     condition = {"user_defined/seed": {"eq": "9007199254740993"}}
@@ -245,6 +294,9 @@ def test_an_int_that_a_browser_would_round_is_the_text_that_mindinsight_shows(tm
     answer = ask(runs, "lineagemgr/lineages", body=json.dumps(condition).encode())
 
     (run,) = answer["object"]
-    assert run["model_lineage"]["user_defined"] == {"seed": "9007199254740993", "tokens": 7_000_000_000}
+    assert run["model_lineage"]["user_defined"] == {
+        "seed": "9007199254740993",
+        "tokens": 7_000_000_000,
+    }
     assert answer["customized"]["user_defined/seed"]["type"] == "str"
     assert filter_summary_lineage(tmp_path, {"user_defined/seed": {"eq": 2**53 + 1}})["count"] == 1

@@ -33,7 +33,9 @@ def column(*values: Any) -> list[Any] | None:
     ],
     ids=str,
 )
-def test_a_column_stays_if_its_values_are_numbers(values: tuple[Any, ...], kept: list[Any] | None) -> None:
+def test_a_column_stays_if_its_values_are_numbers(
+    values: tuple[Any, ...], kept: list[Any] | None
+) -> None:
     found = column(*values)
 
     assert repr(found) == repr(kept)
@@ -74,6 +76,8 @@ def test_values_that_are_not_finite_are_not_counted() -> None:
 
 
 def test_the_result_of_most_runs_comes_first() -> None:
-    table = lineage_table([{"metric": {"a_rare": 1.0, "val/acc": 0.5}}, {"metric": {"val/acc": 0.6}, "loss": 0.1}])
+    table = lineage_table(
+        [{"metric": {"a_rare": 1.0, "val/acc": 0.5}}, {"metric": {"val/acc": 0.6}, "loss": 0.1}]
+    )
 
     assert table.targets() == ["[M]val/acc", "[M]a_rare", "loss"]

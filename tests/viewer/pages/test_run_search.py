@@ -24,12 +24,23 @@ _LONG_AGO = 1_700_000_000
 @pytest.fixture
 def runs(tmp_path: Path) -> LoadedRuns:
     for number, (name, optimizer, losses) in enumerate(
-        [("a", "Adam", [3.0, 1.0, 2.0]), ("b", "SGD", [5.0, 0.5, 4.0]), ("c", "AdamW", [1.0, math.nan])]
+        [
+            ("a", "Adam", [3.0, 1.0, 2.0]),
+            ("b", "SGD", [5.0, 0.5, 4.0]),
+            ("c", "AdamW", [1.0, math.nan]),
+        ]
     ):
-        records = [values_at(step, {"train/loss": loss, "loss": loss}, 100.0) for step, loss in enumerate(losses)]
+        records = [
+            values_at(step, {"train/loss": loss, "loss": loss}, 100.0)
+            for step, loss in enumerate(losses)
+        ]
         write_summary(tmp_path / name, records)
         settings = UserDefinedInfo({"dead": number % 2, "run 1": number, "AP@IoU=0.50": number})
-        values = [TrainInfo(optimizer=optimizer), EvaluationInfo(json.dumps({"accuracy": number / 2})), settings]
+        values = [
+            TrainInfo(optimizer=optimizer),
+            EvaluationInfo(json.dumps({"accuracy": number / 2})),
+            settings,
+        ]
         write_lineage(tmp_path / name, [*values, RunInfo({"status": "success"})])
         for file in (tmp_path / name).iterdir():
             os.utime(file, (_LONG_AGO + number, _LONG_AGO + number))
@@ -37,7 +48,9 @@ def runs(tmp_path: Path) -> LoadedRuns:
 
 
 def _search(runs: LoadedRuns, query: str = "", **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = ask(runs, "run-table/search", body=json.dumps({"query": query, **more}).encode())
+    found: dict[str, Any] = ask(
+        runs, "run-table/search", body=json.dumps({"query": query, **more}).encode()
+    )
     return found
 
 
@@ -88,7 +101,9 @@ def test_what_a_cell_shows_is_found(runs: LoadedRuns, query: str, names: str) ->
         ("a column that was there yesterday", "cba", "cba"),
     ],
 )
-def test_rows_are_sorted_by_any_column(runs: LoadedRuns, field: str, ascending: str, descending: str) -> None:
+def test_rows_are_sorted_by_any_column(
+    runs: LoadedRuns, field: str, ascending: str, descending: str
+) -> None:
     assert _names(_search(runs, sort=field)) == ascending
     assert _names(_search(runs, sort=field, descending=True)) == descending
 
@@ -108,7 +123,10 @@ def test_a_run_that_is_written_is_found_as_running(tmp_path: Path) -> None:
 
     for query in ("running", "status=running", "status=RUNNING"):
         assert _names(_search(runs, query)) == "live", query
-    assert _names(_search(runs, "状态=运行中", aliases={"状态": "status", "运行中": "running"})) == "live"
+    assert (
+        _names(_search(runs, "状态=运行中", aliases={"状态": "status", "运行中": "running"}))
+        == "live"
+    )
     assert _names(_search(runs, "status!=running")) == "old"
 
 
@@ -120,7 +138,9 @@ def test_a_run_that_is_written_is_found_as_running(tmp_path: Path) -> None:
         ("accuracy>high", {"kind": "number", "field": "metric/accuracy", "names": ()}),
     ],
 )
-def test_a_query_that_cannot_be_answered_says_why(runs: LoadedRuns, query: str, problem: dict[str, object]) -> None:
+def test_a_query_that_cannot_be_answered_says_why(
+    runs: LoadedRuns, query: str, problem: dict[str, object]
+) -> None:
     answer = _search(runs, query)
 
     assert (answer["train_ids"], answer["problem"]) == ([], problem)
@@ -161,13 +181,17 @@ def test_a_date_is_of_the_zone_of_the_browser(tmp_path: Path) -> None:
     assert len(_search(runs, "", timezone="Nowhere/Land")["train_ids"]) == 1
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"query": 3}', b'{"query": "", "aliases": {"a": 1}}', b"not JSON"])
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{}", b'{"query": 3}', b'{"query": "", "aliases": {"a": 1}}', b"not JSON"]
+)
 def test_a_request_that_is_no_query_is_refused(runs: LoadedRuns, body: bytes) -> None:
     with pytest.raises(ApiError):
         ask(runs, "run-table/search", body=body)
 
 
-def test_a_run_that_grows_is_searched_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_grows_is_searched_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_search, "_FRESH_S", 0)
     file = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})], int(time.time()))
     runs = LoadedRuns(str(tmp_path))

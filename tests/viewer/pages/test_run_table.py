@@ -40,11 +40,15 @@ from tests.viewer.pages.asking import ask
 
 def _two_runs(base: Path) -> LoadedRuns:
     for name, rate in (("a", 0.1), ("b", 0.01)):
-        write_summary(base / name, [values_at(step, {"loss": 1.0 / step, "x": 0.0}) for step in range(1, 100)])
+        write_summary(
+            base / name, [values_at(step, {"loss": 1.0 / step, "x": 0.0}) for step in range(1, 100)]
+        )
         train = TrainInfo(network="LeNet", learning_rate=rate)
         metric = [EvaluationInfo(json.dumps({"accuracy": 0.9}))] if name == "a" else []
         custom = UserDefinedInfo({"optim": {"momentum": rate}})
-        write_lineage(base / name, [train, *metric, custom, RunInfo({"status": "success", "precision": "16"})])
+        write_lineage(
+            base / name, [train, *metric, custom, RunInfo({"status": "success", "precision": "16"})]
+        )
     return LoadedRuns(str(base))
 
 
@@ -54,7 +58,9 @@ def _curves(runs: LoadedRuns, *train_ids: object, **more: object) -> dict[str, A
     return found
 
 
-def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(tmp_path: Path) -> None:
+def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(
+    tmp_path: Path,
+) -> None:
     answer = ask(_two_runs(tmp_path), "run-table")
 
     order = answer["train_ids"]
@@ -65,12 +71,17 @@ def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(tm
     assert accuracies == {"./a": 0.9, "./b": None}
     assert answer["columns"]["optim/momentum"] == [rates[name] for name in order]
     assert answer["same"] == {"network": "LeNet", "status": "finished", "precision": "16"}
-    newest = {f"./{run.name}": max(file.stat().st_mtime for file in run.iterdir()) for run in tmp_path.iterdir()}
+    newest = {
+        f"./{run.name}": max(file.stat().st_mtime for file in run.iterdir())
+        for run in tmp_path.iterdir()
+    }
     assert answer["written"] == pytest.approx([newest[name] for name in order])
     assert answer["name"] == LoadedRuns(str(tmp_path)).name
 
 
-def test_no_summary_file_is_read_for_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_summary_file_is_read_for_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = _two_runs(tmp_path)
     monkeypatch.delattr(FollowedRun, "scalars")
 
@@ -103,7 +114,9 @@ def test_the_rows_are_made_again_only_if_a_run_changed(tmp_path: Path) -> None:
     assert 1.0 in ask(runs, "run-table")["written"]
 
 
-def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_is_given_bit_by_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_table, "TOGETHER", 1)
     runs = _two_runs(tmp_path)
     write_lineage(tmp_path / "c", [TrainInfo(network="ResNet")])
@@ -117,7 +130,9 @@ def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path, monkeypatch: pytest
     assert "learning_rate" in second["columns"]
 
 
-def test_a_row_keeps_what_it_said_until_its_news_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_keeps_what_it_said_until_its_news_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_table, "TOGETHER", 1)
     runs = _two_runs(tmp_path)
     runs.clock = lambda: 0.0
@@ -175,22 +190,36 @@ def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> Non
 def test_a_run_says_whether_it_has_a_graph_and_a_landscape(tmp_path: Path) -> None:
     axis = np.arange(2.0)
     graph = record(Event(1.0, 0, Graph((GraphNode("1", "ReLU", "Default", "Default/ReLU-op1"),))))
-    write_summary(tmp_path, [graph, values_at(1, {"land": LossLandscape(Points(axis, axis, np.ones((2, 2))))})])
+    write_summary(
+        tmp_path,
+        [graph, values_at(1, {"land": LossLandscape(Points(axis, axis, np.ones((2, 2))))})],
+    )
 
     curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
 
-    assert (curve["has_graph"], curve["has_landscape"], curve["steps"], curve["pace"]) == (True, True, None, None)
+    assert (curve["has_graph"], curve["has_landscape"], curve["steps"], curve["pace"]) == (
+        True,
+        True,
+        None,
+        None,
+    )
 
 
 def test_the_pace_is_that_of_the_scalar_that_was_recorded_longest(tmp_path: Path) -> None:
-    records = [values_at(90, {"long": 1.0}, 1e9), values_at(98, {"short": 1.0}, 1e9), values_at(100, {"short": 1.0})]
+    records = [
+        values_at(90, {"long": 1.0}, 1e9),
+        values_at(98, {"short": 1.0}, 1e9),
+        values_at(100, {"short": 1.0}),
+    ]
     write_summary(tmp_path, [*records, values_at(110, {"long": 1.0}, 1e9 + 60)])
     runs = LoadedRuns(str(tmp_path))
 
     assert _curves(runs, "./")["./"]["pace"] == 3
 
 
-def test_the_pause_before_a_run_is_resumed_counts_neither_in_its_pace_nor_in_its_duration(tmp_path: Path) -> None:
+def test_the_pause_before_a_run_is_resumed_counts_neither_in_its_pace_nor_in_its_duration(
+    tmp_path: Path,
+) -> None:
     before = [values_at(step, {"loss": 1.0}, 1e9 + 0.1 * step) for step in range(1, 11)]
     after = [values_at(step, {"loss": 1.0}, 1e9 + 3_600 + 0.1 * step) for step in range(11, 21)]
     write_summary(tmp_path, before, 1_000_000_000)
@@ -202,9 +231,15 @@ def test_the_pause_before_a_run_is_resumed_counts_neither_in_its_pace_nor_in_its
     assert curve["duration"] == pytest.approx(1.8)
 
 
-def test_a_clock_that_is_behind_makes_neither_a_negative_duration_nor_a_negative_pace(tmp_path: Path) -> None:
+def test_a_clock_that_is_behind_makes_neither_a_negative_duration_nor_a_negative_pace(
+    tmp_path: Path,
+) -> None:
     times = [1e9 + 100, 1e9 + 101, 1e9 - 500, 1e9 - 499]
-    write_summary(tmp_path, [values_at(step, {"loss": 1.0}, time) for step, time in enumerate(times)], 1_000_000_000)
+    write_summary(
+        tmp_path,
+        [values_at(step, {"loss": 1.0}, time) for step, time in enumerate(times)],
+        1_000_000_000,
+    )
 
     curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
 
@@ -212,7 +247,9 @@ def test_a_clock_that_is_behind_makes_neither_a_negative_duration_nor_a_negative
     assert curve["duration"] >= 0
 
 
-def test_of_scalars_that_are_asked_for_the_last_and_both_finite_extremes_are_given(tmp_path: Path) -> None:
+def test_of_scalars_that_are_asked_for_the_last_and_both_finite_extremes_are_given(
+    tmp_path: Path,
+) -> None:
     curve = {"x": [2.0, -1.0, 3.0, 1.5], "broken": [1.0, math.inf], "lost": [math.nan]}
     for tag, values in curve.items():
         records = [values_at(step, {tag: value}) for step, value in enumerate(values)]
@@ -224,7 +261,8 @@ def test_of_scalars_that_are_asked_for_the_last_and_both_finite_extremes_are_giv
     found = _curves(runs, "./a", "./b", "./gone", tags=["x", "broken", "lost", "absent", 3, ["x"]])
     lost = found["./a"]["scalars"].pop("lost")
     assert found["./a"]["scalars"] == {"x": [1.5, -1, 3, 2], "broken": [math.inf, 1, 1, 0]}
-    assert math.isnan(lost[0])  # the last value as it was recorded: what is no number can be searched for
+    # the last value as it was recorded: what is no number can be searched for
+    assert math.isnan(lost[0])
     assert lost[1:] == [None, None, None]
     assert (found["./b"]["scalars"], found["./gone"]) == ({"x": [7, 7, 7, 1]}, {})
 
@@ -247,7 +285,9 @@ def test_which_scalar_is_the_loss(tmp_path: Path, tags: list[str], chosen: str |
     assert curve["line"] == ([] if chosen is None else [1.0, 1.0])
 
 
-def test_a_curve_is_read_again_only_if_its_run_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_curve_is_read_again_only_if_its_run_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
     runs = LoadedRuns(str(tmp_path))
     first = _curves(runs, "./")
@@ -263,7 +303,9 @@ def test_a_run_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -> 
     runs = LoadedRuns(str(tmp_path))
 
     def loss(*values: float) -> Any:
-        write_summary(tmp_path / "a", [values_at(step, {"loss": value}) for step, value in enumerate(values)])
+        write_summary(
+            tmp_path / "a", [values_at(step, {"loss": value}) for step, value in enumerate(values)]
+        )
         for path in (tmp_path / "a").iterdir():
             os.utime(path, (1700000000, 1700000000))
         runs.scan_again()
@@ -351,7 +393,9 @@ def test_a_saved_graph_alone_dates_its_run(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_longer_a_number_is_said(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(step, {"loss": value}) for step, value in enumerate([1.0, math.nan])])
+    write_summary(
+        tmp_path, [values_at(step, {"loss": value}) for step, value in enumerate([1.0, math.nan])]
+    )
 
     curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
 
@@ -361,7 +405,9 @@ def test_a_loss_that_is_no_longer_a_number_is_said(tmp_path: Path) -> None:
 
 def test_a_setting_named_status_is_a_column_beside_how_the_run_ended(tmp_path: Path) -> None:
     settings = UserDefinedInfo({"status": "a", "precision": "mine", "loss": 1.0})
-    write_lineage(tmp_path, [TrainInfo(loss=1.0), settings, RunInfo({"status": "success", "precision": "16"})])
+    write_lineage(
+        tmp_path, [TrainInfo(loss=1.0), settings, RunInfo({"status": "success", "precision": "16"})]
+    )
 
     columns = ask(LoadedRuns(str(tmp_path)), "run-table")["columns"]
 
@@ -386,8 +432,19 @@ def _address(value: object) -> str:
 
 
 def test_a_path_selects_runs() -> None:
-    assert without_selection(_address(["./a", "./ü<\u2060b>"])) == ("/v1/x", frozenset({"./a", "./ü<b>"}))
-    for path in ("/only/", "/only/x", "/only/%%/y", "/only/AAAA/y", _address(3), _address([[]])[:-5], "/v1/x"):
+    assert without_selection(_address(["./a", "./ü<\u2060b>"])) == (
+        "/v1/x",
+        frozenset({"./a", "./ü<b>"}),
+    )
+    for path in (
+        "/only/",
+        "/only/x",
+        "/only/%%/y",
+        "/only/AAAA/y",
+        _address(3),
+        _address([[]])[:-5],
+        "/v1/x",
+    ):
         assert without_selection(path) == (path, None)
 
 

@@ -14,19 +14,28 @@ from tests.viewer.pages.asking import ask
 
 def test_values_that_are_not_finite_are_null(tmp_path: Path) -> None:
     values = (0.1, math.nan, math.inf, -math.inf)
-    write_summary(tmp_path / "a", [values_at(step, {"x": value}, 5.25) for step, value in enumerate(values)])
+    write_summary(
+        tmp_path / "a", [values_at(step, {"x": value}, 5.25) for step, value in enumerate(values)]
+    )
 
-    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar")
+    answer = ask(
+        LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar"
+    )
 
     assert answer["metadatas"][0] == {"step": 0, "value": 0.10000000149011612, "wall_time": 5.25}
     assert [point["value"] for point in answer["metadatas"][1:]] == [None, None, None]
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends_and_a_spike(tmp_path: Path) -> None:
-    records = [values_at(step, {"x": 100.0 if step == 7777 else float(step % 10)}) for step in range(12_000)]
+    records = [
+        values_at(step, {"x": 100.0 if step == 7777 else float(step % 10)})
+        for step in range(12_000)
+    ]
     write_summary(tmp_path / "a", records)
 
-    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar")
+    answer = ask(
+        LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar"
+    )
     points = answer["metadatas"]
 
     assert len(points) == 5000

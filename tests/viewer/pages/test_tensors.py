@@ -17,7 +17,9 @@ from tests.viewer.pages.asking import ask
 def asked(base: Path, tensor: np.ndarray, **query: str) -> Any:
     if not (base / "a").exists():
         write_summary(base / "a", [values_at(3, {"t": Tensor(tensor)})])
-    answer = ask(LoadedRuns(str(base)), "datavisual/tensors", train_id="./a", tag="t/tensor", **query)
+    answer = ask(
+        LoadedRuns(str(base)), "datavisual/tensors", train_id="./a", tag="t/tensor", **query
+    )
     return answer["tensors"][0]["values"]
 
 
@@ -26,10 +28,24 @@ def test_statistics_are_those_of_the_finite_elements(tmp_path: Path) -> None:
 
     (sample,) = asked(tmp_path, tensor, detail="stats")
 
-    assert (sample["step"], sample["value"]["dims"], sample["value"]["data_type"]) == (3, (6,), "DT_FLOAT32")
+    assert (sample["step"], sample["value"]["dims"], sample["value"]["data_type"]) == (
+        3,
+        (6,),
+        "DT_FLOAT32",
+    )
     shown = sample["value"]["statistics"]
-    assert (shown["max"], shown["min"], shown["avg"], shown["count"], shown["nan_count"]) == (1.0, -2.0, -1 / 3, 6, 1)
-    assert (shown["overall_zero_count"], shown["overall_neg_zero_count"], shown["overall_pos_zero_count"]) == (1, 1, 1)
+    assert (shown["max"], shown["min"], shown["avg"], shown["count"], shown["nan_count"]) == (
+        1.0,
+        -2.0,
+        -1 / 3,
+        6,
+        1,
+    )
+    assert (
+        shown["overall_zero_count"],
+        shown["overall_neg_zero_count"],
+        shown["overall_pos_zero_count"],
+    ) == (1, 1, 1)
     assert "zero_count" not in shown
 
 
@@ -39,7 +55,10 @@ def test_a_slice_holds_its_numbers_and_their_statistics(tmp_path: Path) -> None:
     (sample,) = asked(tmp_path, tensor, detail="data", step="3", dims="[-1, 1:3]")
 
     assert sample["value"]["data"] == [9.0, 10.0]
-    assert (sample["value"]["statistics"]["max"], sample["value"]["statistics"]["overall_max"]) == (10.0, 11.0)
+    assert (sample["value"]["statistics"]["max"], sample["value"]["statistics"]["overall_max"]) == (
+        10.0,
+        11.0,
+    )
 
 
 def test_numbers_that_are_not_finite_are_texts(tmp_path: Path) -> None:
@@ -88,7 +107,10 @@ def test_more_numbers_than_a_page_shows_are_refused(tmp_path: Path) -> None:
         asked(tmp_path, np.zeros((400, 300), np.float32), detail="data", step="3", dims="[:,:]")
 
     assert refused.value.code == "50545013"
-    assert len(asked(tmp_path, np.zeros(0), detail="data", step="3", dims="[:,0]")[0]["value"]["data"]) == 400
+    assert (
+        len(asked(tmp_path, np.zeros(0), detail="data", step="3", dims="[:,0]")[0]["value"]["data"])
+        == 400
+    )
 
 
 def test_a_tensor_of_more_elements_than_mindinsight_reads_has_no_statistics(

@@ -31,10 +31,14 @@ def test_the_run_updated_last_is_listed_first(tmp_path: Path) -> None:
 
     assert (answer["total"], answer["name"], answer["load_status"]) == (3, tmp_path.name, "loaded")
     assert [row["train_id"] for row in answer["train_jobs"]] == ["./new", "./logs/net/version_0"]
-    assert [row["train_id"] for row in ask(runs, LIST, limit="2", offset="1")["train_jobs"]] == ["./old"]
+    assert [row["train_id"] for row in ask(runs, LIST, limit="2", offset="1")["train_jobs"]] == [
+        "./old"
+    ]
 
 
-def test_a_list_opens_no_file_and_shows_the_tags_of_runs_that_were_asked_for(tmp_path: Path) -> None:
+def test_a_list_opens_no_file_and_shows_the_tags_of_runs_that_were_asked_for(
+    tmp_path: Path,
+) -> None:
     runs = runs_below(tmp_path, "a", "b")
     ask(runs, PLUGINS, train_id="./b")
 
@@ -78,15 +82,22 @@ def test_of_a_run_with_lineage_alone_every_tag_is_without_values(tmp_path: Path)
     assert ask(runs, "datavisual/histograms", **asked) == {**asked, "histograms": []}
     assert ask(runs, "datavisual/scalars", **asked) == {"scalars": [{**asked, "values": []}]}
     for detail in ({}, {"detail": "stats"}, {"detail": "histogram"}):
-        assert ask(runs, "datavisual/tensors", **asked, **detail) == {"tensors": [{**asked, "values": []}]}
+        assert ask(runs, "datavisual/tensors", **asked, **detail) == {
+            "tensors": [{**asked, "values": []}]
+        }
     with pytest.raises(ApiError, match="this step: 1 data may has been dropped") as error:
         ask(runs, "datavisual/tensors", **asked, detail="data", step="1", dims="[0]")
     assert error.value.code == "50545014"
-    with pytest.raises(ApiError, match="Can not find the step with given train job id and tag") as error:
+    with pytest.raises(
+        ApiError, match="Can not find the step with given train job id and tag"
+    ) as error:
         ask(runs, "datavisual/image/single-image", **asked, step="1")
     assert error.value.code == "5054500D"
-    assert [row["cache_status"] for row in ask(runs, LIST, train_id="./a")["train_jobs"]] == ["NOT_IN_CACHE"]
-    (tmp_path / "a" / "model.pb").touch()  # a graph, though an empty one: not lineage alone any more
+    assert [row["cache_status"] for row in ask(runs, LIST, train_id="./a")["train_jobs"]] == [
+        "NOT_IN_CACHE"
+    ]
+    # a graph, though an empty one: not lineage alone any more
+    (tmp_path / "a" / "model.pb").touch()
     runs.scan_again()
     with pytest.raises(ApiError, match="Scalar value is not exist"):
         ask(runs, "datavisual/scalar/metadata", **asked)
@@ -123,7 +134,9 @@ def test_more_runs_than_mindinsight_lists_are_listed_the_newest_first(tmp_path: 
     pages = [ask(runs, LIST, limit="100", offset=str(page)) for page in range(13)]
 
     assert {page["total"] for page in pages} == {1_200}
-    assert [row["train_id"] for page in pages for row in page["train_jobs"]] == [f"./{name}" for name in names]
+    assert [row["train_id"] for page in pages for row in page["train_jobs"]] == [
+        f"./{name}" for name in names
+    ]
 
 
 def test_more_tags_than_mindinsight_keeps_are_shown(tmp_path: Path) -> None:
@@ -139,7 +152,11 @@ def test_more_tags_than_mindinsight_keeps_are_shown(tmp_path: Path) -> None:
 def test_a_run_asked_for_by_name_is_read(tmp_path: Path) -> None:
     (row,) = ask(runs_below(tmp_path, "deep/a"), LIST, train_id="./deep/a")["train_jobs"]
 
-    assert (row["cache_status"], row["plugins"]["scalar"], row["is_integrity"]) == ("CACHED", ["loss/scalar"], True)
+    assert (row["cache_status"], row["plugins"]["scalar"], row["is_integrity"]) == (
+        "CACHED",
+        ["loss/scalar"],
+        True,
+    )
 
 
 def test_an_incomplete_last_record_is_reported_and_costs_nothing_else(tmp_path: Path) -> None:
@@ -157,7 +174,9 @@ def test_a_file_time_beyond_the_calendar_is_shown_as_its_end(tmp_path: Path) -> 
 
     (row,) = ask(LoadedRuns(str(tmp_path)), LIST)["train_jobs"]
 
-    assert row["create_time"].startswith("9999-12-30") or row["create_time"].startswith("9999-12-31")
+    assert row["create_time"].startswith("9999-12-30") or row["create_time"].startswith(
+        "9999-12-31"
+    )
 
 
 def test_files_are_counted_by_kind(tmp_path: Path) -> None:
@@ -180,7 +199,9 @@ def test_runs_to_compare_are_read_and_unknown_ones_skipped(tmp_path: Path) -> No
     assert runs.summary("./a") is not None
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"{}", b'{"train_ids": null}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"text"', b"{}", b'{"train_ids": null}', b"[" * 100_000]
+)
 def test_a_body_without_runs_to_compare_is_refused(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(ApiError, match="'train_ids' is required"):
         ask(runs_below(tmp_path), "datavisual/train-job-caches", body=body)
@@ -189,6 +210,10 @@ def test_a_body_without_runs_to_compare_is_refused(tmp_path: Path, body: bytes) 
 def test_tags_of_one_kind_are_sorted_as_they_are_shown(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0, "loss-x": 1.0})])
 
-    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/single-job", plugin_name="scalar", train_id="./a")
+    answer = ask(
+        LoadedRuns(str(tmp_path)), "datavisual/single-job", plugin_name="scalar", train_id="./a"
+    )
 
-    assert answer["train_jobs"] == [{"id": "./a", "name": "./a", "tags": ["loss-x/scalar", "loss/scalar"]}]
+    assert answer["train_jobs"] == [
+        {"id": "./a", "name": "./a", "tags": ["loss-x/scalar", "loss/scalar"]}
+    ]
