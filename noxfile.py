@@ -481,21 +481,27 @@ def parity(session: nox.Session, environment: str) -> None:
         writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json"
     )
     runs = empty_folder(session)
-    train = "tests/comparison/ports/train_with_mindspore.py"
+    train = "tests/porting/comparison/ports/train_with_mindspore.py"
     session.run(writer, train, str(runs), silent=True)
     session.run(writer, train, str(runs / "again"), "cnn", silent=True)
     nets = () if "--full" in session.posargs else ("transformer", "resnet")
     ours = {"PYTHONPATH": str(ROOT)}
-    session.run(writer, "tests/mindspore/record_with_mindspore.py", str(runs / "steps"), env=ours)
     session.run(
-        writer, "tests/comparison/chains/nets_mindspore.py", str(runs / "chains"), *nets, env=ours
+        writer, "tests/porting/mindspore/record_with_mindspore.py", str(runs / "steps"), env=ours
+    )
+    session.run(
+        writer,
+        "tests/porting/comparison/chains/nets_mindspore.py",
+        str(runs / "chains"),
+        *nets,
+        env=ours,
     )
     originals, reports = str(runs / "originals"), runs / "reports"
     run_in_project(
         session,
         "python",
         "-m",
-        "tests.mindspore.record_torch_originals",
+        "tests.porting.mindspore.record_torch_originals",
         originals,
         *nets,
         env=ours,
@@ -503,7 +509,7 @@ def parity(session: nox.Session, environment: str) -> None:
     how = ("full",) if "--full" in session.posargs else ()
     session.run(
         writer,
-        "tests/mindspore/wrong_ports.py",
+        "tests/porting/mindspore/wrong_ports.py",
         originals,
         str(reports),
         *how,
@@ -516,9 +522,9 @@ def parity(session: nox.Session, environment: str) -> None:
     }  # fmt: skip
     variables = {**ONE_THREAD, **{name: str(path) for name, path in folders.items()}}
     tested = (
-        "tests/comparison/test_mindspore_ports.py",
-        "tests/comparison/test_chains.py",
-        "tests/mindspore",
+        "tests/porting/comparison/test_mindspore_ports.py",
+        "tests/porting/comparison/test_chains.py",
+        "tests/porting/mindspore",
     )
     run_in_project(session, "pytest", *tested, *session.posargs, env=variables)
 

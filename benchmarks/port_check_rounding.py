@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import StepRecorder, check_port
-from mindsummary_lightning.port_check import forward_check, gradient_check
+from mindsummary_lightning.porting.port_check import forward_check, gradient_check
 
 
 class Convolutions(nn.Module):

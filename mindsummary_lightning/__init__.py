@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mindsummary_lightning import types as types
     from mindsummary_lightning import values as values
     from mindsummary_lightning import viewer as viewer
-    from mindsummary_lightning.chain.loop_recorder import StepRecorder
     from mindsummary_lightning.collection.operators import (
         HistogramSummary,
         ImageSummary,
@@ -26,16 +25,17 @@ if TYPE_CHECKING:
         scalar_summary,
         tensor_summary,
     )
-    from mindsummary_lightning.comparison.names import carried_weights
-    from mindsummary_lightning.comparison.result import Comparison
-    from mindsummary_lightning.comparison.verdict import compare_runs
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
     from mindsummary_lightning.lineage.found_runs import find_runs, runs_to_pandas
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
-    from mindsummary_lightning.port_check.in_torch.check_port import check_port
-    from mindsummary_lightning.port_check.port_report import PortReport
-    from mindsummary_lightning.port_check.weight_transfer import transfer_weights
+    from mindsummary_lightning.porting.chain.loop_recorder import StepRecorder
+    from mindsummary_lightning.porting.comparison.names import carried_weights
+    from mindsummary_lightning.porting.comparison.result import Comparison
+    from mindsummary_lightning.porting.comparison.verdict import compare_runs
+    from mindsummary_lightning.porting.port_check.in_torch.check_port import check_port
+    from mindsummary_lightning.porting.port_check.port_report import PortReport
+    from mindsummary_lightning.porting.port_check.weight_transfer import transfer_weights
     from mindsummary_lightning.reading.landscape_plot import plot_landscapes
     from mindsummary_lightning.reading.many_runs import read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -81,13 +81,13 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
-    "chain.loop_recorder": ["StepRecorder"],
-    "comparison.names": ["carried_weights"],
-    "comparison.result": ["Comparison"],
-    "comparison.verdict": ["compare_runs"],
-    "port_check.in_torch.check_port": ["check_port"],
-    "port_check.port_report": ["PortReport"],
-    "port_check.weight_transfer": ["transfer_weights"],
+    "porting.chain.loop_recorder": ["StepRecorder"],
+    "porting.comparison.names": ["carried_weights"],
+    "porting.comparison.result": ["Comparison"],
+    "porting.comparison.verdict": ["compare_runs"],
+    "porting.port_check.in_torch.check_port": ["check_port"],
+    "porting.port_check.port_report": ["PortReport"],
+    "porting.port_check.weight_transfer": ["transfer_weights"],
     "trainer.collector": ["SummaryCollector"],
     "trainer.port_check_callback": ["PortCheck"],
     "reading.landscape_plot": ["plot_landscapes"],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mindsummary_lightning.comparison.chain_parts import DifferenceKind
-from mindsummary_lightning.comparison.result import (
+from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
+from mindsummary_lightning.porting.comparison.chain_parts import DifferenceKind
+from mindsummary_lightning.porting.comparison.result import (
     Comparison,
     FirstDifference,
     Mode,
     TensorDistance,
     Verdict,
 )
-from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics

@@ -9,12 +9,12 @@ from typing import Any
 from mindsummary_lightning.cli.arguments import argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, Heading, UsageError, error_line, progress_bar
 from mindsummary_lightning.cli.runs import files_size, one_run
-from mindsummary_lightning.comparison.names import read_names
-from mindsummary_lightning.comparison.page import comparison_page
-from mindsummary_lightning.comparison.result import SETTINGS, comparison_lines
-from mindsummary_lightning.comparison.verdict import compare_runs
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.porting.comparison.names import read_names
+from mindsummary_lightning.porting.comparison.page import comparison_page
+from mindsummary_lightning.porting.comparison.result import SETTINGS, comparison_lines
+from mindsummary_lightning.porting.comparison.verdict import compare_runs
 
 ARGUMENTS = (
     argument("a", metavar="A", help="a run"),

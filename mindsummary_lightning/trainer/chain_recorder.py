@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from mindsummary_lightning.chain.chain_collector import ChainCollector
-from mindsummary_lightning.chain.whole_step_recorder import WholeStepRecorder
 from mindsummary_lightning.collection.options import ChainOptions
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
+from mindsummary_lightning.porting.chain.chain_collector import ChainCollector
+from mindsummary_lightning.porting.chain.whole_step_recorder import WholeStepRecorder
 from mindsummary_lightning.reading.module_tables import module_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder

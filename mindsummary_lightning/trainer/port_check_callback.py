@@ -9,16 +9,16 @@ from contextlib import ExitStack
 from typing import Any
 
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
-from mindsummary_lightning.port_check.in_torch.check_port import eager, follows, stopped_by
-from mindsummary_lightning.port_check.in_torch.kept_state import (
+from mindsummary_lightning.porting.port_check.in_torch.check_port import eager, follows, stopped_by
+from mindsummary_lightning.porting.port_check.in_torch.kept_state import (
     GeneratorStates,
     KeptState,
     RandomState,
 )
-from mindsummary_lightning.port_check.in_torch.torch_step import TorchStep
-from mindsummary_lightning.port_check.port_report import CheckedStep, PortReport
-from mindsummary_lightning.port_check.recorded_steps import open_step, recorded_paths
-from mindsummary_lightning.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.porting.port_check.in_torch.torch_step import TorchStep
+from mindsummary_lightning.porting.port_check.port_report import CheckedStep, PortReport
+from mindsummary_lightning.porting.port_check.recorded_steps import open_step, recorded_paths
+from mindsummary_lightning.porting.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import backward_scale, given_loaders
 

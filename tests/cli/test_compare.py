@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import mindsummary
-from tests.comparison.test_verdict import write_run
+from tests.porting.comparison.test_verdict import write_run
 
 
 @pytest.fixture

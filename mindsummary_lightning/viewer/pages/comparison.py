@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mindsummary_lightning.comparison.page import comparison_page
-from mindsummary_lightning.comparison.verdict import compare_runs
 from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.porting.comparison.page import comparison_page
+from mindsummary_lightning.porting.comparison.verdict import compare_runs
 from mindsummary_lightning.viewer.api import (
     WRONG_VALUE,
     ApiError,

@@ -6,7 +6,7 @@ import pytest
 
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from tests.comparison.test_verdict import write_run
+from tests.porting.comparison.test_verdict import write_run
 from tests.viewer.pages.asking import ask
 
 

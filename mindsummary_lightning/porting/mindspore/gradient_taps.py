@@ -1,0 +1,79 @@
+"""Cells that pass a tensor on and see its gradient.
+
+A tensor gets no hook, because ``mindspore.jit`` compiles the hooks of tensors that it is called
+with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mindspore
+
+from mindsummary_lightning.porting.mindspore.cell_calls import CellCalls
+
+# Any, in this module: MindSpore's tensors.
+TakeGradient = Callable[[Any], Any]  # returns the gradient that is passed on; None for the same one
+
+
+class _Tap(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
+    """Returns its input, and shows the gradient that it gets."""
+
+    def __init__(self, take: TakeGradient) -> None:
+        super().__init__()
+        self._take = take
+
+    def construct(self, tensor: Any) -> Any:
+        return tensor
+
+    def bprop(self, tensor: Any, output: Any, gradient: Any) -> Any:
+        self._take(gradient)
+        return (gradient,)
+
+
+class _Substitute(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
+    """Returns other values for a tensor, and passes a gradient on to it."""
+
+    def __init__(self, take: TakeGradient) -> None:
+        super().__init__()
+        self._take = take
+
+    def construct(self, own: Any, value: Any) -> Any:
+        return value
+
+    def bprop(self, own: Any, value: Any, output: Any, gradient: Any) -> Any:
+        taken = self._take(gradient)
+        passed = gradient if taken is None else taken
+        fits = passed.shape == own.shape
+        return (passed if fits else mindspore.ops.zeros_like(own)), mindspore.ops.zeros_like(value)
+
+
+class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
+    """Returns its first argument, and gives the second one a gradient."""
+
+    def construct(self, carrier: Any, tensor: Any, gradient: Any) -> Any:
+        return carrier
+
+    def bprop(self, carrier: Any, tensor: Any, gradient: Any, output: Any, own: Any) -> Any:
+        return own, gradient, mindspore.ops.zeros_like(gradient)
+
+
+def tapped(tensor: Any, take: TakeGradient) -> Any:
+    """The same values; a function sees the gradient, if there is one."""
+    return CellCalls.run_unseen(_Tap(take), tensor)
+
+
+def substituted(own: Any, value: Any, take: TakeGradient = lambda gradient: None) -> Any:
+    """Other values for a tensor, whose gradient goes through a function to the tensor."""
+    return CellCalls.run_unseen(_Substitute(take), own, value)
+
+
+def with_injection(carrier: Any, tensor: Any, gradient: Any) -> Any:
+    """A tensor that passes its gradient on, and starts one at another tensor."""
+    return CellCalls.run_unseen(_Inject(), carrier, tensor, gradient)
+
+
+def is_differentiable(tensor: Any) -> bool:
+    """Whether a tensor of this dtype may have a gradient."""
+    return bool(tensor.is_floating_point()) or bool(tensor.is_complex())

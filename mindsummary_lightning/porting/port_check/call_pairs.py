@@ -1,0 +1,233 @@
+"""``CallPairs``: which call of the original belongs to a call of the port."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from mindsummary_lightning.porting.port_check.input_comparison import Relation, compared, matched
+from mindsummary_lightning.porting.port_check.kind_words import kind_word
+from mindsummary_lightning.porting.port_check.port_frames import Frame, PortModule, PortTensor
+from mindsummary_lightning.porting.port_check.reference_step import (
+    ReferenceStep,
+    own_weights,
+    weights_below,
+)
+from mindsummary_lightning.porting.port_check.tensor_distance import rms
+from mindsummary_lightning.porting.port_check.tolerances import tolerance_of
+from mindsummary_lightning.porting.port_check.weight_pairs import WeightPairs
+from mindsummary_lightning.values.text import Phrase
+from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
+
+_NEAR = 1e-3  # relative difference of the sizes of two tensors that may be equal
+
+
+class CallPairs:
+    """Pairs calls by the weights they use, and calls without weights by inputs.
+
+    Args:
+        reference: the recorded step.
+        modules: all modules of the port, the network first.
+        weights: how the weights are paired.
+        precision: coarsest precision of both sides.
+    """
+
+    def __init__(
+        self,
+        reference: ReferenceStep,
+        modules: Sequence[PortModule],
+        weights: WeightPairs,
+        precision: str,
+    ) -> None:
+        self._reference = reference
+        self._calls = reference.step.calls
+        self._precision = precision
+        self._modules = {module.name: module for module in modules}
+        self.used: set[int] = set()
+        port_weights = [*weights.pairs, *weights.only_port]
+        self._below = weights_below(self._modules, port_weights)
+        own = own_weights(self._below, port_weights)
+        shared = {name for pair in weights.pairs.values() for name in pair.references}
+        self._partners = self._partners_of_all(own, shared, weights)
+
+    def has_weights(self, module: str) -> bool:
+        """Whether a module of the port, or one in it, holds weights."""
+        return bool(self._below.get(module))
+
+    def choose(self, frame: Frame) -> None:
+        """Set a call's partner, or its candidates where the output decides, or the reason why it has none."""
+        name = frame.module.name
+        if self.has_weights(name):
+            partners = self._partners.get(name, [])
+            frame.reference = self._call_of(partners, frame)
+            frame.reason = Phrase("no module of the original holds these weights")
+        else:
+            frame.candidates = self._with_equal_inputs(frame)
+            if not frame.candidates:
+                frame.reference = self._at_same_place(frame)
+            frame.reason = Phrase("no call of the original has these inputs")
+        if frame.reference is not None:
+            self.used.add(frame.reference)
+
+    def decide(self, frame: Frame, outputs: Sequence[PortTensor]) -> None:
+        """Choose among the candidates of a call, whose outputs are known now."""
+        free = [index for index in frame.candidates if index not in self.used]
+        sizes = _sizes(outputs)
+        agreeing = [
+            index for index in free if self._agree(self._calls[index].outputs, outputs, sizes)
+        ]
+        named = [index for index in free if self._has_name(frame, self._calls[index])]
+        of_kind = [index for index in free if self._has_kind(frame, self._calls[index])]
+        preferred = [index for index in agreeing if index in named or index in of_kind]
+        chosen = next(iter((*preferred, *agreeing, *named, *of_kind)), None)
+        if chosen is not None:
+            frame.reference = chosen
+            self.used.add(chosen)
+        else:
+            frame.reason = Phrase("the calls of the original with these inputs have other outputs")
+
+    def unused(self) -> list[StoredCall]:
+        """Calls of the original that no call of the port belongs to."""
+        return [call for index, call in enumerate(self._calls) if index not in self.used]
+
+    # ---- modules with weights
+
+    def _partners_of_all(
+        self, own: dict[str, frozenset[str]], shared: set[str], weights: WeightPairs
+    ) -> dict[str, list[str]]:
+        """Modules of the original that hold the weights of each module of the port, the most likely first."""
+        groups: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
+        reference = self._reference
+        for name, below in reference.weights_below.items():
+            groups[below & shared, reference.own_weights.get(name, frozenset()) & shared].append(
+                name
+            )
+        ports: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
+        for name, below in self._below.items():
+            key = _references(below, weights), _references(own.get(name, frozenset()), weights)
+            if key[0]:
+                ports[key].append(name)
+        partners: dict[str, list[str]] = {}
+        for key, names in ports.items():
+            for index, name in enumerate(names):
+                partners[name] = self._ordered(name, index, names, groups.get(key, []))
+        return partners
+
+    def _ordered(self, name: str, index: int, names: list[str], partners: list[str]) -> list[str]:
+        """Nested modules hold the same weights: in the order of nesting where there are as many, else by kind."""
+        if len(names) == len(partners):
+            return [partners[index]]
+        kinds = {module.name: kind_word(module.kind) for module in self._reference.step.modules}
+        word = kind_word(self._modules[name].kind)
+        last = name.rpartition(".")[2]
+        return sorted(
+            partners, key=lambda other: (kinds.get(other) != word, other.rpartition(".")[2] != last)
+        )
+
+    def _call_of(self, partners: Sequence[str], frame: Frame) -> int | None:
+        """The call with equal inputs, first of the same number; else the call of the same number."""
+        calls_of = self._reference.calls_of
+        free = [
+            index for name in partners for index in calls_of.get(name, ()) if index not in self.used
+        ]
+        free.sort(key=lambda index: self._calls[index].number != frame.number)
+        sizes = _sizes(frame.inputs) if len(free) > 1 else []
+        if len(free) == 1:
+            return free[0] if self._may_be(self._calls[free[0]], frame) else None
+        equal = next(
+            (
+                index
+                for index in free
+                if self._agree(self._calls[index].inputs, frame.inputs, sizes)
+            ),
+            None,
+        )
+        if equal is not None:
+            return equal
+        fitting = [index for index in free if self._may_be(self._calls[index], frame)]
+        return fitting[0] if fitting else None
+
+    def _may_be(self, call: StoredCall, frame: Frame) -> bool:
+        """Whether a call is one of the same module, though its inputs differ."""
+        is_embedding = [("embedding" in kind_word(kind)) for kind in (call.kind, frame.module.kind)]
+        return is_embedding[0] == is_embedding[1]
+
+    # ---- modules without weights
+
+    def _with_equal_inputs(self, frame: Frame) -> list[int]:
+        if not frame.inputs:
+            return []
+        sizes = _sizes(frame.inputs)
+        candidates = []
+        for index, call in enumerate(self._calls):
+            is_free = index not in self.used and not self._reference.has_weights(call.module)
+            if is_free and self._agree(call.inputs, frame.inputs, sizes):
+                candidates.append(index)
+        return candidates
+
+    def _at_same_place(self, frame: Frame) -> int | None:
+        """The call of the same name and kind in the partner of the enclosing call."""
+        for index, call in enumerate(self._calls):
+            is_free = index not in self.used and not self._reference.has_weights(call.module)
+            if not is_free or not self._has_kind(frame, call) or not self._has_name(frame, call):
+                continue
+            if self._is_known_elsewhere(frame, call):
+                continue
+            return index
+        return None
+
+    def _is_known_elsewhere(self, frame: Frame, call: StoredCall) -> bool:
+        """Whether the inputs have other sizes than a call's, or are other values of the original."""
+        pairs = matched(call.inputs, frame.inputs)
+        if len(pairs) != len(call.inputs):
+            return True
+        dtypes = {tensor.dtype for tensor in frame.inputs}
+        tolerance = tolerance_of(dtypes, self._precision).value
+        floats = [tensor.array for tensor in frame.inputs if tensor.array.dtype.kind == "f"]
+        return any(
+            next(self._reference.equal_values(array, tolerance), None) is not None
+            for array in floats
+        )
+
+    def _has_kind(self, frame: Frame, call: StoredCall) -> bool:
+        return kind_word(call.kind) == kind_word(frame.module.kind)
+
+    def _has_name(self, frame: Frame, call: StoredCall) -> bool:
+        """Whether a call has the last word of a module's name, in the partner of the enclosing call."""
+        parent = next((each for each in frame.ancestors() if each.reference is not None), None)
+        parent_index = -1 if parent is None or parent.reference is None else parent.reference
+        is_inside = call.parent == parent_index
+        same_name = call.module.rpartition(".")[2] == frame.module.name.rpartition(".")[2]
+        return is_inside and same_name and bool(frame.module.name)
+
+    def _agree(
+        self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]
+    ) -> bool:
+        """Whether all tensors that can be compared are equal, and one at least. ``sizes``: those of the port's."""
+        pairs = matched(reference, port)
+        is_complete = len(pairs) >= min(len(reference), len(port))
+        if not pairs or not is_complete or any(len(pair.port) > 1 for pair in pairs):
+            return False
+        tolerance = tolerance_of({tensor.dtype for tensor in port}, self._precision).value
+        return all(
+            self._is_equal(pair.reference, port[pair.port[0]], sizes[pair.port[0]], tolerance)
+            for pair in pairs
+        )
+
+    def _is_equal(
+        self, reference: StoredTensor, port: PortTensor, size: float, tolerance: float
+    ) -> bool:
+        if port.array.dtype.kind == "f" and "float" in reference.dtype:
+            expected = self._reference.size(reference)
+            if abs(expected - size) > max(_NEAR, 2 * tolerance) * max(expected, size):
+                return False
+        relation = compared(self._reference.array(reference), port.array, tolerance).relation
+        return relation in (Relation.AGREES, Relation.SKIPPED)
+
+
+def _sizes(tensors: Sequence[PortTensor]) -> list[float]:
+    return [rms(tensor.array) if tensor.array.dtype.kind == "f" else 0.0 for tensor in tensors]
+
+
+def _references(names: frozenset[str], weights: WeightPairs) -> frozenset[str]:
+    return frozenset(reference for name in names for reference in weights.references(name))

@@ -1,0 +1,240 @@
+"""``FindingLog``: findings as they are made, and which of them follow from others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mindsummary_lightning.porting.port_check.findings import PortFinding
+from mindsummary_lightning.porting.port_check.port_frames import Frame, PairedCall
+from mindsummary_lightning.values.text import Phrase
+
+_MOST_WEIGHTS = 3  # with the same finding, that are listed one by one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoggedFinding:
+    """A finding and where it was made.
+
+    Attributes:
+        finding: for the report.
+        frame: call of the port whose own code is wrong; ``None`` for the code of the training step.
+        call: for an output or gradient, the call that it is of.
+        order: of making it, by the clock of enterings and leavings.
+        regions: for a gradient, the calls whose code the gradient has passed since it was last
+            replaced.
+        passed: for a gradient, names of the modules it has passed since it was last replaced.
+        has_other_mode: whether the module is in another mode, training or evaluation, than the
+            original's.
+        is_called: for a weight or running statistic, whether its module was called in the step.
+        is_buffer: for an update, whether it is of running statistics.
+        is_scaled: for the gradient of a layer's weight, whether it is the original's times a
+            factor, though the gradients of the layer's outputs were replaced: no other mistake
+            explains that.
+    """
+
+    finding: PortFinding
+    frame: Frame | None
+    call: PairedCall | None = None
+    order: int = 0
+    regions: tuple[Frame | None, ...] = ()
+    passed: tuple[str, ...] = ()
+    has_other_mode: bool = False
+    is_called: bool = True
+    is_buffer: bool = False
+    is_scaled: bool = False
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether it is of the forward pass."""
+        return self.finding.kind in ("inputs", "output", "loss")
+
+
+class FindingLog:
+    """The findings of one step."""
+
+    def __init__(self) -> None:
+        self.logged: list[LoggedFinding] = []
+
+    def add(self, logged: LoggedFinding) -> None:
+        """Take a finding."""
+        self.logged.append(logged)
+
+    def folded(self) -> list[PortFinding]:
+        """The findings that follow from no other one; the others are their consequences."""
+        kept: list[LoggedFinding] = []
+        # by the identity of a logged finding: what it follows from
+        roots: dict[int, LoggedFinding] = {}
+        seen: list[LoggedFinding] = []
+        for logged in sorted(self.logged, key=_is_of_gradients):
+            cause = _cause(logged, seen)
+            root = logged if cause is None else roots[id(cause)]
+            roots[id(logged)] = root
+            seen.append(logged)
+            if root is logged:
+                kept.append(logged)
+            else:
+                root.finding.consequences.append(logged.finding)
+        return [logged.finding for logged in _grouped(kept)]
+
+
+def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
+    """The findings, with one for many weights to which the same has happened."""
+    result = [*kept]
+    for kind in ("no gradient", "weight gradient"):
+        same = [each for each in result if each.finding.kind == kind and each.call is None]
+        if len(same) > _MOST_WEIGHTS:
+            first = same[0].finding
+            module = _common_module([each.finding.module for each in same])
+            sentence = Phrase(
+                "{} The same holds for {} more weights.", first.sentence, len(same) - 1
+            )
+            consequences = [*first.consequences, *(each.finding for each in same[1:])]
+            whole = replace(first, module=module, sentence=sentence, consequences=consequences)
+            result[result.index(same[0])] = replace(same[0], finding=whole)
+            result = [each for each in result if each not in same]
+    return result
+
+
+def _common_module(modules: Sequence[str]) -> str:
+    """The innermost module that contains all."""
+    words = [module.split(".") for module in modules]
+    common: list[str] = []
+    for level in zip(*words, strict=False):
+        if len({*level}) > 1:
+            break
+        common.append(level[0])
+    return ".".join(common)
+
+
+def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
+    """The findings of several steps: one that is made again in a later step is a consequence of the first."""
+    result: list[PortFinding] = []
+    for findings in steps:
+        earlier = [*result]
+        for finding in findings:
+            cause = next((each for each in earlier if _goes_on(each, finding)), None)
+            if cause is None:
+                result.append(finding)
+            else:
+                cause.consequences.append(finding)
+    return result
+
+
+def _goes_on(first: PortFinding, later: PortFinding) -> bool:
+    """Whether a finding of a later step is that of an earlier one, or follows from its update."""
+    if (first.module, first.kind, str(first.place)) == (later.module, later.kind, str(later.place)):
+        return True
+    is_of_update = first.kind == "update" and later.kind in ("update", "weight gradient")
+    return is_of_update and first.module in ("", later.module)
+
+
+def _is_of_gradients(logged: LoggedFinding) -> int:
+    order = (
+        "data",
+        "weights",
+        "inputs",
+        "output",
+        "loss",
+        "no gradient",
+        "gradient",
+        "weight gradient",
+        "update",
+    )
+    return max(0, order.index(logged.finding.kind) - order.index("loss"))
+
+
+def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """The finding that another one follows from."""
+    again = next((each for each in kept if _is_again(each, logged)), None)
+    kind = logged.finding.kind
+    if again is not None or logged.is_forward or kind in ("data", "weights"):
+        return again
+    if kind == "update":
+        return _cause_of_update(logged, kept)
+    if logged.call is not None:
+        return _cause_of_gradient(logged, kept)
+    return _cause_of_weight_gradient(logged, kept)
+
+
+def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
+    """Whether a finding is another call of the same module, or of the same line of its code."""
+    if first.has_other_mode and other.has_other_mode:
+        return True
+    one, two = first.finding, other.finding
+    if one.module != two.module or one.kind != two.kind:
+        return False
+    if first.is_buffer and other.is_buffer:
+        return True
+    if one.kind in ("data", "weights", "update", "weight gradient"):
+        return False
+    return one.call != two.call or str(one.place) == str(two.place)
+
+
+def _cause_of_gradient(
+    logged: LoggedFinding, kept: Sequence[LoggedFinding]
+) -> LoggedFinding | None:
+    """A mistake in code or a module that the gradient has passed."""
+    regions = {_anchor(region) for region in logged.regions}
+    for each in kept:
+        is_in_code = _anchor(each.frame) in regions and each.finding.kind in ("inputs", "loss")
+        is_of_region = each.call is not None and _anchor(each.call.frame) in regions
+        is_output = each.finding.kind == "output" and each.finding.module in logged.passed
+        if each.is_forward and (is_in_code or is_of_region or is_output):
+            return each
+    for each in kept:
+        is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
+        if is_of_gradient and _anchor(each.frame) in regions:
+            return each
+    return None
+
+
+def _anchor(frame: Frame | None) -> Frame | None:
+    """The innermost call with a partner around a call's code: a container that only the port has counts as that."""
+    while frame is not None and frame.reference is None:
+        frame = frame.parent
+    return frame
+
+
+def _cause_of_weight_gradient(
+    logged: LoggedFinding, kept: Sequence[LoggedFinding]
+) -> LoggedFinding | None:
+    """A mistake in the module, or in the code around a module that is not called or shares its weight."""
+    module = logged.finding.module
+    if logged.finding.kind == "no gradient" and logged.is_called:
+        return None
+    of_module = [each for each in kept if each.finding.module == module and each.call is not None]
+    if of_module:
+        return of_module[0]
+    if logged.is_scaled:
+        return None
+    in_code = _cause_of_gradient(logged, kept)
+    if in_code is not None:
+        return in_code
+    return _innermost_around(
+        module, [each for each in kept if each.is_forward or each.call is not None]
+    )
+
+
+def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    """For running statistics, a mistake in the module that keeps them."""
+    if not logged.is_buffer:
+        return None
+    module = logged.finding.module
+    of_module = [each for each in kept if each.finding.module == module and each.is_forward]
+    if of_module:
+        return of_module[0]
+    return (
+        None
+        if logged.is_called
+        else _innermost_around(module, [each for each in kept if each.is_forward])
+    )
+
+
+def _innermost_around(module: str, found: Sequence[LoggedFinding]) -> LoggedFinding | None:
+    around = [
+        each
+        for each in found
+        if not each.finding.module or module.startswith(f"{each.finding.module}.")
+    ]
+    return max(around, key=lambda each: len(each.finding.module), default=None)

@@ -1,0 +1,433 @@
+"""``GradientCheck``: compares the gradients that reach outputs and weights of the port, and replaces them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from mindsummary_lightning.porting.port_check.finding_log import FindingLog, LoggedFinding
+from mindsummary_lightning.porting.port_check.findings import PortFinding
+from mindsummary_lightning.porting.port_check.forward_check import ForwardCheck
+from mindsummary_lightning.porting.port_check.port_frames import Frame, PairedCall, PairedOutput
+from mindsummary_lightning.porting.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.porting.port_check.tensor_distance import (
+    Array,
+    moves_between_equal_elements,
+    relative_distance,
+    rms,
+)
+from mindsummary_lightning.porting.port_check.tolerances import (
+    GRADIENT_FLOOR,
+    SUM_ROUNDINGS,
+    TOLERANCES,
+)
+from mindsummary_lightning.porting.port_check.weight_pairs import WeightPairs
+from mindsummary_lightning.values.text import Phrase
+from mindsummary_lightning.values.whole_step import StoredTensor
+
+_LEAST_DIRECTION = 8  # elements: a gradient of fewer is too easily another one times a factor
+# of the greatest gradient of an output: smaller ones are compared on this scale
+_LEAST_OUTPUT_GRADIENT = 1e-6
+
+
+class GradientCheck:
+    """One backward pass of the port.
+
+    Args:
+        reference: the recorded step.
+        forward: the forward pass, whose paired outputs receive gradients.
+        weights: how the weights are paired.
+        log: takes the findings.
+
+    Attributes:
+        agreed: how many gradients agreed.
+        worst: greatest distance of an output's gradient that agreed.
+        worst_weight: greatest distance of a weight's gradient that agreed.
+        scale: factor of the port's gradients, as of a scaled loss.
+        is_going_on: whether gradients arrive that the backward pass of the port has left out.
+        needs_none: paths of outputs, by the order of entering their call, that nothing in them
+            trains.
+    """
+
+    def __init__(
+        self, reference: ReferenceStep, forward: ForwardCheck, weights: WeightPairs, log: FindingLog
+    ) -> None:
+        self._reference = reference
+        self._forward = forward
+        self._weights = weights
+        self._log = log
+        self._received: set[tuple[int, str]] = set()
+        self._replaced: set[tuple[int, str]] = set()
+        self._weights_received: set[str] = set()
+        self._recorded_scale = reference.step.loss_scale
+        self.agreed: int = 0
+        self.worst: float = 0.0
+        self.worst_weight: float = 0.0
+        self.scale: float = 1.0
+        self.is_going_on = False
+        self.needs_none: set[tuple[int, str]] = set()
+        outputs = [
+            reference.size(each) for call in reference.step.calls for each in call.output_gradients
+        ]
+        gradients = [
+            weight.gradient for weight in reference.step.weights if weight.gradient is not None
+        ]
+        self._output_floor = _LEAST_OUTPUT_GRADIENT * max(outputs, default=0.0)
+        self._weight_floor = GRADIENT_FLOOR * max(map(reference.size, gradients), default=0.0)
+
+    @property
+    def _tolerance(self) -> float:
+        return TOLERANCES[self._forward.precision].gradient
+
+    # ---- outputs
+
+    def output_gradient(
+        self, call: PairedCall, output: PairedOutput, gradient: Array
+    ) -> Array | None:
+        """A gradient has reached an output.
+
+        Args:
+            call: whose output it is.
+            output: that has received it.
+            gradient: of the output's shape in the port.
+
+        Returns:
+            The gradient that should be passed on; ``None`` for the port's own.
+        """
+        key = call.frame.entered, output.port
+        is_again = self.is_going_on and key in self._received
+        self._received.add(key)
+        if output.gradient is None:
+            return None
+        if is_again:  # the whole gradient was passed on already
+            return np.zeros_like(gradient)
+        recorded = self._recorded(output.gradient)
+        placed = self._placed(recorded, output, gradient)
+        if placed is None:
+            return None
+        self._replaced.add(key)
+        factor = self.scale / self._recorded_scale
+        expected = placed * factor if factor != 1.0 else placed
+        distance = relative_distance(expected, gradient, self._output_floor * factor)
+        if distance <= self._tolerance:
+            self.agreed += 1
+            self.worst = max(self.worst, distance)
+        elif call.is_random or self._passes_random(call, output):
+            pass
+        elif self._is_tie(output, recorded, placed, gradient / factor):
+            self.agreed += 1
+        else:
+            self._report_output(call, output, distance, "gradient", gradient.shape)
+        return expected
+
+    def missing(self) -> Iterator[tuple[PairedCall, PairedOutput, Array]]:
+        """Outputs that have received no gradient, though those of the original have: the last first.
+
+        Each is reported. The third part is the gradient that should be passed on.
+        """
+        for call in reversed(self._forward.paired):
+            for output in reversed(call.outputs):
+                key = call.frame.entered, output.port
+                if output.gradient is None or key in self._received or key in self.needs_none:
+                    continue
+                if self._reference.size(output.gradient) == 0.0:
+                    continue
+                self._received.add(key)
+                recorded = self._recorded(output.gradient)
+                self._report_output(call, output, np.inf, "no gradient", None)
+                placed = output.layout.applied(recorded) if output.layout is not None else recorded
+                yield call, output, placed * (self.scale / self._recorded_scale)
+
+    def _recorded(self, tensor: StoredTensor) -> Array:
+        return self._reference.array(tensor)
+
+    def _placed(self, recorded: Array, output: PairedOutput, gradient: Array) -> Array | None:
+        if output.layout is not None and output.layout.shape == gradient.shape:
+            return output.layout.applied(recorded)
+        return recorded if recorded.shape == gradient.shape else None
+
+    def _is_tie(
+        self, output: PairedOutput, recorded: Array, placed: Array, gradient: Array
+    ) -> bool:
+        """Whether a maximum of equal elements explains the difference."""
+        values = self._reference.array(output.reference)
+        if output.layout is not None and values.size == placed.size:
+            values = output.layout.applied(values)
+        return moves_between_equal_elements(values, placed, gradient)
+
+    def _passes_random(self, call: PairedCall, output: PairedOutput) -> bool:
+        """Whether a module or code that draws random numbers has passed the gradient."""
+        regions, passed = self._regions(call, output)
+        random = {each.frame.module.name for each in self._forward.paired if each.is_random}
+        is_random_code = any(region is not None and region.has_drawn_at_all for region in regions)
+        return is_random_code or bool(random.intersection(passed))
+
+    def _report_output(
+        self,
+        call: PairedCall,
+        output: PairedOutput,
+        distance: float,
+        kind: str,
+        shape: tuple[int, ...] | None,
+    ) -> None:
+        regions, passed = self._regions(call, output)
+        blamed, through = self._blamed(call, regions, output)
+        name = call.frame.module.name or Phrase("the network")
+        where = blamed or Phrase("the training step")
+        if through:
+            place: str = Phrase("backward pass of {}", where)
+        else:
+            place = Phrase("code of {} after {}", where, name)
+        if kind == "no gradient":
+            sentence = Phrase("No gradient reaches {}, in the original one does: {}.", name, place)
+        else:
+            sentence = Phrase(
+                "The gradient that reaches {} differs by {:.1e} (tolerance {:.0e}): {}.",
+                name, distance, self._tolerance, place,
+            )  # fmt: skip
+        is_missing = kind == "no gradient"
+        finding = PortFinding(
+            blamed, "no gradient" if is_missing else "gradient", place, distance, self._tolerance, sentence,
+            call.frame.line, tuple(output.reference.shape), None if shape is None else tuple(shape),
+            call.frame.number,
+        )  # fmt: skip
+        frame = next(
+            (each for each in regions if each is not None and each.module.name == blamed), None
+        )
+        self._log.add(LoggedFinding(finding, frame, call, call.frame.left, regions, passed))
+
+    def _regions(
+        self, call: PairedCall, output: PairedOutput
+    ) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
+        """Calls whose own code has used an output, and modules that it has passed, each without a check between."""
+        visible: list[Frame | None] = []
+        frame: Frame | None = call.frame
+        while frame is not None:
+            parent = _paired_parent(frame)
+            visible.append(parent)
+            is_returned = parent is not None and self._returns(parent, output)
+            frame = parent if is_returned else None
+        recorded = self._reference.step.calls[call.reference]
+        users = {
+            index for index, _ in self._reference.consumers(output.reference, recorded.entered)
+        }
+        passed = [each for each in self._forward.paired if each.reference in users]
+        for around in visible:
+            passed.extend(self._fed_by_code(around, call.frame.left))
+        used = self._used_in(passed)
+        return (*visible, *used), tuple(each.module.name for each in used)
+
+    def _regions_of(self, module: str) -> tuple[Frame | None, ...]:
+        """Calls in whose own code a weight that a module holds is used, without a check between."""
+        own = [each for each in self._forward.paired if each.frame.module.name == module]
+        fed = [user for each in own for user in self._fed_by_code(each.frame, each.frame.entered)]
+        return (*(each.frame for each in own), *self._used_in(fed))
+
+    def _used_in(self, users: list[PairedCall]) -> list[Frame]:
+        """Some calls, and those in them whose inputs come from theirs through code alone."""
+        regions: list[Frame] = []
+        done: set[int] = set()
+        while users:
+            user = users.pop()
+            if id(user) not in done:
+                done.add(id(user))
+                regions.append(user.frame)
+                users.extend(self._fed_by_code(user.frame, user.frame.entered))
+                users.extend(self._fed_by_inputs(user))
+        return regions
+
+    def _returns(self, frame: Frame, output: PairedOutput) -> bool:
+        """Whether a call returns an output of a call in it."""
+        if frame.reference is None:
+            return False
+        outputs = self._reference.step.calls[frame.reference].outputs
+        return any(self._reference.is_same(each, output.reference) for each in outputs)
+
+    def _calls_in(self, around: Frame | None) -> list[PairedCall]:
+        """Paired calls in a call's own code, or in containers there that only the port has."""
+        return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
+
+    def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
+        """Calls in a call's own code whose inputs that code has computed, after an order in the step."""
+        calls = self._reference.step.calls
+        return [
+            each
+            for each in self._calls_in(around)
+            if each.frame.entered > after
+            and any(
+                self._reference.is_computed_in_code(tensor)
+                for tensor in calls[each.reference].inputs
+            )
+        ]
+
+    def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
+        """Calls in a call's own code that get its inputs as they are."""
+        calls = self._reference.step.calls
+        own = calls[user.reference].inputs
+        return [
+            each
+            for each in self._calls_in(user.frame)
+            if any(
+                self._reference.is_same(tensor, mine)
+                for tensor in calls[each.reference].inputs
+                for mine in own
+            )
+        ]
+
+    def _blamed(
+        self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput
+    ) -> tuple[str, bool]:
+        """The module that a wrong gradient has passed, and whether it is its own backward pass."""
+        inside = {id(each) for each in (call.frame, *call.frame.ancestors())}
+        users = [each for each in regions if each is not None and id(each) not in inside]
+        custom = [each for each in users if not each.module.is_library]
+        if custom:
+            innermost = max(custom, key=lambda each: len(each.ancestors()))
+            is_leaf = not innermost.has_compared_inside
+            return innermost.module.name, is_leaf
+        last = regions[-1] if not users else regions[0]
+        owner = next((each for each in regions if each is None or each.reference is not None), last)
+        return "" if owner is None else owner.module.name, False
+
+    # ---- weights
+
+    def weight_gradient(self, name: str, gradient: Array, line: str = "") -> Array | None:
+        """A gradient has reached a weight of the port.
+
+        Args:
+            name: of the weight.
+            gradient: before clipping.
+            line: of the code that uses it, if known.
+
+        Returns:
+            The gradient of the original in the port's shape; ``None`` if it is unknown.
+        """
+        self._weights_received.add(name)
+        expected = self._expected_gradient(name)
+        if expected is None:
+            return None
+        floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
+        distance = relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
+        if distance <= self._tolerance:
+            self.agreed += 1
+            self.worst_weight = max(self.worst_weight, distance)
+        elif not self._is_of_random_module(name):
+            is_scaled = self._is_scaled(name, expected, gradient)
+            self._report_weight(name, distance, "weight gradient", gradient.shape, is_scaled)
+        return expected
+
+    def _is_scaled(self, name: str, expected: Array, gradient: Array) -> bool:
+        """Whether the gradient of a framework's layer is the original's times a factor.
+
+        The layer must have got the original's gradients. In the code of other modules a mistake may
+        be the factor.
+        """
+        module = name.rpartition(".")[0]
+        calls = [each for each in self._forward.paired if each.frame.module.name == module]
+        outputs = [(each.frame.entered, output.port) for each in calls for output in each.outputs]
+        square = float(np.square(expected, dtype=np.float64).sum())
+        is_judged = bool(outputs) and self._replaced.issuperset(outputs)
+        is_layer = all(each.frame.module.is_library for each in calls)
+        if not is_judged or not is_layer or expected.size < _LEAST_DIRECTION or square == 0.0:
+            return False
+        factor = float(np.multiply(expected, gradient, dtype=np.float64).sum()) / square
+        return relative_distance(expected * factor, gradient) <= self._tolerance
+
+    def missing_weights(self, wanted: Iterable[str]) -> Iterator[tuple[str, Array]]:
+        """Weights of the port that have received no gradient, though those of the original have; each is reported.
+
+        Args:
+            wanted: names of the parameters.
+        """
+        for name in wanted:
+            if name in self._weights_received:
+                continue
+            expected = self._expected_gradient(name)
+            if expected is not None and rms(expected) > self._weight_floor:
+                self._report_weight(name, np.inf, "no gradient", None)
+                yield name, expected
+
+    def is_called(self, module: str) -> bool:
+        """Whether a call of a module of the port was compared."""
+        return any(each.frame.module.name == module for each in self._forward.paired)
+
+    def _expected_gradient(self, name: str) -> Array | None:
+        gradients = [
+            self._reference.weights[each].gradient for each in self._weights.references(name)
+        ]
+        arrays = [self._recorded(each) for each in gradients if each is not None]
+        if not arrays or len(arrays) < len(gradients):
+            return None
+        factor = self.scale / self._recorded_scale
+        placed = self._weights.pairs[name].in_port(arrays)
+        return placed * factor if factor != 1.0 else placed
+
+    def _rounding(self, name: str) -> float:
+        """Rounding of a sum over all places of an output, of the products of its gradient and the module's input."""
+        module = name.rpartition(".")[0]
+        largest = 0.0
+        for each in self._forward.paired:
+            if each.frame.module.name != module:
+                continue
+            call = self._reference.step.calls[each.reference]
+            inputs = [
+                self._reference.size(tensor) for tensor in call.inputs if "float" in tensor.dtype
+            ]
+            for gradient in call.output_gradients:
+                terms = math.prod(gradient.shape) / self._rows(name)
+                product = self._reference.size(gradient) * max([1.0, *inputs])
+                largest = max(
+                    largest,
+                    SUM_ROUNDINGS
+                    * TOLERANCES[self._forward.precision].unit
+                    * math.sqrt(max(1.0, terms))
+                    * product,
+                )
+        return largest
+
+    def _rows(self, name: str) -> int:
+        shape = self._reference.weights[self._weights.references(name)[0]].before.shape
+        return max(1, shape[0]) if shape else 1
+
+    def _is_of_random_module(self, name: str) -> bool:
+        module = name.rpartition(".")[0]
+        return any(
+            each.frame.has_drawn_at_all and each.frame.module.name == module
+            for each in self._forward.paired
+        )
+
+    def _report_weight(
+        self,
+        name: str,
+        distance: float,
+        kind: str,
+        shape: tuple[int, ...] | None,
+        is_scaled: bool = False,
+    ) -> None:
+        module = name.rpartition(".")[0]
+        if kind == "no gradient":
+            sentence = Phrase("No gradient reaches the weight {}, in the original one does.", name)
+        else:
+            sentence = Phrase(
+                "The gradient of the weight {} differs by {:.1e} (tolerance {:.0e}). "
+                "The gradient of its module's output agrees.",
+                name, distance, self._tolerance,
+            )  # fmt: skip
+        reference = self._reference.weights[self._weights.references(name)[0]]
+        is_missing = kind == "no gradient"
+        finding = PortFinding(
+            module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
+            self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
+        )  # fmt: skip
+        regions = self._regions_of(module)
+        is_called = self.is_called(module)
+        self._log.add(
+            LoggedFinding(finding, None, regions=regions, is_called=is_called, is_scaled=is_scaled)
+        )
+
+
+def _paired_parent(frame: Frame) -> Frame | None:
+    """The innermost enclosing call that has a partner; ``None`` for the code of the training step."""
+    return next((each for each in frame.ancestors() if each.reference is not None), None)

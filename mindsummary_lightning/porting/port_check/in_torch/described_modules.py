@@ -1,0 +1,26 @@
+"""What the check knows of a module before it is called, and of the random generator."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from mindsummary_lightning.graph.module_names import module_class_name, module_properties, unwrapped
+from mindsummary_lightning.porting.chain.whole_step_recorder import plain_settings
+from mindsummary_lightning.porting.port_check.port_frames import PortModule
+
+
+def described_module(name: str, module: nn.Module) -> PortModule:
+    """A module of the port under its name."""
+    kind = type(unwrapped(module))
+    is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in (
+        "Module",
+        "Sequential",
+    )
+    settings = plain_settings(dict(module_properties(module)))
+    return PortModule(name, module_class_name(module), is_library, module.training, settings)
+
+
+def random_state() -> bytes:
+    """State of the generator on the CPU: it changes when random numbers are drawn there."""
+    return torch.get_rng_state().numpy().tobytes()

@@ -1,0 +1,92 @@
+"""State with which an optimizer of the port begins a recorded step."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from mindsummary_lightning.porting.chain.whole_step_recorder import STATE_NAMES
+from mindsummary_lightning.porting.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.values.whole_step import StoredState
+
+_TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
+
+
+def give_state(
+    optimizer: Optimizer, reference: ReferenceStep, references: Mapping[int, Sequence[str]]
+) -> bool:
+    """Give an optimizer the recorded state.
+
+    Args:
+        optimizer: of the port.
+        reference: the recorded step.
+        references: names in the original of the weights, by identity of the parameters.
+
+    Returns:
+        Whether that is all of the state that the optimizer keeps.
+    """
+    known = _state_names(optimizer)
+    recorded = [state for stored in reference.step.optimizers for state in stored.state]
+    given = {state.name for state in recorded}
+    if known is None or not {STATE_NAMES.get(name, name) for name in known} <= given:
+        return False
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter in parameters:
+        names = [*references.get(id(parameter), ())]
+        own = [state for state in recorded if not state.weight or names == [state.weight]]
+        optimizer.state[parameter].update(_states(reference, own, known, parameter))
+    return True
+
+
+def _states(
+    reference: ReferenceStep,
+    recorded: Sequence[StoredState],
+    known: set[str],
+    parameter: torch.Tensor,
+) -> dict[str, torch.Tensor]:
+    """The state of a parameter under torch's names."""
+    named = {_TORCH_NAMES.get(state.name, state.name): state for state in recorded}
+    return {
+        name: _state_tensor(reference, state, parameter)
+        for name, state in named.items()
+        if name in known
+    }
+
+
+def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
+    """Give the groups of an optimizer the recorded rates, which a schedule may have changed."""
+    groups = [group for stored in reference.step.optimizers for group in stored.groups]
+    for group, recorded in zip(optimizer.param_groups, groups, strict=False):
+        if "lr" in recorded:
+            group["lr"] = recorded["lr"]
+
+
+def _state_tensor(
+    reference: ReferenceStep, state: StoredState, parameter: torch.Tensor
+) -> torch.Tensor:
+    value = torch.tensor(np.ascontiguousarray(reference.array(state.tensor)))
+    if value.numel() == parameter.numel() and parameter.numel() > 1:
+        return value.reshape(parameter.shape).to(parameter.device)
+    return value.reshape(())
+
+
+def _state_names(optimizer: Optimizer) -> set[str] | None:
+    """Names of the state that an optimizer keeps of a weight, from a step of a small one; ``None`` if unknown."""
+    try:
+        known = inspect.signature(type(optimizer)).parameters
+        group = {
+            name: value for name, value in optimizer.param_groups[0].items() if name != "params"
+        }
+        settings = {name: value for name, value in group.items() if name in known}
+        weight = nn.Parameter(torch.ones(2, 2))
+        weight.grad = torch.ones(2, 2)
+        small = type(optimizer)([weight], **settings)
+        small.step()
+        return set(small.state[weight])
+    except Exception:  # whatever the user's optimizer asks for
+        return None

@@ -1,0 +1,133 @@
+"""Tensors in nested arguments, and how others take their places."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from mindsummary_lightning.collection.tensor_statistics import plain_tensor
+from mindsummary_lightning.graph.observation import named_tensors
+from mindsummary_lightning.porting.chain.torch_arrays import dtype_name, float_array
+from mindsummary_lightning.porting.port_check.port_frames import PortTensor
+from mindsummary_lightning.porting.port_check.tensor_distance import Array
+
+# Any, in this module: arguments and results of the user's modules.
+_MAX_DEPTH = 16
+
+
+def result_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
+    """The dense tensors of a batch, input or output of any structure, with their dotted paths."""
+    found = [("", value)] if isinstance(value, torch.Tensor) else [*named_tensors(value)]
+    return [(path, tensor) for path, tensor in found if plain_tensor(tensor) is not None]
+
+
+def argument_tensors(args: Any, kwargs: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:
+    """The tensors that a module is called with; of a single positional one the path is ``""``."""
+    named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    tensors = result_tensors(named)
+    if len(tensors) == 1 and tensors[0][0] == "0":
+        return [("", tensors[0][1])]
+    return tensors
+
+
+def port_tensors(tensors: list[tuple[str, torch.Tensor]]) -> list[PortTensor]:
+    """Arrays of tensors, which may share their memory."""
+    return [PortTensor(path, float_array(tensor), dtype_name(tensor)) for path, tensor in tensors]
+
+
+def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
+    """A new tensor of an array, with dtype, device and memory format of another; shapes may differ."""
+    values = torch.tensor(np.ascontiguousarray(array))
+    if values.shape != like.shape:
+        return values.reshape(array.shape).to(like.dtype).to(like.device)
+    result = torch.empty_like(like, requires_grad=False)
+    if not result.is_contiguous() and result.stride() != like.stride():
+        result = torch.empty(like.shape, dtype=like.dtype, device=like.device)
+    return result.copy_(values)
+
+
+def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor], depth: int = 0) -> Any:
+    """The same structure with other tensors, by identity; parts without any are the same objects."""
+    if isinstance(value, torch.Tensor):
+        return replacements.get(id(value), value)
+    if depth > _MAX_DEPTH or value is None or isinstance(value, (str, bytes, int, float, type)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return _sequence(value, [with_replaced(part, replacements, depth + 1) for part in value])
+    if isinstance(value, Mapping):
+        return _mapping(value, replacements, depth)
+    if hasattr(type(value), "__torch_function__") or hasattr(type(value), "named_parameters"):
+        return value
+    if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+        return _object(value, replacements, depth)
+    return value
+
+
+def _sequence(value: Any, parts: list[Any]) -> Any:
+    if all(new is old for new, old in zip(parts, value, strict=True)):
+        return value
+    if hasattr(value, "_fields"):
+        return type(value)(*parts)
+    return type(value)(parts)
+
+
+def _mapping(value: Any, replacements: Mapping[int, torch.Tensor], depth: int) -> Any:
+    changed = {}
+    for key, part in value.items():
+        new = with_replaced(part, replacements, depth + 1)
+        if new is not part:
+            changed[key] = new
+    if not changed:
+        return value
+    result = copy.copy(value)
+    for key, part in changed.items():
+        result[key] = part
+    return result
+
+
+def _object(value: Any, replacements: Mapping[int, torch.Tensor], depth: int) -> Any:
+    changed = {}
+    for name, part in vars(value).items():
+        new = with_replaced(part, replacements, depth + 1)
+        if new is not part:
+            changed[name] = new
+    if not changed:
+        return value
+    result = copy.copy(value)
+    for name, part in changed.items():
+        object.__setattr__(result, name, part)
+    return result
+
+
+class ReplacedValue(torch.autograd.Function):
+    """Returns a given value in the place of a tensor, and passes the gradient on to that tensor.
+
+    ``tensor + (value - tensor).detach()`` would not be bit-equal to the value.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, own: torch.Tensor, value: list[torch.Tensor]) -> torch.Tensor:
+        """Return the tensor in the list, which is not an argument, so that it may be changed in place later."""
+        ctx.own_shape = own.shape
+        return value[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """Pass the gradient on; of a value of another size none fits."""
+        gradient = gradients[0]
+        if gradient.shape != ctx.own_shape:
+            gradient = gradient.new_zeros(ctx.own_shape)
+        return gradient, None
+
+
+def replaced(own: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A value in the place of a tensor of the module's, for autograd, too."""
+    if own.requires_grad and torch.is_grad_enabled() and value.is_floating_point():
+        result: torch.Tensor = ReplacedValue.apply(own, [value])  # type: ignore[no-untyped-call]
+        return result
+    return value

@@ -1,0 +1,83 @@
+"""``OtherEnds``: modules of the port that end at another place than their partners, or fuse several of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mindsummary_lightning.porting.port_check.port_frames import Frame, PortTensor
+from mindsummary_lightning.porting.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.porting.port_check.tolerances import PrecisionTolerance
+from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherEnd:
+    """A module of the port whose output is another recorded value.
+
+    Attributes:
+        frame: its call.
+        reference: output of its partner.
+        port: its output.
+        tolerance: of the output.
+    """
+
+    frame: Frame
+    reference: StoredTensor
+    port: PortTensor
+    tolerance: PrecisionTolerance
+
+
+class OtherEnds:
+    """Those of which it is not known yet whether the code after them makes up for it.
+
+    Args:
+        reference: the recorded step.
+    """
+
+    def __init__(self, reference: ReferenceStep) -> None:
+        self._reference = reference
+        self._open: list[OtherEnd] = []
+
+    def take(
+        self,
+        frame: Frame,
+        call: StoredCall,
+        reference: StoredTensor,
+        port: PortTensor,
+        tolerance: PrecisionTolerance,
+    ) -> bool:
+        """Whether an output is another recorded value than the partner's output and inputs; it is kept then."""
+        if port.array.size < 2 or port.array.dtype.kind != "f":
+            return False
+        own_inputs = {tensor.array for tensor in call.inputs}
+        for tensor in self._reference.equal_values(port.array, tolerance.value):
+            if tensor.array in own_inputs or self._is_input(tensor, call):
+                continue
+            kept = PortTensor(port.path, port.array.copy(), port.dtype)
+            self._open.append(OtherEnd(frame, reference, kept, tolerance))
+            return True
+        return False
+
+    def within(self, frame: Frame | None) -> OtherEnd | None:
+        """The innermost one in a call: what differs later in that call follows from it. ``None``: in any call."""
+        return next(
+            (other for other in self._open if frame is None or frame in other.frame.ancestors()),
+            None,
+        )
+
+    def forget(self, frame: Frame | None) -> None:
+        """A later input in a call agrees: what ends elsewhere in it is another structure, and no mistake."""
+        self._open = [
+            other
+            for other in self._open
+            if frame is not None and frame not in other.frame.ancestors()
+        ]
+
+    def remove(self, other: OtherEnd) -> None:
+        """One was a mistake. Modules around it end there, too, and are no mistakes of their own."""
+        around = other.frame.ancestors()
+        self._open = [each for each in self._open if each is not other and each.frame not in around]
+
+    def _is_input(self, tensor: StoredTensor, call: StoredCall) -> bool:
+        array = self._reference.array(tensor)
+        return any(self._reference.agrees(each, array, 0.0) for each in call.inputs)

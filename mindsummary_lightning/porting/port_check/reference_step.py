@@ -1,0 +1,182 @@
+"""``ReferenceStep``: what the original had in a step, by module, by call and by value."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
+from mindsummary_lightning.porting.port_check.kind_words import is_random_kind
+from mindsummary_lightning.porting.port_check.tensor_distance import (
+    Array,
+    exact_rms,
+    layouts,
+    relative_distance,
+    rms,
+)
+from mindsummary_lightning.values.whole_step import (
+    StoredCall,
+    StoredModule,
+    StoredTensor,
+    StoredWeight,
+    WholeStep,
+)
+
+_NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
+
+
+class ReferenceStep:
+    """A recorded step.
+
+    Args:
+        reader: of the step's file.
+
+    Attributes:
+        step: what is recorded.
+        weights: of the step by name.
+    """
+
+    def __init__(self, reader: WholeStepReader) -> None:
+        self._reader = reader
+        self._sizes: dict[str, float] = {}
+        self.step: WholeStep = reader.step
+        self.weights: dict[str, StoredWeight] = {
+            weight.name: weight for weight in self.step.weights
+        }
+
+    def array(self, tensor: StoredTensor) -> Array:
+        """The array of a tensor; bfloat16 as float32."""
+        return self._reader.array(tensor)
+
+    def size(self, tensor: StoredTensor) -> float:
+        """Root mean square of a tensor."""
+        if tensor.array not in self._sizes:
+            self._sizes[tensor.array] = exact_rms(self.array(tensor))
+        return self._sizes[tensor.array]
+
+    @cached_property
+    def modules(self) -> dict[str, StoredModule]:
+        """The modules of the original by name."""
+        return {module.name: module for module in self.step.modules}
+
+    @cached_property
+    def calls_of(self) -> Mapping[str, list[int]]:
+        """Indices of the calls of each module."""
+        calls: defaultdict[str, list[int]] = defaultdict(list)
+        for index, call in enumerate(self.step.calls):
+            calls[call.module].append(index)
+        return calls
+
+    @cached_property
+    def weights_below(self) -> dict[str, frozenset[str]]:
+        """Names of all weights in each module, in what it contains, too."""
+        names = [module.name for module in self.step.modules] or [*self.calls_of]
+        return weights_below(names, self.weights)
+
+    @cached_property
+    def own_weights(self) -> dict[str, frozenset[str]]:
+        """Names of the weights that each module holds itself."""
+        return own_weights(self.weights_below, self.weights)
+
+    def has_weights(self, module: str) -> bool:
+        """Whether a module or one in it holds weights."""
+        return bool(self.weights_below.get(module))
+
+    @cached_property
+    def _by_elements(self) -> Mapping[int, list[StoredTensor]]:
+        """Each recorded value once, by its number of elements."""
+        found: defaultdict[int, dict[str, StoredTensor]] = defaultdict(dict)
+        batches = [tensor for batch in self.step.batches for tensor in batch]
+        of_calls = [tensor for call in self.step.calls for tensor in (*call.inputs, *call.outputs)]
+        for tensor in (*batches, *of_calls):
+            found[_elements(tensor)].setdefault(tensor.array, tensor)
+        return {elements: [*tensors.values()] for elements, tensors in found.items()}
+
+    def equal_values(self, array: Array, tolerance: float) -> Iterator[StoredTensor]:
+        """The recorded inputs, outputs and batch tensors that are equal to an array, in any layout."""
+        size = rms(array)
+        for tensor in self._by_elements.get(array.size, ()):
+            if self.agrees(tensor, array, tolerance, size):
+                yield tensor
+
+    def has_value(self, array: Array, tolerance: float) -> bool:
+        """Whether an array is equal to a recorded input, output or batch tensor."""
+        return next(self.equal_values(array, tolerance), None) is not None
+
+    def leaves_its_input(self, call: StoredCall) -> bool:
+        """Whether a call of a dropout returns what it gets."""
+        if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
+            return False
+        return relative_distance(self.array(call.inputs[0]), self.array(call.outputs[0])) == 0.0
+
+    def agrees(
+        self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None
+    ) -> bool:
+        """Whether an array holds a recorded tensor's values in any layout. ``size``: that of the array, if known."""
+        size = rms(array) if size is None else size
+        expected = self.size(tensor)
+        if abs(size - expected) > max(_NEAR, 2 * tolerance) * max(size, expected):
+            return False
+        recorded = self.array(tensor)
+        return any(
+            relative_distance(layout.applied(recorded), array) <= tolerance
+            for layout in layouts(tensor.shape, array.shape)
+        )
+
+    @cached_property
+    def _outputs(self) -> set[tuple[int, float]]:
+        """Elements and sizes of all outputs and batch tensors: what is no code's own value."""
+        tensors = [tensor for call in self.step.calls for tensor in call.outputs]
+        tensors += [tensor for batch in self.step.batches for tensor in batch]
+        return {(_elements(tensor), self.size(tensor)) for tensor in tensors}
+
+    def is_computed_in_code(self, tensor: StoredTensor) -> bool:
+        """Whether an input is no module's output: the code between modules has computed it."""
+        return (_elements(tensor), self.size(tensor)) not in self._outputs
+
+    def is_same(self, tensor: StoredTensor, other: StoredTensor) -> bool:
+        """Whether two tensors of the original have the same values."""
+        if tensor.array == other.array:
+            return True
+        return _elements(tensor) == _elements(other) and self.size(tensor) == self.size(other)
+
+    def consumers(self, tensor: StoredTensor, after: int) -> Iterator[tuple[int, StoredCall]]:
+        """Calls that were entered after an order in the step with the same values as a tensor among their inputs."""
+        for index, call in enumerate(self.step.calls):
+            if call.entered > after and any(self.is_same(tensor, each) for each in call.inputs):
+                yield index, call
+
+
+def _elements(tensor: StoredTensor) -> int:
+    return math.prod(tensor.shape)
+
+
+def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Names of weights by the modules that hold them or contain what holds them; ``""`` holds all."""
+    below: dict[str, set[str]] = {name: set() for name in modules}
+    for weight in weights:
+        words = weight.split(".")
+        for length in range(len(words)):
+            module = ".".join(words[:length])
+            if module in below:
+                below[module].add(weight)
+    return {name: frozenset(names) for name, names in below.items()}
+
+
+def own_weights(
+    below: Mapping[str, frozenset[str]], weights: Iterable[str]
+) -> dict[str, frozenset[str]]:
+    """Names of weights by the innermost module that holds them."""
+    own: dict[str, set[str]] = {name: set() for name in below}
+    for weight in weights:
+        words = weight.split(".")
+        lengths = range(len(words) - 1, -1, -1)
+        module = next(
+            (name for name in (".".join(words[:length]) for length in lengths) if name in below),
+            None,
+        )
+        if module is not None:
+            own[module].add(weight)
+    return {name: frozenset(names) for name, names in own.items()}

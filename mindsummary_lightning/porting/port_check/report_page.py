@@ -1,0 +1,183 @@
+"""The page of a port's check: findings, the module tree, and what was not tested; it holds no script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from mindsummary_lightning.porting.port_check.findings import NotPaired, PortFinding
+from mindsummary_lightning.values.text import Phrase, utf8_text
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.porting.port_check.port_report import PortReport
+
+_MOST_CONSEQUENCES = 40  # of a finding, on the page
+_LANGUAGES = {"en": "en", "zh": "zh-CN"}
+
+
+def report_page(report: PortReport, language: str) -> str:
+    """The page as HTML.
+
+    Args:
+        report: of a check.
+        language: ``"en"`` or ``"zh"``.
+
+    Raises:
+        ValueError: the language is another one.
+    """
+    if language not in _LANGUAGES:
+        raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
+    page = _Page(report, json.loads(_file("report_zh.json")) if language == "zh" else {})
+    title = page.say("Check of a port")
+    return utf8_text(
+        f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>{title}</title><style>{_file('report.css')}</style></head>"
+        f"<body>{''.join(page.parts())}</body></html>\n"
+    )
+
+
+def _file(name: str) -> str:
+    return (files("mindsummary_lightning.porting.port_check") / name).read_text(encoding="utf-8")
+
+
+class _Page:
+    def __init__(self, report: PortReport, words: dict[str, str]) -> None:
+        self._report = report
+        self._words = words
+
+    def say(self, text: str, *values: object) -> str:
+        """A text in the page's language, escaped."""
+        phrase = text if isinstance(text, Phrase) else Phrase(text, *values)
+        return escape(phrase.said(self._words))
+
+    def parts(self) -> Iterator[str]:
+        """The page from top to bottom."""
+        report = self._report
+        count = len(report.findings)
+        state = "wrong" if count else "right"
+        headline = self.say("{} mistakes", count) if count else self.say("No mistake found")
+        headline = self.say("1 mistake") if count == 1 else headline
+        yield f'<h1>{self.say("Check of a port")}</h1><p class="verdict {state}">{headline}</p>'
+        yield f'<p class="small">{self._summary()}</p>'
+        for number, finding in enumerate(report.findings, 1):
+            yield self._finding(number, finding)
+        yield f"<h2>{self.say('Modules of the port')}</h2>"
+        legend = "Green agrees, red is wrong, grey has no counterpart or follows from a mistake."
+        yield f'<p class="small">{self.say(legend)}</p><div class="tree">{self._tree()}</div>'
+        yield from self._not_tested()
+        yield from self._unpaired()
+
+    def _summary(self) -> str:
+        report = self._report
+        steps = ", ".join(str(step.step) for step in report.steps)
+        first = report.steps[0] if report.steps else None
+        tolerance = (
+            "" if first is None else f"{first.tolerance.precision}: {first.tolerance.value:.0e}"
+        )
+        return "<br>".join(
+            (
+                self.say("original: {}", report.reference),
+                self.say(
+                    "steps: {}; calls compared: {}; tensors that agree: {}",
+                    steps,
+                    report.paired_calls,
+                    report.agreed,
+                ),
+                self.say("tolerance, relative: {}", tolerance),
+            )
+        )
+
+    def _finding(self, number: int, finding: PortFinding) -> str:
+        rows = [
+            (self.say("module"), escape(finding.module or self.say("training step"))),
+            (self.say("kind"), self.say(finding.kind)),
+            (self.say("place"), self.say(finding.place)),
+            (self.say("line"), escape(finding.line)),
+            (self.say("distance"), f"{finding.distance:.1e}"),
+            (self.say("tolerance"), f"{finding.tolerance:.0e}"),
+            (self.say("shape in the original"), _shape(finding.shape_reference)),
+            (self.say("shape in the port"), _shape(finding.shape_port)),
+        ]
+        cells = "".join(
+            f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows if value
+        )
+        operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
+        code = ""
+        if operations:
+            title = self.say("Operations there")
+            code = f"<details><summary>{title}</summary><pre>{escape(operations)}</pre></details>"
+        return (
+            f'<section><h2>{number}. {self.say(finding.sentence)}</h2><div class="scroll"><table>{cells}</table></div>'
+            f"{code}{self._consequences(finding)}</section>"
+        )
+
+    def _consequences(self, finding: PortFinding) -> str:
+        if not finding.consequences:
+            return ""
+        shown = finding.consequences[:_MOST_CONSEQUENCES]
+        items = "".join(f"<li>{self.say(each.sentence)}</li>" for each in shown)
+        title = self.say(finding.consequence_words())
+        return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
+
+    def _tree(self) -> str:
+        """The modules of the port, each with those in it."""
+        if not self._report.steps:
+            return ""
+        step = self._report.steps[0]
+        wrong = {finding.module for finding in self._report.findings}
+        inner: dict[str, str] = {}
+        for name, kind in reversed(step.modules):
+            label = f'<span class="{self._state(name)}">{escape(name or self.say("network"))} ({escape(kind)})</span>'
+            below = inner.pop(name, "")
+            is_open = not name or any(f"{each}.".startswith(f"{name}.") for each in wrong)
+            item = f"<div>{label}</div>"
+            if below:
+                item = f"<details{' open' * is_open}><summary>{label}</summary>{below}</details>"
+            if not name:
+                return item
+            parent = name.rpartition(".")[0]
+            inner[parent] = item + inner.get(parent, "")
+        return inner.get("", "")
+
+    def _state(self, name: str) -> str:
+        """The class of a module's label."""
+        if any(finding.module == name for finding in self._report.findings):
+            return "first"
+        of_modules = [finding for finding in self._report.findings if finding.kind != "update"]
+        follows = {each.module for finding in of_modules for each in finding.consequences}
+        return (
+            "agrees"
+            if name in self._report.steps[0].paired_modules and name not in follows
+            else "apart"
+        )
+
+    def _not_tested(self) -> Iterator[str]:
+        reasons = self._report.not_tested
+        if reasons:
+            items = "".join(
+                f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>" for each in reasons
+            )
+            yield f"<h2>{self.say('Not tested')}</h2><ul>{items}</ul>"
+
+    def _unpaired(self) -> Iterator[str]:
+        unpaired = self._report.unpaired
+        if unpaired:
+            title = self.say(
+                "Calls without counterpart: {}. They were not compared.", len(unpaired)
+            )
+            items = "".join(self._unpaired_item(each) for each in unpaired)
+            yield f"<details><summary>{title}</summary><ul>{items}</ul></details>"
+
+    def _unpaired_item(self, each: NotPaired) -> str:
+        side = self.say("port" if each.side == "port" else "original")
+        return (
+            f"<li>{side}: {escape(each.module)} ({escape(each.kind)}): {self.say(each.reason)}</li>"
+        )
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "" if shape is None else str([*shape])

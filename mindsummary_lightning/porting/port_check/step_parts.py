@@ -1,0 +1,364 @@
+"""``StepParts``: batch, weights before, loss, update: what a step has besides modules and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mindsummary_lightning.porting.port_check.finding_log import FindingLog, LoggedFinding
+from mindsummary_lightning.porting.port_check.findings import NotTested, PortFinding
+from mindsummary_lightning.porting.port_check.forward_check import ForwardCheck
+from mindsummary_lightning.porting.port_check.input_comparison import Relation, compared, matched
+from mindsummary_lightning.porting.port_check.port_frames import PortTensor
+from mindsummary_lightning.porting.port_check.reference_step import ReferenceStep
+from mindsummary_lightning.porting.port_check.tensor_distance import (
+    Array,
+    layouts,
+    relative_distance,
+    rms,
+)
+from mindsummary_lightning.porting.port_check.tolerances import (
+    TOLERANCES,
+    UPDATE_ROUNDINGS,
+    PrecisionTolerance,
+    tolerance_of,
+    unit_of,
+)
+from mindsummary_lightning.porting.port_check.weight_pairs import WeightPairs
+from mindsummary_lightning.values.text import Phrase, listed
+from mindsummary_lightning.values.whole_step import StoredTensor, StoredWeight
+
+_MOST_WEIGHTS = 5  # differing weights that are listed one by one, however few there are
+# of all weights: more that differ were not transferred at all, the others begin as constants
+_MOST_SHARE = 0.3
+_MOST_NAMED = 3
+# relative distance of a weight that was transferred, through text or half precision it is more
+_EQUAL_WEIGHT = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class PortWeight:
+    """A parameter or buffer of the port."""
+
+    name: str
+    array: Array
+    dtype: str
+
+
+class StepParts:
+    """The checks of one step that are no calls of modules.
+
+    Args:
+        reference: the recorded step.
+        weights: how the weights are paired.
+        log: takes the findings.
+        forward: the forward pass, which knows the coarsest precision so far.
+
+    Attributes:
+        agreed: how many tensors agreed.
+        not_tested: what was not judged.
+        is_called: whether a call of a module was compared.
+    """
+
+    def __init__(
+        self, reference: ReferenceStep, weights: WeightPairs, log: FindingLog, forward: ForwardCheck
+    ) -> None:
+        self._forward = forward
+        self._reference = reference
+        self._weights = weights
+        self._log = log
+        self.agreed: int = 0
+        self.not_tested: list[NotTested] = []
+        self.is_called: Callable[[str], bool] = lambda module: True
+
+    @property
+    def _tolerance(self) -> PrecisionTolerance:
+        return TOLERANCES[self._forward.precision]
+
+    # ---- batch
+
+    def batch(
+        self, number: int, tensors: Sequence[PortTensor], line: str = ""
+    ) -> list[Array | None]:
+        """Compare the batch of the port's own loader.
+
+        Returns:
+            The recorded values in the port's shapes; ``None`` where the batch has no such tensor.
+        """
+        values: list[Array | None] = [None] * len(tensors)
+        if number >= len(self._reference.step.batches):
+            self._report_batch_count(number)
+            return values
+        recorded = self._reference.step.batches[number]
+        pairs = matched(recorded, tensors)
+        for pair in pairs:
+            if len(pair.port) != 1:
+                continue
+            place = pair.port[0]
+            values[place] = self._compare_batch(pair.reference, tensors[place])
+        taken = {pair.reference.array for pair in pairs}
+        for tensor in recorded:
+            if tensor.array not in taken:
+                self._report_missing_batch(tensor, tensors)
+        return values
+
+    def _compare_batch(self, reference: StoredTensor, port: PortTensor) -> Array | None:
+        array = self._reference.array(reference)
+        tolerance = tolerance_of({reference.dtype, port.dtype}).value
+        found = compared(array, port.array, tolerance, may_transpose=False)
+        layout = next(iter(layouts(reference.shape, port.array.shape)), None)
+        if found.relation is Relation.AGREES:
+            self.agreed += 1
+        else:
+            distance = found.distance
+            what = reference.path or port.path or "0"
+            sentence = Phrase(
+                "The port's own batch differs in {} by {:.1e}. The check goes on with the recorded batch.",
+                what, distance,
+            )  # fmt: skip
+            finding = PortFinding(
+                "", "data", Phrase("batch, tensor {}", what), distance, tolerance, sentence, "",
+                tuple(reference.shape), tuple(port.array.shape), step=self._reference.step.step,
+            )  # fmt: skip
+            self._log.add(LoggedFinding(finding, None))
+        return None if layout is None else layout.applied(array)
+
+    def _report_missing_batch(self, tensor: StoredTensor, tensors: Sequence[PortTensor]) -> None:
+        shapes = [[*each.array.shape] for each in tensors]
+        sentence = Phrase(
+            "The batch has no tensor that fits {} of shape {}. Its shapes are {}.",
+            tensor.path or "0", [*tensor.shape], shapes,
+        )  # fmt: skip
+        finding = PortFinding(
+            "", "data", Phrase("batch, tensor {}", tensor.path or "0"), np.inf, self._tolerance.value, sentence,
+            shape_reference=tuple(tensor.shape), step=self._reference.step.step,
+        )  # fmt: skip
+        self._log.add(LoggedFinding(finding, None))
+
+    def _report_batch_count(self, number: int) -> None:
+        count = len(self._reference.step.batches)
+        sentence = Phrase(
+            "The step of the port has more than {} batches, as many as the original's.", count
+        )
+        if not any(each.finding.place == "batches" for each in self._log.logged):
+            finding = PortFinding(
+                "", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step
+            )
+            self._log.add(LoggedFinding(finding, None))
+
+    # ---- weights as the step begins
+
+    def weights_before(self, weights: Sequence[PortWeight], is_judged: bool) -> dict[str, Array]:
+        """Compare the port's weights with the recorded ones.
+
+        Args:
+            weights: of the port.
+            is_judged: whether they should be equal already.
+
+        Returns:
+            The recorded weights by the port's names, in the port's shapes.
+        """
+        given: dict[str, Array] = {}
+        differing: list[PortFinding] = []
+        for weight in weights:
+            found = self._recorded_weight(weight)
+            if found is None:
+                continue
+            reference, array = found
+            given[weight.name] = array
+            distance = relative_distance(array, weight.array)
+            if distance <= max(_EQUAL_WEIGHT, unit_of(weight.dtype)):
+                self.agreed += 1
+            elif is_judged:
+                differing.append(self._weight_finding(weight, reference, distance))
+        self._report_weights(differing, len(weights))
+        if not is_judged:
+            self.not_tested.append(
+                NotTested(
+                    Phrase("weights before the step"), Phrase("the step is not the first one")
+                )
+            )
+        return given
+
+    def _recorded_weight(self, weight: PortWeight) -> tuple[StoredWeight, Array] | None:
+        pair = self._weights.pairs.get(weight.name)
+        if pair is None:
+            return None
+        references = [self._reference.weights[name] for name in pair.references]
+        arrays = [self._reference.array(each.before) for each in references]
+        return references[0], pair.in_port(arrays)
+
+    def _weight_finding(
+        self, weight: PortWeight, reference: StoredWeight, distance: float
+    ) -> PortFinding:
+        sentence = Phrase(
+            "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
+            weight.name, distance,
+        )  # fmt: skip
+        return PortFinding(
+            weight.name.rpartition(".")[0], "weights", Phrase("weight {}", weight.name), distance, _EQUAL_WEIGHT,
+            sentence, "", tuple(reference.before.shape), tuple(weight.array.shape), step=self._reference.step.step,
+        )  # fmt: skip
+
+    def _report_weights(self, differing: list[PortFinding], count: int) -> None:
+        if len(differing) > max(_MOST_WEIGHTS, _MOST_SHARE * count):
+            farthest = max(finding.distance for finding in differing)
+            sentence = Phrase(
+                "{} of {} weights differ before the step: transfer the original's weights to the port. "
+                "The check goes on with the recorded ones.",
+                len(differing), count,
+            )  # fmt: skip
+            whole = PortFinding("", "weights", Phrase("weights"), farthest, _EQUAL_WEIGHT, sentence)
+            whole.consequences = differing
+            differing = [whole]
+        for finding in differing:
+            self._log.add(LoggedFinding(finding, None))
+
+    # ---- loss
+
+    def loss(self, number: int, value: Array, factor: float = 1.0, line: str = "") -> None:
+        """Compare a loss of the port.
+
+        Args:
+            number: batches earlier in the step.
+            value: the loss.
+            factor: by which the port's loss was divided, as for accumulated batches.
+            line: of the port's code, if known.
+        """
+        losses = self._reference.step.losses
+        if number >= len(losses):
+            self.not_tested.append(
+                NotTested(Phrase("loss"), Phrase("the original has recorded none"))
+            )
+            return
+        expected = float(np.mean(self._reference.array(losses[number])))
+        found = float(np.mean(value)) * factor
+        distance = relative_distance(np.array(expected), np.array(found))
+        if distance <= self._tolerance.value:
+            self.agreed += 1
+            return
+        sentence = Phrase(
+            "The loss is {:.6g} instead of {:.6g}: the code between the last compared module and the loss.",
+            found, expected,
+        )  # fmt: skip
+        finding = PortFinding(
+            "", "loss", Phrase("loss"), distance, self._tolerance.value, sentence, line, (), (),
+            step=self._reference.step.step,
+        )  # fmt: skip
+        self._log.add(LoggedFinding(finding, None))
+
+    # ---- update
+
+    def update(
+        self, before: Mapping[str, Array], after: Sequence[PortWeight], settings: Sequence[Mapping[str, object]],
+        is_known: bool = True,
+    ) -> None:  # fmt: skip
+        """Compare weights and running statistics after the step.
+
+        Args:
+            before: as the step began, by the port's names.
+            after: as they are now.
+            settings: of each group of the port's optimizers.
+            is_known: whether the optimizer's state was that of the original.
+        """
+        parameters: list[PortFinding] = []
+        for weight in after:
+            finding = self._compare_update(before.get(weight.name), weight)
+            if finding is None:
+                continue
+            reference = self._reference.weights[self._weights.references(weight.name)[0]]
+            if reference.kind == "buffer":
+                is_called = self.is_called(finding.module)
+                self._log.add(LoggedFinding(finding, None, is_buffer=True, is_called=is_called))
+            elif is_known and not self._has_no_gradient(finding):
+                parameters.append(finding)
+        if not is_known:
+            self.not_tested.append(
+                NotTested(
+                    Phrase("update"),
+                    Phrase("the state of the original's optimizer is not recorded"),
+                )
+            )
+        if parameters:
+            self._log.add(LoggedFinding(self._update_finding(parameters, settings), None))
+
+    def _has_no_gradient(self, update: PortFinding) -> bool:
+        """Whether no gradient has reached the weight of an update: that is said already."""
+        for logged in self._log.logged:
+            if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(
+                update.place
+            ):
+                logged.finding.consequences.append(update)
+                return True
+        return False
+
+    def _compare_update(self, before: Array | None, weight: PortWeight) -> PortFinding | None:
+        names = self._weights.references(weight.name)
+        afters = [self._reference.weights[name].after for name in names]
+        arrays = [self._reference.array(each) for each in afters if each is not None]
+        if (
+            before is None
+            or not arrays
+            or len(arrays) < len(afters)
+            or weight.array.dtype.kind != "f"
+        ):
+            return None
+        expected = self._weights.pairs[weight.name].in_port(arrays)
+        change = expected.astype(np.float64) - before
+        distance = rms(weight.array - expected.astype(np.float64))
+        rounding = UPDATE_ROUNDINGS * unit_of(weight.dtype) * rms(before)
+        if distance <= max(rounding, self._tolerance.update * rms(change)):
+            self.agreed += 1
+            return None
+        relative = distance / rms(change) if rms(change) > 0.0 else np.inf
+        sentence = Phrase(
+            "The update of {} differs by {:.1e} of its size (tolerance {:.0e}), on the original's gradients.",
+            weight.name, relative, self._tolerance.update,
+        )  # fmt: skip
+        return PortFinding(
+            weight.name.rpartition(".")[0], "update", Phrase("weight {}", weight.name), relative,
+            self._tolerance.update, sentence, "", tuple(expected.shape), tuple(weight.array.shape),
+            step=self._reference.step.step,
+        )  # fmt: skip
+
+    def _update_finding(
+        self, findings: list[PortFinding], settings: Sequence[Mapping[str, object]]
+    ) -> PortFinding:
+        if len(findings) == 1 and not self._other_settings(settings):
+            return findings[0]
+        names = listed([str(each.place) for each in findings], _MOST_NAMED)
+        sentence: str = Phrase(
+            "The optimizer changes {} weights otherwise on the original's gradients: {}.",
+            len(findings),
+            names,
+        )
+        others = self._other_settings(settings)
+        if others:
+            sentence = Phrase("{} Settings that differ: {}.", sentence, "; ".join(others))
+        farthest = max(finding.distance for finding in findings)
+        whole = PortFinding(
+            "", "update", Phrase("optimizer"), farthest, self._tolerance.update, sentence,
+            step=self._reference.step.step,
+        )  # fmt: skip
+        whole.consequences = findings
+        return whole
+
+    def _other_settings(self, settings: Sequence[Mapping[str, object]]) -> list[str]:
+        recorded = [
+            group for optimizer in self._reference.step.optimizers for group in optimizer.groups
+        ]
+        others: list[str] = []
+        for number, (group, own) in enumerate(zip(recorded, settings, strict=False)):
+            for name in group.keys() & own.keys():
+                if _differ(group[name], own[name]):
+                    at = f"group {number}: " if len(recorded) > 1 else ""
+                    others.append(f"{at}{name} is {own[name]}, in the original {group[name]}")
+        return sorted(others)
+
+
+def _differ(recorded: object, own: object) -> bool:
+    if isinstance(recorded, (int, float)) and isinstance(own, (int, float)):
+        return abs(recorded - own) > 1e-6 * max(abs(recorded), abs(own))
+    return False
