@@ -55,7 +55,7 @@ def test_the_long_form_of_every_test_is_run_once_a_week() -> None:
 def test_every_benchmark_is_run_once_a_week() -> None:
     source = (ROOT / "noxfile.py").read_text(encoding="utf-8")
     scripts = {path.name for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
-    apart = set(ast.literal_eval(source.partition("    apart = ")[2].partition("  #")[0]))
+    apart = set(ast.literal_eval(source.partition("    apart = ")[2].partition("\n")[0]))
     named = {
         Path(word).name
         for line in _weekly()

@@ -106,7 +106,10 @@ def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() ->
         )
     )
     package = ROOT / "mindsummary_lightning"
-    sources = [*(package / "comparison").glob("*.py"), package / "reading" / "module_tables.py"]
+    sources = [
+        *(package / "porting" / "comparison").glob("*.py"),
+        package / "reading" / "module_tables.py",
+    ]
     calls = [
         node.args[0]
         for path in sources
