@@ -157,8 +157,11 @@ class LandscapeCheckpointWriter:
                 earlier: name for earlier, name in self._earlier_names().items() if earlier < number
             }
         # Copied now that they are known to be kept: a large model does not fit into memory twice.
+        # Small copies stay on their device until they are written, so that no step waits for it.
+        stays = size * (len(self._waiting) + 1) <= _MOST_WAITING
         self._waiting[number] = {
-            name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()
+            name: tensor.clone() if stays else tensor.to("cpu", copy=True)
+            for name, tensor in tensors.items()
         }
         if (
             self.unit == "epoch"
@@ -197,8 +200,9 @@ class LandscapeCheckpointWriter:
             self._update_metadata(names, is_last)
 
     def _write_checkpoint(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        on_cpu = {name: tensor.to("cpu") for name, tensor in tensors.items()}
         with self._replacement(os.path.join(self._directory, name)) as file:
-            torch.save(tensors, file)
+            torch.save(on_cpu, file)
 
     def _update_metadata(self, names: dict[int, str], is_last: bool) -> None:
         try:
