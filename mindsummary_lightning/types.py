@@ -11,7 +11,7 @@ from mindsummary_lightning.porting.comparison.result import (
     TensorDistance,
     Verdict,
 )
-from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.output_statistics import OutputStatistics
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
@@ -54,8 +54,8 @@ __all__ = [
     "LineageOfRun",
     "LossLandscape",
     "Mode",
-    "ModuleTable",
     "NonFinite",
+    "OutputStatistics",
     "ParameterTable",
     "Plugin",
     "Points",

@@ -22,13 +22,13 @@ from mindsummary_lightning.cli.output import (
     width,
 )
 from mindsummary_lightning.cli.runs import files_size, one_run
-from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
+from mindsummary_lightning.cli.statistics import output_statistics_lines, parameter_lines
 from mindsummary_lightning.errors import printable
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import as_text, lineage_values
-from mindsummary_lightning.reading.module_tables import module_facts
+from mindsummary_lightning.reading.output_statistics import output_statistics_facts
 from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_status import run_status
@@ -45,7 +45,7 @@ ARGUMENTS = (
         default=".",
         help="a run, or a directory with one (default: here)",
     ),
-    flag("--modules", "the rows of the last step with a chain, each with its numbers"),
+    flag("--output-statistics", "the output statistics of the last step that has them, row by row"),
     FOLLOW,
     json_of("the run"),
 )
@@ -59,7 +59,7 @@ _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
 _KINDS = ("histogram", "image", "tensor")
 _LINES: dict[str, Callable[..., Iterator[str]]] = {
     "parameters": parameter_lines,
-    "modules": module_lines,
+    "output_statistics": output_statistics_lines,
 }
 # of each tag what is shown, and the numbers of its curve
 _Samples = dict[str, tuple[dict[str, Any], Any]]
@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> Answer:
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
         return output.redraw(
-            lambda: _lines(run, *_contents(run, arguments.modules)), arguments.json
+            lambda: _lines(run, *_contents(run, arguments.output_statistics)), arguments.json
         )
-    samples, rest, tables = contents = _contents(run, arguments.modules)
+    samples, rest, tables = contents = _contents(run, arguments.output_statistics)
     facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
     of_tables = {name: facts for name, (_, facts) in tables.items()}
     return Answer({"run": path, **facts, **rest, **of_tables}, _lines(run, *contents))
@@ -120,7 +120,10 @@ def _contents(
         },
         "lineage": _lineage(run.run_dir, samples["scalars"]),
     }
-    tables = {"parameters": parameter_facts(run), "modules": module_facts(run, has_rows)}
+    tables = {
+        "parameters": parameter_facts(run),
+        "output_statistics": output_statistics_facts(run, has_rows),
+    }
     return samples, rest, {name: each for name, each in tables.items() if each is not None}
 
 

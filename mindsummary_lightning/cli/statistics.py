@@ -1,4 +1,4 @@
-"""What ``show`` says of statistics: what went wrong first, a heat map of the parameters, the rows of a step's chain."""
+"""What ``show`` says of statistics: what went wrong first, a heat map of the parameters, the output statistics of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mindsummary_lightning.cli.output import Heading, blocks, columns, cut, short_number
 from mindsummary_lightning.conversion.heat_map import grouped, shaded_range
-from mindsummary_lightning.reading.module_tables import ModuleTable, origin_text, row_name
+from mindsummary_lightning.reading.output_statistics import OutputStatistics, origin_text, row_name
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.values.text import counted
 
@@ -39,9 +39,9 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
     yield from (f"  {line}" for line in columns(rows))
 
 
-def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
+def output_statistics_lines(table: OutputStatistics, facts: dict[str, Any]) -> Iterator[str]:
     """A heading, where the first number that is not finite comes from, and the rows of the last step, if asked for."""
-    yield from ("", Heading("Modules"))
+    yield from ("", Heading("Output statistics"))
     what = "of batch, weights, modules, loss, gradients and update"
     yield f"  {counted(len(table.rows), 'row')} {what} at {_steps(table)}"
     first = table.first_non_finite()
@@ -50,7 +50,7 @@ def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
     if "last_step" not in facts:
         return
     shown, rows = table.columns[1:8], []  # without order and samples
-    for row, found in zip(table.chain(int(table.steps[-1]))[0], facts["last_step"], strict=True):
+    for row, found in zip(table.rows_at(int(table.steps[-1]))[0], facts["last_step"], strict=True):
         numbers, shape = (
             (short_number(found[name]) for name in shown),
             " x ".join(map(str, row.shape)),
@@ -60,5 +60,5 @@ def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in columns([head, *rows], range(4, 4 + len(shown))))
 
 
-def _steps(table: ParameterTable | ModuleTable) -> str:
+def _steps(table: ParameterTable | OutputStatistics) -> str:
     return f"{counted(table.steps.size, 'step')}, {table.steps[0]} to {table.steps[-1]}"

@@ -19,7 +19,7 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
+from mindsummary_lightning.reading.output_statistics import OutputStatistics, read_output_statistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import (
     lineage_file_paths,
@@ -175,13 +175,13 @@ class SummaryReader:
         """
         return read_parameter_table(self._refreshed())
 
-    def module_statistics(self) -> ModuleTable | None:
-        """The chain of each recorded step (``collect_output_statistics``); ``None`` if the run has none.
+    def output_statistics(self) -> OutputStatistics | None:
+        """Output statistics of each recorded step (``collect_output_statistics``); ``None`` if the run has none.
 
         Raises:
             DamagedFileError: a file is damaged.
         """
-        return read_module_table(self._refreshed())
+        return read_output_statistics(self._refreshed())
 
     def landscapes(self) -> list[RecordedLandscape]:
         """Every loss landscape of the run, by tag and step.

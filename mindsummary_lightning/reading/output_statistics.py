@@ -1,4 +1,4 @@
-"""``ModuleTable``: the chain of each recorded step, read with what its rows are of."""
+"""``OutputStatistics``: a table of each recorded step, read with what its rows are of."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import imported
-from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, decode_module_rows
+from mindsummary_lightning.fileformat.output_rows import OUTPUT_ROWS_FILE, decode_output_rows
 from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import stacked_tables
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, SAMPLES, ChainRow
+from mindsummary_lightning.values.step_chain import (
+    COLUMNS,
+    OUTPUT_STATISTICS_TAG,
+    SAMPLES,
+    OutputRow,
+)
 from mindsummary_lightning.values.summary_values import owned
 from mindsummary_lightning.values.text import Phrase
 
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ModuleTable:
+class OutputStatistics:
     """Statistics of batch, weights, modules, loss, gradients and update, at every step that has a table.
 
     Attributes:
@@ -38,7 +43,7 @@ class ModuleTable:
     """
 
     steps: NDArray[np.int64]
-    rows: tuple[ChainRow, ...]
+    rows: tuple[OutputRow, ...]
     columns: tuple[str, ...]
     values: NDArray[np.float64]
 
@@ -55,7 +60,7 @@ class ModuleTable:
         steps, rows, columns = self.values.shape
         return f"{type(self).__name__}({steps} steps, {rows} rows, {columns} columns)"
 
-    def chain(self, step: int) -> tuple[list[ChainRow], NDArray[np.float64]]:
+    def rows_at(self, step: int) -> tuple[list[OutputRow], NDArray[np.float64]]:
         """The rows of one step in the order of the step, and their statistics of shape ``(n, c)``.
 
         Raises:
@@ -69,7 +74,7 @@ class ModuleTable:
         places = np.argsort(order, kind="stable")[: np.count_nonzero(~np.isnan(order))]
         return [self.rows[place] for place in places], table[places]
 
-    def first_non_finite(self) -> tuple[int, ChainRow] | None:
+    def first_non_finite(self) -> tuple[int, OutputRow] | None:
         """Step and row at which a number that is not finite comes from: the first with one, in the order of its step.
 
         Of a module it is the first output with one whose inputs have none; inputs have it from
@@ -77,7 +82,7 @@ class ModuleTable:
         theirs come before its own.
         """
         for step in self.steps.tolist():
-            rows, values = self.chain(step)
+            rows, values = self.rows_at(step)
             counts = values[:, self.columns.index("non_finite")]
             bad = [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
             if any(row.port != "input" for row in bad):  # a mask may be infinite
@@ -98,15 +103,15 @@ class ModuleTable:
         return None
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row per step and row of the chain, in the order of the step, and a column per statistic.
+        """A row per step and row of the statistics, in the order of the step, and a column per statistic.
 
         The index has ``step``, ``link``, ``name``, ``call``, ``port`` and ``path``.
 
         Raises:
             ImportError: pandas is not installed.
         """
-        pandas = imported("pandas", "a table of modules")
-        chains = [(step, *self.chain(step)) for step in self.steps.tolist()]
+        pandas = imported("pandas", "a table of output statistics")
+        chains = [(step, *self.rows_at(step)) for step in self.steps.tolist()]
         keys = [
             (step, row.link, row.name, row.call, row.port, row.path)
             for step, rows, _ in chains
@@ -120,7 +125,7 @@ class ModuleTable:
         )
 
 
-def row_name(row: ChainRow) -> str:
+def row_name(row: OutputRow) -> str:
     """Name, call, port and path of a row, for people."""
     name = Phrase("{}{}", row.name, Phrase(" (call {})", row.call + 1)) if row.call else row.name
     port = Phrase(row.port) if row.link in ("forward", "settings") else ""
@@ -128,7 +133,7 @@ def row_name(row: ChainRow) -> str:
     return Phrase(" ".join(["{}"] * len(parts)), *parts)
 
 
-def origin_text(step: int, row: ChainRow) -> Phrase:
+def origin_text(step: int, row: OutputRow) -> Phrase:
     """Where a number that is not finite comes from, in words."""
     kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of"}
     kinds |= {
@@ -147,23 +152,25 @@ def origin_text(step: int, row: ChainRow) -> Phrase:
     )
 
 
-def module_rows(run_dir: str) -> list[ChainRow]:
+def output_rows(run_dir: str) -> list[OutputRow]:
     """What the rows of a run's tables are of; none where the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError):
-        return decode_module_rows(read_regular(os.path.join(run_dir, MODULE_ROWS_FILE)))
+        return decode_output_rows(read_regular(os.path.join(run_dir, OUTPUT_ROWS_FILE)))
     return []
 
 
-def read_module_table(run: FollowedRun) -> ModuleTable | None:
+def read_output_statistics(run: FollowedRun) -> OutputStatistics | None:
     """All tables of a run, as it was when last refreshed, or ``None``, as without its file of rows."""
-    rows = module_rows(run.run_dir)
-    found = stacked_tables(run, MODULES_TAG, len(COLUMNS), len(rows))
-    return found and ModuleTable(found[0], tuple(rows), COLUMNS, found[1])
+    rows = output_rows(run.run_dir)
+    found = stacked_tables(run, OUTPUT_STATISTICS_TAG, len(COLUMNS), len(rows))
+    return found and OutputStatistics(found[0], tuple(rows), COLUMNS, found[1])
 
 
-def module_facts(run: FollowedRun, has_rows: bool) -> tuple[ModuleTable, dict[str, Any]] | None:
+def output_statistics_facts(
+    run: FollowedRun, has_rows: bool
+) -> tuple[OutputStatistics, dict[str, Any]] | None:
     """The table of a run and what JSON says of it, if it has one; with the rows of its last step if asked for."""
-    table = read_module_table(run)
+    table = read_output_statistics(run)
     if table is None:
         return None
     first = table.first_non_finite()
@@ -174,7 +181,7 @@ def module_facts(run: FollowedRun, has_rows: bool) -> tuple[ModuleTable, dict[st
         "first_not_finite": found,
     }
     if has_rows:
-        chain = zip(*table.chain(int(table.steps[-1])), strict=True)
+        chain = zip(*table.rows_at(int(table.steps[-1])), strict=True)
         numbers = [
             (row, dict(zip(COLUMNS[1:-SAMPLES], values[1:].tolist(), strict=False)))
             for row, values in chain
