@@ -1,4 +1,4 @@
-"""Results of reading that no writer takes: samples, a series of scalars, a run's lineage, a landscape with its step."""
+"""Samples and series of scalars, as ``SummaryReader`` returns them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,28 @@ _T = TypeVar("_T")
 
 
 def html_table(rows: Mapping[str, str]) -> str:
-    """Names and texts as a notebook shows them; on the left, where JupyterLab would have them on the right."""
+    """Names and texts as a notebook shows them.
+
+    They are on the left, where JupyterLab would have them on the right.
+    """
     cell = '<td style="text-align: left">{}</td>'.format
-    cells = "".join(
-        f"<tr>{cell(escape(name))}{cell(escape(text))}</tr>" for name, text in rows.items()
-    )
-    return f"<table>{cells}</table>"
+    cells = []
+    for name, text in rows.items():
+        cells.append(f"<tr>{cell(escape(name))}{cell(escape(text))}</tr>")
+    return f"<table>{''.join(cells)}</table>"
 
 
 class Sample(tuple[int, float, _T]):
-    """One value of a tag: ``step``, ``wall_time`` (seconds since the epoch) and ``value``, in this order."""
+    """A value of a tag: ``step``, ``wall_time`` and ``value``, in this order.
+
+    Wall times are seconds since the epoch.
+    """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(step={self.step}, wall_time={self.wall_time}, value={self.value!r})"
+        times = f"step={self.step}, wall_time={self.wall_time}"
+        return f"{type(self).__name__}({times}, value={self.value!r})"
 
     @property
     def step(self) -> int:
@@ -57,13 +64,13 @@ class Sample(tuple[int, float, _T]):
 
     @property
     def value(self) -> _T:
-        """What was recorded."""
+        """The recorded value."""
         return self[2]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarSeries:
-    """One scalar over the steps of a run.
+    """A scalar over the steps of a run.
 
     Attributes:
         steps: ascending, no step twice; int64, shape ``(n,)``.
@@ -83,12 +90,10 @@ class ScalarSeries:
         return int(self.steps.size)
 
     def __repr__(self) -> str:
-        of = (
-            f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}"
-            if len(self)
-            else ""
-        )
-        return f"{type(self).__name__}({len(self)} samples{of})"
+        samples = f"{len(self)} samples"
+        if len(self):
+            samples += f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}"
+        return f"{type(self).__name__}({samples})"
 
 
 @dataclass(frozen=True, slots=True)
