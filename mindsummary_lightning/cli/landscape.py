@@ -20,7 +20,7 @@ from mindsummary_lightning.errors import MindSummaryError, missing_packages
 
 if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import CallbackFn
-    from mindsummary_lightning.reading.series import RecordedLandscape
+    from mindsummary_lightning.reading.landscape_plot import RecordedLandscape
     from mindsummary_lightning.values import LossLandscape
 
 ARGUMENTS = (

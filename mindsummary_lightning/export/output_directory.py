@@ -19,9 +19,9 @@ from mindsummary_lightning.fileio.replace import (
     replace_file,
     temporary_name,
 )
+from mindsummary_lightning.reading.lineage_text import RunLineage
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values.addresses import without_local_scheme
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG

@@ -11,16 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import imported
-from mindsummary_lightning.reading.lineage_text import lineage_fields
-from mindsummary_lightning.values import (
-    DatasetGraph,
-    EvaluationInfo,
-    LandscapeMetadata,
-    Points,
-    TrainInfo,
-    UserDefinedInfo,
-)
-from mindsummary_lightning.values.summary_values import surface_text
 
 if TYPE_CHECKING:
     import pandas
@@ -96,83 +86,13 @@ class ScalarSeries:
         return f"{type(self).__name__}({samples})"
 
 
-@dataclass(frozen=True, slots=True)
-class RunLineage:
-    """Newest lineage of each kind in a run; ``None`` for what was not recorded.
-
-    Attributes:
-        train: how the model was trained.
-        evaluation: its metrics and evaluation data.
-        dataset: the data pipeline.
-        custom: everything the user added, and what a run notes of itself without MindInsight
-            showing it (versions, precision, how it ended); of entries with one name the later one,
-            but the user's before the run's.
-    """
-
-    train: TrainInfo | None = None
-    evaluation: EvaluationInfo | None = None
-    dataset: DatasetGraph | None = None
-    custom: UserDefinedInfo | None = None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(name for name in self.__slots__ if getattr(self, name))})"
-
-    def __str__(self) -> str:
-        fields = lineage_fields(self)
-        return "\n".join(f"{name:{max(map(len, fields))}}  {text}" for name, text in fields.items())
-
-    def _repr_html_(self) -> str:
-        return html_table(lineage_fields(self))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordedLandscape:
-    """A loss landscape of a run.
-
-    Attributes:
-        tag: its tag, ``landscape_[first, last]`` or ``landscape_[last]`` from MindSpore and this
-            package.
-        step: the step it was recorded at.
-        wall_time: seconds since the epoch.
-        x: float32, shape ``(n,)``.
-        y: float32, shape ``(m,)``.
-        z: loss at ``(x[j], y[i])`` in ``z[i, j]``, float32, shape ``(m, n)``.
-        intervals: steps or epochs of the path's points; empty for a final landscape.
-        path: the path's points, or ``None``.
-        convergence_point: ``(x, y, loss)`` at the end of the training, or ``None``.
-        metadata: how it was computed.
-    """
-
-    tag: str
-    step: int
-    wall_time: float
-    x: NDArray[np.float32]
-    y: NDArray[np.float32]
-    z: NDArray[np.float32]
-    intervals: tuple[int, ...]
-    path: Points | None
-    convergence_point: tuple[float, float, float] | None
-    metadata: LandscapeMetadata
-
-    @property
-    def surface(self) -> Points:
-        """``x``, ``y`` and ``z`` together, as a landscape that was computed has them."""
-        return Points(self.x, self.y, self.z)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.tag!r}, step {self.step}, {surface_text(self.surface, self.intervals)})"
-
-    def _repr_png_(self) -> bytes | None:
-        # here: it imports this module
-        from mindsummary_lightning.reading.landscape_plot import picture_of
-
-        return picture_of([self])
-
-
 def scalar_table(
     names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]
 ) -> pandas.DataFrame:
-    """A row per sample: a categorical column for each of ``names``, which names every series, then step, time, value.
+    """A table of scalars with a row per sample.
+
+    It has a categorical column for each of ``names``, which names every series, then step, wall
+    time and value.
 
     Raises:
         ImportError: pandas is not installed.

@@ -8,6 +8,7 @@ as MindInsight does it. Neither torch nor MindSpore is needed.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.landscape_plot import RecordedLandscape
+from mindsummary_lightning.reading.lineage_text import RunLineage
 from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import (
@@ -31,8 +34,6 @@ from mindsummary_lightning.reading.run_directory import (
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.series import (
-    RecordedLandscape,
-    RunLineage,
     Sample,
     ScalarSeries,
     html_table,
@@ -109,7 +110,7 @@ class SummaryReader:
     # ---- values
 
     def tags(self) -> dict[str, list[str]]:
-        """Sorted tags of each kind, without MindInsight's suffix.
+        """Sorted tags by kind, without MindInsight's suffix.
 
         The kinds are scalar, image, tensor, histogram and loss_landscape.
 
@@ -282,8 +283,8 @@ class SummaryReader:
     ) -> Iterator[Event]:
         """Yield every recorded event, then every new event as the run grows.
 
-        A later file is followed when it appears. A file or directory that is removed, as by a training
-        that begins again, is no end: the next file is followed from its start.
+        A later file is followed when it appears. A file or directory that is removed, as by a
+        training that begins again, is no end: the next file is followed from its start.
 
         Args:
             poll_s: seconds between two reads of the files.
@@ -297,37 +298,18 @@ class SummaryReader:
             FileNotFoundError: the directory is not a run but holds some.
         """
         self._check_is_run()
-        scanner: RecordScanner | None = None
+        has_stopped = stop or (lambda: False)
+        limit_s = math.inf if timeout_s is None else timeout_s
+        events = _EventFollower(self.run_dir)
         waited = 0.0
         while True:
-            paths = self._summary_files_now()
-            scanner, later = _file_to_read(paths, scanner)
-            if scanner is not None and scanner.path in paths:
-                try:
-                    if scanner.was_rewritten():  # or is another file of its name
-                        scanner = RecordScanner(scanner.path)
-                    for event in scanner.decoded(decode_event):
-                        waited = 0.0
-                        yield event
-                except FileNotFoundError:  # removed since it was listed
-                    continue
-                # Listed before it was read: all records that were written to it before a later file
-                # was started have been read.
-                if later:
-                    scanner = RecordScanner(later[0])
-                    continue
-            is_late = timeout_s is not None and waited >= timeout_s
-            if is_late or (stop is not None and stop()):
+            for event in events.read():
+                waited = 0.0
+                yield event
+            if has_stopped() or waited >= limit_s:
                 return
             wait(poll_s)
             waited += poll_s
-
-    def _summary_files_now(self) -> list[str]:
-        """Paths of the summary files; none if the directory was removed."""
-        try:
-            return summary_files(self.run_dir)
-        except FileNotFoundError:
-            return []
 
     def to_pandas(self) -> pandas.DataFrame:
         """All scalars as a table with a row per sample.
@@ -373,6 +355,39 @@ def table_of(reader: SummaryReader) -> FollowedRun:
     return reader._refreshed()
 
 
+class _EventFollower:
+    """Reads the events of a run as its files grow."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._run_dir = run_dir
+        self._scanner: RecordScanner | None = None
+
+    def read(self) -> Iterator[Event]:
+        """Yield the events that are new since the last call."""
+        while True:
+            paths = self._summary_files()
+            self._scanner, later = _file_to_read(paths, self._scanner)
+            if self._scanner is None or self._scanner.path not in paths:
+                return
+            try:
+                self._scanner = _restarted_if_rewritten(self._scanner)
+                yield from self._scanner.decoded(decode_event)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            # Listed before it was read: all records that were written to it before a later file
+            # was started have been read.
+            if not later:
+                return
+            self._scanner = RecordScanner(later[0])
+
+    def _summary_files(self) -> list[str]:
+        """Paths of the summary files; none if the directory was removed."""
+        try:
+            return summary_files(self._run_dir)
+        except FileNotFoundError:
+            return []
+
+
 def _file_to_read(
     paths: list[str], scanner: RecordScanner | None
 ) -> tuple[RecordScanner | None, list[str]]:
@@ -389,6 +404,11 @@ def _file_to_read(
     if later and scanner.path not in paths:
         return RecordScanner(later[0]), later[1:]
     return scanner, later
+
+
+def _restarted_if_rewritten(scanner: RecordScanner) -> RecordScanner:
+    """Start again with a file that was rewritten, or that is another file of its name."""
+    return RecordScanner(scanner.path) if scanner.was_rewritten() else scanner
 
 
 def _later_files(paths: list[str], path: str) -> list[str]:

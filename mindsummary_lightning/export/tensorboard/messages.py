@@ -13,8 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.reading.lineage_text import lineage_values
-from mindsummary_lightning.reading.series import RunLineage
+from mindsummary_lightning.reading.lineage_text import RunLineage, lineage_values
 from mindsummary_lightning.values import Graph, TensorType
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
