@@ -1,4 +1,7 @@
-"""What ``show`` says of statistics: what went wrong first, a heat map of the parameters, the output statistics of a step."""
+"""Lines of ``show`` about statistics.
+
+They name the first number that is not finite, and draw a heat map of the parameters.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _MAX_ROWS, _MAX_LABEL, _MAX_NAME = 30, 60, 44
 
 
 def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[str]:
-    """A heading, what went wrong first, and a row of blocks, a block a step, for each parameter or group of them."""
+    """Lines about the parameters: a heading, the first non-finite number, a heat map.
+
+    The map has a row for a parameter or a group of them, and a block for a step.
+    """
     yield from ("", Heading("Parameters"))
     first = facts["first_not_finite"]
     if first:
@@ -40,7 +46,10 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
 
 
 def output_statistics_lines(table: OutputStatistics, facts: dict[str, Any]) -> Iterator[str]:
-    """A heading, where the first number that is not finite comes from, and the rows of the last step, if asked for."""
+    """Lines about the modules: a heading, and the origin of non-finite numbers.
+
+    The rows of the last step follow if they were asked for.
+    """
     yield from ("", Heading("Output statistics"))
     what = "of batch, weights, modules, loss, gradients and update"
     yield f"  {counted(len(table.rows), 'row')} {what} at {_steps(table)}"

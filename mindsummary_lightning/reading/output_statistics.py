@@ -1,8 +1,9 @@
-"""``OutputStatistics``: a table of each recorded step, read with what its rows are of."""
+"""``OutputStatistics``: a table of each recorded step, and the names of its rows."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import stacked_tables
 from mindsummary_lightning.values.step_chain import (
     COLUMNS,
-    OUTPUT_STATISTICS_TAG,
     SAMPLES,
     OutputRow,
 )
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputStatistics:
-    """Statistics of batch, weights, modules, loss, gradients and update, at every step that has a table.
+    """Statistics of every part of a step, at every step that has a table.
+
+    The parts are batch, weights, modules, loss, gradients and update.
 
     Attributes:
         steps: optimizer steps, int64, shape ``(s,)``.
@@ -61,7 +63,7 @@ class OutputStatistics:
         return f"{type(self).__name__}({steps} steps, {rows} rows, {columns} columns)"
 
     def rows_at(self, step: int) -> tuple[list[OutputRow], NDArray[np.float64]]:
-        """The rows of one step in the order of the step, and their statistics of shape ``(n, c)``.
+        """The rows of a step in their order, and their statistics of shape ``(n, c)``.
 
         Raises:
             ValueError: the step has no table.
@@ -75,35 +77,28 @@ class OutputStatistics:
         return [self.rows[place] for place in places], table[places]
 
     def first_non_finite(self) -> tuple[int, OutputRow] | None:
-        """Step and row at which a number that is not finite comes from: the first with one, in the order of its step.
+        """Find the step and row that a non-finite number comes from.
 
-        Of a module it is the first output with one whose inputs have none; inputs have it from
-        elsewhere, unless nothing else up to the outputs is left, and where a module holds others,
-        theirs come before its own.
+        It is the first row with such a number, in the order of its step. Of a module it is the
+        first output with such a number whose inputs are finite. Inputs have it from elsewhere,
+        unless they are the only such rows up to the outputs. A module's outputs come after the
+        outputs of the modules that it holds.
         """
         for step in self.steps.tolist():
-            rows, values = self.rows_at(step)
-            counts = values[:, self.columns.index("non_finite")]
-            bad = [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
+            bad = self._non_finite_rows(step)
             if any(row.port != "input" for row in bad):  # a mask may be infinite
-                given = {
-                    (row.name, row.call)
-                    for row in bad
-                    if row.link == "forward" and row.port == "input"
-                }
-                last = max(
-                    (at for at, row in enumerate(bad, 1) if row.port == "output"), default=None
-                )
-                made = (
-                    row
-                    for row in bad[:last]
-                    if row.port != "input" and (row.name, row.call) not in given
-                )
-                return step, next(made, bad[0])
+                return step, _origin(bad)
         return None
 
+    def _non_finite_rows(self, step: int) -> list[OutputRow]:
+        rows, values = self.rows_at(step)
+        counts = values[:, self.columns.index("non_finite")]
+        return [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
+
     def to_pandas(self) -> pandas.DataFrame:
-        """A row per step and row of the statistics, in the order of the step, and a column per statistic.
+        """A table with a row per step and row of the statistics, and a column per statistic.
+
+        Rows are in the order of the step.
 
         The index has ``step``, ``link``, ``name``, ``call``, ``port`` and ``path``.
 
@@ -111,18 +106,31 @@ class OutputStatistics:
             ImportError: pandas is not installed.
         """
         pandas = imported("pandas", "a table of output statistics")
-        chains = [(step, *self.rows_at(step)) for step in self.steps.tolist()]
-        keys = [
-            (step, row.link, row.name, row.call, row.port, row.path)
-            for step, rows, _ in chains
-            for row in rows
-        ]
-        index = pandas.MultiIndex.from_tuples(
-            keys, names=["step", "link", "name", "call", "port", "path"]
-        )
-        return pandas.DataFrame(
-            np.concatenate([values for _, _, values in chains]), index, list(self.columns)
-        )
+        keys = []
+        tables = []
+        for step in self.steps.tolist():
+            rows, values = self.rows_at(step)
+            tables.append(values)
+            for row in rows:
+                keys.append((step, row.link, row.name, row.call, row.port, row.path))
+        names = ["step", "link", "name", "call", "port", "path"]
+        index = pandas.MultiIndex.from_tuples(keys, names=names)
+        return pandas.DataFrame(np.concatenate(tables), index, list(self.columns))
+
+
+def _origin(bad: list[OutputRow]) -> OutputRow:
+    """The row that non-finite numbers come from, of all rows of a step that have some."""
+    with_bad_inputs = set()
+    outputs_end = len(bad)
+    for number, row in enumerate(bad, 1):
+        if row.link == "forward" and row.port == "input":
+            with_bad_inputs.add((row.name, row.call))
+        if row.port == "output":
+            outputs_end = number
+    for row in bad[:outputs_end]:
+        if row.port != "input" and (row.name, row.call) not in with_bad_inputs:
+            return row
+    return bad[0]
 
 
 def row_name(row: OutputRow) -> str:
@@ -135,32 +143,38 @@ def row_name(row: OutputRow) -> str:
 
 def origin_text(step: int, row: OutputRow) -> Phrase:
     """Where a number that is not finite comes from, in words."""
-    kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of"}
-    kinds |= {
+    kinds = {
+        "data": "the batch",
+        "weights": "the weight",
+        "gradients": "the gradient of",
         "clipped": "the clipped gradient of",
         "update": "the weight after",
         "forward": row.kind,
     }
     name = Phrase(kinds.get(row.link, f"the {row.link}"))
-    name = Phrase("{} {}", name, tensor) if (tensor := row_name(row)) else name
+    tensor = row_name(row)
+    if tensor:
+        name = Phrase("{} {}", name, tensor)
     text = Phrase("{} at step {}", name, step)
-    text = Phrase("{}, called at {}", text, row.line) if row.line else text
-    return (
-        Phrase("{}, whose inputs are finite", text)
-        if (row.link, row.port) == ("forward", "output")
-        else text
-    )
+    if row.line:
+        text = Phrase("{}, called at {}", text, row.line)
+    if (row.link, row.port) == ("forward", "output"):
+        text = Phrase("{}, whose inputs are finite", text)
+    return text
 
 
 def output_rows(run_dir: str) -> list[OutputRow]:
-    """What the rows of a run's tables are of; none where the file is missing or damaged."""
+    """The rows of a run's tables; empty if their file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError):
         return decode_output_rows(read_regular(os.path.join(run_dir, OUTPUT_ROWS_FILE)))
     return []
 
 
 def read_output_statistics(run: FollowedRun) -> OutputStatistics | None:
-    """All tables of a run, as it was when last refreshed, or ``None``, as without its file of rows."""
+    """Read all tables of a run in the state of its last refresh.
+
+    The result is ``None`` without tables, or without the file of rows.
+    """
     rows = output_rows(run.run_dir)
     found = stacked_tables(run, OUTPUT_STATISTICS_TAG, len(COLUMNS), len(rows))
     return found and OutputStatistics(found[0], tuple(rows), COLUMNS, found[1])
@@ -169,7 +183,10 @@ def read_output_statistics(run: FollowedRun) -> OutputStatistics | None:
 def output_statistics_facts(
     run: FollowedRun, has_rows: bool
 ) -> tuple[OutputStatistics, dict[str, Any]] | None:
-    """The table of a run and what JSON says of it, if it has one; with the rows of its last step if asked for."""
+    """The table of a run and its facts for JSON, or ``None``.
+
+    ``has_rows`` includes the rows of the last step.
+    """
     table = read_output_statistics(run)
     if table is None:
         return None
@@ -181,16 +198,11 @@ def output_statistics_facts(
         "first_not_finite": found,
     }
     if has_rows:
-        chain = zip(*table.rows_at(int(table.steps[-1])), strict=True)
-        numbers = [
-            (row, dict(zip(COLUMNS[1:-SAMPLES], values[1:].tolist(), strict=False)))
-            for row, values in chain
-        ]
-        facts["last_step"] = [
-            {
-                **asdict(row),
-                **{name: number if number == number else None for name, number in of.items()},
-            }
-            for row, of in numbers
-        ]
+        last_step = []
+        for row, values in zip(*table.rows_at(int(table.steps[-1])), strict=True):
+            shown = asdict(row)
+            for name, number in zip(COLUMNS[1:-SAMPLES], values[1:].tolist(), strict=False):
+                shown[name] = None if math.isnan(number) else number
+            last_step.append(shown)
+        facts["last_step"] = last_step
     return table, facts
