@@ -702,7 +702,7 @@ def package(session: nox.Session) -> None:
     section = (
         (ROOT / "docs" / "install.md")
         .read_text(encoding="utf-8")
-        .partition("## Looking only")[2]
+        .partition("## Install only the viewer")[2]
         .splitlines()
     )
     named = [
@@ -767,7 +767,7 @@ def lock(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
+    """Every figure of docs/development/performance.md, each beside its peers; never part of the checks."""
     variables = {
         "BENCH_JSON": str(Path(session.create_tmp()).resolve() / "figures.json"),
         "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server"),

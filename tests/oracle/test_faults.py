@@ -48,7 +48,7 @@ def test_killed_runs_are_shown_to_their_last_record(tmp_path: Path, by: signal.S
     for run in runs:
         cut_torn_tail(
             str(summary_paths(run)[0])
-        )  # what Linux may leave of a record on its way (docs/reference/faults.md)
+        )  # what Linux may leave of a record on its way (docs/development/faults.md)
 
     for run, step, answer in zip(runs, last, shown(*runs), strict=True):
         assert (answer["is_done"], answer["is_integrity"]) == (True, True)
@@ -246,7 +246,7 @@ def under_umask_0(run: Path) -> None:
         os.umask(umask)
 
 
-# Rows of docs/reference/faults.md. A file of zeros alone (row 3) is left as it is: nothing proves
+# Rows of docs/development/faults.md. A file of zeros alone (row 3) is left as it is: nothing proves
 # whose it is.
 LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
     (4, with_a_full_disk_at_every_byte, ()),
