@@ -6,7 +6,7 @@ import re
 
 from tests.docs.pages import ROOT
 
-_PAGE = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
+_PAGE = (ROOT / "docs" / "development" / "versions.md").read_text(encoding="utf-8")
 _NOXFILE = (ROOT / "noxfile.py").read_text(encoding="utf-8")
 
 
