@@ -1,3 +1,8 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["nox>=2024.10.9", "packaging"]
+# ///
 """The project's tasks.
 
 ``nox`` checks our own code, with any one supported Python and no other program. ``nox -s judges``
@@ -29,7 +34,6 @@ from packaging.requirements import Requirement
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
-nox.options.sessions = ["lint", "types", "tests", "wheel"]
 JUDGES = (  # longest first
     "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
 )  # fmt: skip
@@ -371,7 +375,7 @@ def run_halves(
         session.error("tests failed")
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def quick(session: nox.Session) -> None:
     """The edit loop: lint, contracts, types of changed files, tests that are not slow; ``-- PATH``: tests there."""
     lint(session)
@@ -388,7 +392,7 @@ def quick(session: nox.Session) -> None:
     run_halves(session, [[*command, *QUICK_FIRST], [*command, *others]], "-x" in session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def mutants(session: nox.Session) -> None:
     """Plant faults one by one and list those that no test sees; ``-- MODULE TESTS ...``, some minutes for a module."""
     module, *tested = session.posargs or session.error(
@@ -419,7 +423,7 @@ def mutants(session: nox.Session) -> None:
 # Judges
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def judges(session: nox.Session) -> None:
     """The sessions of ``JUDGES``, two at a time; what each has printed is shown when it has ended."""
     for name in SHARED:
@@ -436,7 +440,7 @@ def judges(session: nox.Session) -> None:
             session.warn(line.removeprefix("nox > "))
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def mindinsight(session: nox.Session) -> None:
     """A real MindInsight 2.3.1 reads what we wrote, through its REST API and in a browser."""
     server = python_of(session, "mindinsight-server")
@@ -467,7 +471,7 @@ def compare(session: nox.Session, name: str, python: str, script: str, *words: s
         session.error(f"{fresh} differs from {committed}; read the difference")
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 @nox.parametrize("environment", ["mindspore-writer", "mindspore-newest"])
 def parity(session: nox.Session, environment: str) -> None:
     """A real MindSpore, 2.7.0 and 2.10.0, writes the golden values again, and records nets; ``-- --full``: all."""
@@ -529,7 +533,7 @@ def parity(session: nox.Session, environment: str) -> None:
     run_in_project(session, "pytest", *tested, *session.posargs, env=variables)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def accelerator(session: nox.Session) -> None:
     """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
     if shutil.which(compiler := os.environ.get("CXX", "c++")) is None:
@@ -540,7 +544,7 @@ def accelerator(session: nox.Session) -> None:
     run_in_project(session, "pytest", "tests/accelerator", *session.posargs, env=built)
 
 
-@nox.session
+@nox.session(default=False)
 def typing(session: nox.Session) -> None:
     """The code of users under pyright, strict; of the package's types at least 99 % are known to it."""
     if missing := [name for name in ("node", "npm") if shutil.which(name) is None]:
@@ -562,7 +566,7 @@ def typing(session: nox.Session) -> None:
         session.error(f"{told}\nonly {score} % of the types are known")
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def lowest(session: nox.Session) -> None:
     """The lowest versions that pyproject.toml allows: README's first block, the demo, and the tests of what trains."""
     python = python_of(session, "lowest")
@@ -580,7 +584,7 @@ def lowest(session: nox.Session) -> None:
     session.run(python, "digits.py", "--epochs", "1", env=variables)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def newest(session: nox.Session) -> None:
     """The newest versions that pip can get, on the newest Python: every test that is not slow."""
     python = python_of(session, "newest")
@@ -593,7 +597,7 @@ def newest(session: nox.Session) -> None:
     )
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def protobuf_matrix(session: nox.Session) -> None:
     """The codecs work with each older major version of protobuf, which hides that of the environment."""
     python = python_of(session, "project")
@@ -610,7 +614,7 @@ def protobuf_matrix(session: nox.Session) -> None:
         )
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def protos_check(session: nox.Session) -> None:
     """The committed protobuf classes are what the sources give."""
     target = empty_folder(session)
@@ -620,7 +624,7 @@ def protos_check(session: nox.Session) -> None:
             session.error(f"{PROTOS}/{fresh.name} is out of date; run 'nox -s protos'")
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 @nox.parametrize("kind", list(LIBRARIES))
 def libraries(session: nox.Session, kind: str) -> None:
     """Other libraries' models, trained as for their users: their graphs; and of scripts all that is said of them."""
@@ -630,7 +634,7 @@ def libraries(session: nox.Session, kind: str) -> None:
 # Once a week, and by hand
 
 
-@nox.session
+@nox.session(default=False)
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
     session.log(
@@ -640,7 +644,7 @@ def demo(session: nox.Session) -> None:
     session.run("python", "examples/digits.py", *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def guides(session: nox.Session) -> None:
     """Every block of README and guides in order, outside the checkout, with the package installed; ``-- PAGE``: one."""
     extras = "demo,pandas,parquet,plot,report,tensorboard"
@@ -666,7 +670,7 @@ def guides(session: nox.Session) -> None:
     session.run("python", "-m", "tests.docs.page_code", *session.posargs, env=environment)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def package(session: nox.Session) -> None:
     """Build wheel and sdist, install the wheel where nothing else is, train with it and look with every Python."""
     builder, folder = python_of(session, "builder"), empty_folder(session)
@@ -718,7 +722,7 @@ def package(session: nox.Session) -> None:
         session.run(python, *each_verb, "torch", "lightning", env=cache)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def docs(session: nox.Session) -> None:
     """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
     run_in_project(
@@ -726,7 +730,7 @@ def docs(session: nox.Session) -> None:
     )
 
 
-@nox.session(python="3.11")  # atheris has wheels for a few versions only
+@nox.session(python="3.11", default=False)  # atheris has wheels for a few versions only
 def fuzz(session: nox.Session) -> None:
     """Fuzz all that reads a run, guided by coverage, for a minute; ``-- SECONDS`` for longer."""
     session.install("atheris>=3", "-e", ".", "hypothesis")
@@ -746,7 +750,7 @@ def fuzz(session: nox.Session) -> None:
         session.error(f"{folder / 'finds'} has {', '.join(finds)}")
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def lock(session: nox.Session) -> None:
     """Write the newest versions that each environment of the gate can have into ``.ci/locks``; ``-- NAME``: of one."""
     if IS_LOCKED:
@@ -761,7 +765,7 @@ def lock(session: nox.Session) -> None:
         path.write_text("\n".join([*installed_versions(python), ""]), encoding="utf-8")
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
     """Every figure of docs/development/performance.md, each beside its peers; never part of the checks."""
     variables = {
@@ -778,7 +782,7 @@ def bench(session: nox.Session) -> None:
         run_in_project(session, "python", script, env=variables)
 
 
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def protos(session: nox.Session, target: Path = ROOT) -> None:
     """Generate the protobuf classes."""
     command = (
@@ -792,3 +796,7 @@ def protos(session: nox.Session, target: Path = ROOT) -> None:
     session.run(
         python_of(session, "protoc"), *command, *sorted(map(str, Path("protos").rglob("*.proto")))
     )
+
+
+if __name__ == "__main__":
+    nox.main()

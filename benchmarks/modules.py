@@ -143,7 +143,7 @@ def main() -> None:
         )
         recorded = statistics.median(seconds["recorded"])
         peaks = [peak_of(recorders[name], net, optimizer, loss_of) for name in ways]
-        table = SummaryReader(directory).module_statistics()
+        table = SummaryReader(directory).output_statistics()
         assert table is not None
         size = sum(
             entry.stat().st_size for entry in os.scandir(directory) if "summary" in entry.name

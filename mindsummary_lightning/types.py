@@ -11,10 +11,12 @@ from mindsummary_lightning.porting.comparison.result import (
     TensorDistance,
     Verdict,
 )
-from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.landscape_plot import RecordedLandscape
+from mindsummary_lightning.reading.lineage_text import RunLineage
+from mindsummary_lightning.reading.output_statistics import OutputStatistics
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
-from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
+from mindsummary_lightning.reading.series import Sample, ScalarSeries
 from mindsummary_lightning.recording.pending_values import Plugin
 from mindsummary_lightning.values import (
     DatasetGraph,
@@ -54,8 +56,8 @@ __all__ = [
     "LineageOfRun",
     "LossLandscape",
     "Mode",
-    "ModuleTable",
     "NonFinite",
+    "OutputStatistics",
     "ParameterTable",
     "Plugin",
     "Points",

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 # A busy machine draws slowly; that says nothing about the code.
 # The examples are those of the test's source, so that a gate does not fail by chance;
-# ``nox -s random`` draws others.
+# ``nox -s tests -- --hypothesis-profile=drawn`` draws others.
 settings.register_profile(
     "any machine",
     deadline=None,

@@ -84,7 +84,9 @@ def record(name: str, directory: str) -> None:
     loss = nn.CrossEntropyLoss()
     function = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)
     images, labels = map(Tensor, batch())
-    recorder = StepRecorder(directory, steps=1, whole_tensors=True, max_bytes=4_000_000_000)
+    recorder = StepRecorder(
+        directory, steps=1, whole_tensors=True, whole_tensors_max_bytes=4_000_000_000
+    )
     with recorder.step(net, optimizer, (images, labels)) as loss_is:
         value, gradients = function(images, labels)
         optimizer(gradients)

@@ -1,4 +1,6 @@
-"""The command ``mindsummary``: one small module per verb, found by name and imported only when it is used.
+"""The command ``mindsummary`` with a small module per verb.
+
+A module is found by its verb's name, and imported only when the verb is used.
 
 A verb module has ``ARGUMENTS`` and ``run(arguments) -> Answer``, which is printed here, as text or
 JSON. Exit codes: 0 all is well; 1 something is damaged, missing or could not be done (one line on
@@ -9,13 +11,13 @@ keeps its traceback.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
 
 from mindsummary_lightning.cli.arguments import parsed
 from mindsummary_lightning.cli.output import (
-    Answer,
     UsageError,
     error_line,
     escaped_log,
@@ -28,7 +30,10 @@ from mindsummary_lightning.errors import MindSummaryError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the words after ``mindsummary``, by default the process's own, and return the exit code."""
+    """Run a command line and return its exit code.
+
+    ``argv`` has the words after ``mindsummary``; by default they are the process's own.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     with writable_output():
         code = _run(words)
@@ -47,29 +52,34 @@ def _run(words: list[str]) -> int:
         arguments = parsed(words)
     except SystemExit as ended:  # argparse has printed the reason
         return ended.code if isinstance(ended.code, int) else 2
-    answer = Answer()
     try:
         with escaped_log():
-            answer = verb_module(arguments.verb).run(arguments)
-            for problem in answer.problems:
-                say(f"mindsummary: {problem}", sys.stderr)
-            if getattr(arguments, "json", False):
-                say_json(answer.json)
-            else:
-                for line in answer.lines:
-                    say(line)
+            return _answered(arguments)
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
-        pass
+        return 0
     except KeyboardInterrupt:
         if arguments.verb in LEFT:
-            say(
-                f"mindsummary: interrupted: {LEFT[arguments.verb].format(**vars(arguments))}",
-                sys.stderr,
-            )
+            left = LEFT[arguments.verb].format(**vars(arguments))
+            say(f"mindsummary: interrupted: {left}", sys.stderr)
         return 130
     except (UsageError, MindSummaryError, OSError, ImportError) as error:
         if arguments.debug:
             raise
         say(f"mindsummary: {error_line(error)}", sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
-    return answer.code
+
+
+def _answered(arguments: argparse.Namespace) -> int:
+    """Run a verb, print its answer and return the exit code."""
+    answer = verb_module(arguments.verb).run(arguments)
+    try:
+        for problem in answer.problems:
+            say(f"mindsummary: {problem}", sys.stderr)
+        if getattr(arguments, "json", False):
+            say_json(answer.json)
+        else:
+            for line in answer.lines:
+                say(line)
+    except BrokenPipeError:  # as in _run; the verb's own code counts
+        pass
+    return int(answer.code)

@@ -1,8 +1,9 @@
-"""The command line: a parser for the words of one verb, made from its module's ``ARGUMENTS``, and the help."""
+"""The parser of a verb, made from its ``ARGUMENTS``, and the help."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -59,26 +60,34 @@ _DEBUG = "show the traceback of an error instead of one line"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says of a word that it does not take which option is meant, or what it takes."""
+    """A parser whose errors suggest the option that is meant.
+
+    For a superfluous word, the error lists the arguments of the verb.
+    """
 
     def __init__(self, prog: str, **texts: str) -> None:
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)  # type: ignore[arg-type]
 
     def refuse(self, unknown: list[str]) -> NoReturn:
-        options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-        if options:
-            known = [name for action in self._actions for name in action.option_strings]
-            self.error(f"no option {options[0]}{closest(options[0], known)}")
-        taken = [
-            action.metavar or action.dest for action in self._actions if not action.option_strings
-        ]
-        self.error(
-            f"it takes {' '.join(map(str, taken)) or 'no argument'}; there is {' '.join(unknown)} too"
-        )
+        known: list[str] = []
+        taken: list[str] = []
+        for action in self._actions:
+            if action.option_strings:
+                known += action.option_strings
+            else:
+                taken.append(str(action.metavar or action.dest))
+        for word in unknown:
+            if word.startswith("-"):
+                option = word.partition("=")[0]
+                self.error(f"no option {option}{closest(option, known)}")
+        arguments = " ".join(taken) or "no argument"
+        self.error(f"it takes {arguments}; there is {' '.join(unknown)} too")
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments that words after ``mindsummary`` give, and the attributes ``verb`` and ``debug``.
+    """Parse the words after ``mindsummary``.
+
+    The result has the verb's arguments, and the attributes ``verb`` and ``debug``.
 
     Raises:
         SystemExit: a help or the version was asked for and is printed, or the words are wrong and
@@ -86,39 +95,48 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     """
     if not words or words[0] in ("help", "version"):  # as other programs have it
         words = ["--version"] if words[:1] == ["version"] else [*words[1:2], "--help"]
-    at = next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
-    codes = "Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line."
-    top = _Parser(
-        "mindsummary",
-        usage="mindsummary [-h] [-V] [--debug] VERB ...",
-        description="Show, check, repair and convert MindInsight run directories.",
-        epilog=f"{_overview()}\n\n{_wrapped(f'{codes} `mindsummary VERB --help` has examples.', '')}",
-    )
-    top.add_argument("-V", "--version", action="version", version=f"mindsummary {__version__}")
-    top.add_argument("--debug", action="store_true", help=_DEBUG)
-    given, unknown = top.parse_known_args(words[:at])
+    before_verb = list(itertools.takewhile(lambda word: word.startswith("-"), words))
+    top = _top_parser()
+    given, unknown = top.parse_known_args(before_verb)
     if unknown:
         top.refuse(unknown)
-    verb, *rest = [*words[at:], ""]
+    verb, *rest = words[len(before_verb) :] or [""]
     if verb not in VERBS:
         top.error(f"no verb {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
     is_help = {"-h", "--help"}.intersection(rest)
-    made = _Parser(f"mindsummary {verb}", **(_texts(verb) if is_help else {}))
+    parser = _Parser(f"mindsummary {verb}", **(_texts(verb) if is_help else {}))
     for names, options in verb_module(verb).ARGUMENTS:
-        made.add_argument(*names, **options)
-    made.add_argument("--debug", action="store_true", default=given.debug, help=_DEBUG)
-    arguments, unknown = made.parse_known_args(rest[:-1], argparse.Namespace(verb=verb))
+        parser.add_argument(*names, **options)
+    parser.add_argument("--debug", action="store_true", default=given.debug, help=_DEBUG)
+    arguments, unknown = parser.parse_known_args(rest, argparse.Namespace(verb=verb))
     if unknown:
-        made.refuse(unknown)
+        parser.refuse(unknown)
     for name, value in vars(arguments).items():
         setattr(arguments, name, _without_local_schemes(value))
     return arguments
 
 
+def _top_parser() -> _Parser:
+    """Make the parser of the words before the verb."""
+    codes = (
+        "Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; "
+        "2 wrong command line. `mindsummary VERB --help` has examples."
+    )
+    parser = _Parser(
+        "mindsummary",
+        usage="mindsummary [-h] [-V] [--debug] VERB ...",
+        description="Show, check, repair and convert MindInsight run directories.",
+        epilog=f"{_overview()}\n\n{_wrapped(codes, '')}",
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"mindsummary {__version__}")
+    parser.add_argument("--debug", action="store_true", help=_DEBUG)
+    return parser
+
+
 def _without_local_schemes(value: Any) -> Any:
-    """The value of an argument in which ``file:///path`` is the path, also in a list."""
+    """Replace ``file:///path`` by the path, in the value of an argument or in a list."""
     if isinstance(value, list):
-        return [_without_local_schemes(one) for one in value]
+        return [_without_local_schemes(item) for item in value]
     if not isinstance(value, str) or ":/" not in value:
         return value
     from mindsummary_lightning.values.addresses import without_local_scheme  # here: it loads NumPy
@@ -132,14 +150,13 @@ def _wrapped(text: str, indent: str, first: str = "") -> str:
 
 
 def _overview() -> str:
-    """The verbs with the first sentence of each, in groups."""
+    """The verbs in groups, with the first sentence of every description."""
     lines = []
     for group, names in GROUPS.items():
-        texts = (
-            (name, VERBS[name].partition("; exit")[0].partition(": ")[0].rstrip("."))
-            for name in names
-        )
-        lines += [f"{group}:", *(_wrapped(text, " " * 14, f"  {name:12}") for name, text in texts)]
+        lines.append(f"{group}:")
+        for name in names:
+            text = VERBS[name].partition("; exit")[0].partition(": ")[0].rstrip(".")
+            lines.append(_wrapped(text, " " * 14, f"  {name:12}"))
     return "\n".join(lines)
 
 

@@ -1,4 +1,7 @@
-"""``mindsummary list DIR --best SCALAR``: the runs from the best to the worst, with what tells them apart."""
+"""``mindsummary list DIR --best SCALAR``: runs ranked from best to worst.
+
+The table has the settings that tell the runs apart.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from mindsummary_lightning.reading.run_directory import local_path
 
 
 def best_runs(arguments: argparse.Namespace) -> Answer:
-    """The runs as a table or JSON; 1 if the scalars of a run cannot be read."""
+    """List the best runs as a table or JSON; exit 1 if a run cannot be read."""
     if len(arguments.directories) != 1:
         raise UsageError("--best compares the runs in one directory: give one")
     (directory,) = arguments.directories
@@ -44,13 +47,11 @@ def best_runs(arguments: argparse.Namespace) -> Answer:
 def _lines(rows: list[RunRow], ranking: Ranking) -> Iterator[str]:
     shown = ranked_columns(rows, ranking)
     lines = [["run", "status", *shown]]
-    lines += [
-        [row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in shown)]
-        for row in rows
-    ]
-    numbers = [
-        at
-        for at, name in enumerate(shown, 2)
-        if not any(isinstance(row.cells.get(name), str) for row in rows)
-    ]
+    for row in rows:
+        lines.append([row.run, status_text(row)])
+        lines[-1] += [cell_text(row.cells.get(name)) for name in shown]
+    numbers = []
+    for index, name in enumerate(shown, 2):
+        if not any(isinstance(row.cells.get(name), str) for row in rows):
+            numbers.append(index)
     return output.table_lines(lines, numbers)

@@ -1,4 +1,7 @@
-"""``mindsummary completion SHELL``: a script made from the arguments of each verb; zsh reads that of bash."""
+"""``mindsummary completion SHELL``: a script that completes verbs and options.
+
+It is made from the arguments of the verbs; zsh reads the script of bash.
+"""
 
 from __future__ import annotations
 
@@ -26,44 +29,53 @@ complete -o bashdefault -o default -F _mindsummary mindsummary"""
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The script."""
+    """Print the script of a shell."""
     if arguments.shell == "fish":
         return Answer(lines=_fish())
     first = ["autoload -U +X bashcompinit && bashcompinit"] if arguments.shell == "zsh" else []
-    cases = [
-        (f"{verb}:{before}:*", options["choices"])
-        for verb, names, options in _arguments()
-        if "choices" in options
-        for before in (names if names[0].startswith("-") else [verb])
-    ]
     words: dict[str, list[str]] = {verb: ["--help", "--debug"] for verb in VERBS}
     for verb, names, _ in _arguments():
         words[verb] += [name for name in names if name.startswith("--")]
-    cases += [(f"{verb}:*:-*", names) for verb, names in words.items()]
+    cases = [*_choices(), *((f"{verb}:*:-*", names) for verb, names in words.items())]
     lines = "\n".join(f'            {case}) words="{" ".join(names)}" ;;' for case, names in cases)
     return Answer(lines=[*first, *_BASH.format(verbs=" ".join(VERBS), cases=lines).split("\n")])
 
 
+def _choices() -> Iterator[tuple[str, list[str]]]:
+    """The pattern of words before every argument with choices, and the choices."""
+    for verb, names, options in _arguments():
+        if "choices" in options:
+            for before in names if names[0].startswith("-") else [verb]:
+                yield f"{verb}:{before}:*", options["choices"]
+
+
 def _arguments() -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
-    return (
-        (verb, names, options) for verb in VERBS for names, options in verb_module(verb).ARGUMENTS
-    )
+    """Verb, names and options of every argument."""
+    for verb in VERBS:
+        for names, options in verb_module(verb).ARGUMENTS:
+            yield verb, names, options
 
 
 def _fish() -> Iterator[str]:
     for verb, text in VERBS.items():
         yield f"complete -c mindsummary -f -n __fish_use_subcommand -a {verb} -d {_quoted(text)}"
     for verb, names, options in _arguments():
-        line = f"complete -c mindsummary -n '__fish_seen_subcommand_from {verb}'"
-        flags = "".join(
-            f" -{'l' if one[1] == '-' else 's'} {one.lstrip('-')}" for one in names if one[0] == "-"
-        )
-        values = f" -xa {_quoted(' '.join(options['choices']))}" if "choices" in options else ""
-        takes_value = (
-            " -r" if flags and not values and options.get("action") != "store_true" else ""
-        )
-        if flags or values:
-            yield f"{line}{flags}{values}{takes_value} -d {_quoted(options['help'])}"
+        completed = "".join(map(_fish_flag, names))
+        if "choices" in options:
+            completed += f" -xa {_quoted(' '.join(options['choices']))}"
+        elif completed and options.get("action") != "store_true":
+            completed += " -r"
+        if completed:
+            line = f"complete -c mindsummary -n '__fish_seen_subcommand_from {verb}'"
+            yield f"{line}{completed} -d {_quoted(options['help'])}"
+
+
+def _fish_flag(name: str) -> str:
+    """An option as fish takes it; an empty text for a positional argument."""
+    if not name.startswith("-"):
+        return ""
+    kind = "l" if name.startswith("--") else "s"
+    return f" -{kind} {name.lstrip('-')}"
 
 
 def _quoted(text: str) -> str:

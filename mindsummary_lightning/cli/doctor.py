@@ -1,4 +1,4 @@
-"""``mindsummary doctor``: what ``mindsummary view`` needs here and its state, or how a device records."""
+"""``mindsummary doctor``: check the needs of ``mindsummary view``, or a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGUMENTS = (
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """What was found, one line per need; 1 if anything is missing or other than expected."""
+    """Report every need in a line; exit 1 if any is missing or not as expected."""
     if arguments.device is not None:
         return _proven(arguments.device)
     needs = [_need("Python", ".".join(map(str, sys.version_info[:3])))]
@@ -71,7 +71,8 @@ def _examine_frontend() -> list[dict[str, Any]]:
         return [_need("cache", f"cannot be used: {error}", is_met=False)]
     if has_frontend():
         return [*needs, _need("front end", "is in the cache")]
-    if pip := find_pip():
+    pip = find_pip()
+    if pip:
         return [*needs, _need("front end", f"is fetched on the first start, by {' '.join(pip)}")]
     missing = (
         "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"

@@ -25,7 +25,7 @@ ARGUMENTS = (argument("file", metavar="FILE", help="a summary or lineage file"),
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Every complete record up to the first damaged one."""
+    """Print all complete records up to the first damaged record."""
     if os.path.isdir(arguments.file):
         files = summary_files(arguments.file) + lineage_file_paths(arguments.file)
         listed = "its files are: " + " ".join(files) if files else "it holds no event file"
@@ -34,10 +34,10 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _records(path: str) -> Iterator[str]:
-    decode: Callable[[bytes], Any] = (
-        decode_lineage_event if is_lineage_name(os.path.basename(path)) else decode_event
-    )
-    scanner, offset = RecordScanner(path), 0
+    is_lineage = is_lineage_name(os.path.basename(path))
+    decode: Callable[[bytes], Any] = decode_lineage_event if is_lineage else decode_event
+    scanner = RecordScanner(path)
+    offset = 0
     try:
         for event in scanner.decoded(decode):
             line = {

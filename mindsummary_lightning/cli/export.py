@@ -1,4 +1,4 @@
-"""``mindsummary export RUN --to FORMAT --out DIR``: of one run, or of each run in a directory."""
+"""``mindsummary export RUN --to FORMAT --out DIR``: export a run, or all in DIR."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ _LISTED = 20  # files; --json names all
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The files; 1 if a run was skipped because it cannot be read."""
+    """List the files; exit 1 if a run was skipped because it cannot be read."""
     root, form = arguments.run_dir, arguments.to
     runs = runs_in([root])
     if form != "parquet" and runs[0] == root:
         runs = [root]  # what is below a run belongs to it
     with progress_bar("exporting", sum(map(files_size, runs))) as advance:
         exported = _exported(runs, arguments, advance)
-    files, notes = list(exported), list(_notes(exported, form))
-    more = (
-        [f"and {len(files) - _LISTED} more files in {arguments.out}"]
-        if len(files) > _LISTED
-        else []
-    )
-    nothing = [] if files else [f"{root} contains nothing that {form} files can hold"]
-    lines = [*files[:_LISTED], *more, *notes, *nothing]
+    files = list(exported)
+    notes = list(_notes(exported, form))
+    lines = files[:_LISTED]
+    if len(files) > _LISTED:
+        lines.append(f"and {len(files) - _LISTED} more files in {arguments.out}")
+    lines += notes
+    if not files:
+        lines.append(f"{root} contains nothing that {form} files can hold")
     return Answer({"files": files, "notes": notes}, lines, int(bool(exported.damaged)))
 
 
@@ -75,8 +75,7 @@ def _notes(exported: ExportedFiles, form: str) -> Iterator[str]:
         yield f"written: {tally(exported.written)}"
     if exported.skipped:
         yield f"skipped because {form} files do not hold them: {tally(exported.skipped)}"
-    yield from (f"changed: {number} {what}" for what, number in exported.changed.items())
-    yield from (
-        f"skipped because it cannot be read: {name}: {why}"
-        for name, why in exported.damaged.items()
-    )
+    for change, number in exported.changed.items():
+        yield f"changed: {number} {change}"
+    for name, reason in exported.damaged.items():
+        yield f"skipped because it cannot be read: {name}: {reason}"

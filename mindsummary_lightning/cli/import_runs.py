@@ -25,31 +25,31 @@ _COUNTS = ("written", "skipped", "changed", "dropped", "problems")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The imported runs; 1 if a value or record had to be skipped."""
+    """List the imported runs; exit 1 if a value or record was skipped."""
     from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
-    size = sum(
-        os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths
-    )
+    size = 0
+    for paths in event_files(arguments.tb_dir).values():
+        size += sum(map(os.path.getsize, paths))
     with progress_bar("importing", size) as advance:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance, force=arguments.force)
-    facts = [
-        {"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in _COUNTS}}
-        for r in runs
-    ]
-    problems = [
-        f"skipped in {run.source}: {number} {what}"
-        for run in runs
-        for what, number in run.problems.items()
-    ]
+    facts = []
+    problems = []
+    for run in runs:
+        counts = {name: getattr(run, name) for name in _COUNTS}
+        facts.append({"source": run.source, "run": run.run_dir, **counts})
+        for problem, number in run.problems.items():
+            problems.append(f"skipped in {run.source}: {number} {problem}")
     return Answer({"runs": facts}, _lines(runs), int(bool(problems)), problems)
 
 
 def _lines(runs: Sequence[ImportedRun]) -> Iterator[str]:
     dropped = "dropped for later values of the same steps, or files that go back"
     for run in runs:
-        yield f"{run.source} -> {run.run_dir}: {tally(dict(sorted(run.written.items()))) or 'nothing'}"
-        for what, numbers in (("not imported", run.skipped), (dropped, run.dropped)):
+        written = tally(dict(sorted(run.written.items()))) or "nothing"
+        yield f"{run.source} -> {run.run_dir}: {written}"
+        for outcome, numbers in (("not imported", run.skipped), (dropped, run.dropped)):
             if numbers:
-                yield f"  {what}: {tally(dict(sorted(numbers.items())))}"
-        yield from (f"  changed: {number} {what}" for what, number in run.changed.items())
+                yield f"  {outcome}: {tally(dict(sorted(numbers.items())))}"
+        for change, number in run.changed.items():
+            yield f"  changed: {number} {change}"

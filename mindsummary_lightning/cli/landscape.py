@@ -1,4 +1,7 @@
-"""``mindsummary landscape RUN``: computes the landscapes of a run, or without ``--module`` shows what it has."""
+"""``mindsummary landscape RUN``: compute or show the loss landscapes of a run.
+
+Without ``--module``, the landscapes that the run has are shown.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from mindsummary_lightning.errors import MindSummaryError, missing_packages
 
 if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import CallbackFn
-    from mindsummary_lightning.reading.series import RecordedLandscape
+    from mindsummary_lightning.reading.landscape_plot import RecordedLandscape
     from mindsummary_lightning.values import LossLandscape
 
 ARGUMENTS = (
@@ -25,8 +28,9 @@ ARGUMENTS = (
     argument(
         "--module",
         metavar="MODULE:FUNCTION",
-        help="a function that returns (model, network, dataset, metrics), as SummaryLandscape takes it; "
-        "the current directory is searched first; without it, the landscapes that the run has are shown",
+        help="a function that returns (model, network, dataset, metrics), as SummaryLandscape "
+        "takes it; the current directory is searched first; without it, the landscapes that the "
+        "run has are shown",
     ),
     argument(
         "--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between"
@@ -47,7 +51,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """A table of the landscapes; 1 if there is none."""
+    """Show a table of the landscapes; exit 1 if there is no landscape."""
     if arguments.plot is not None:  # before hours of work
         if importlib.util.find_spec("matplotlib") is None:
             raise missing_packages("--plot", "matplotlib")
@@ -67,7 +71,10 @@ def run(arguments: argparse.Namespace) -> Answer:
         facts.append({"tag": tag, "grid": grid, "smallest_loss": low, "largest_loss": high})
         rows.append([tag, "{} x {}".format(*grid), short_number(low), short_number(high)])
     if not made:
-        lack = f"{arguments.run_dir} has no loss landscape; to compute those of a collector, name a function: --module"
+        lack = (
+            f"{arguments.run_dir} has no loss landscape; "
+            "to compute those of a collector, name a function: --module"
+        )
         return Answer({"landscapes": []}, code=1, problems=[lack])
     return Answer({"landscapes": facts}, table_lines(rows, right=[2, 3]))
 
@@ -77,12 +84,11 @@ def _recorded(arguments: argparse.Namespace) -> list[tuple[str, RecordedLandscap
 
     if arguments.out or arguments.device_ids:
         raise UsageError(
-            "--out and --device-ids are for landscapes that are computed: name a function with --module"
+            "--out and --device-ids are for landscapes that are computed: "
+            "name a function with --module"
         )
-    return [
-        (landscape.tag, landscape)
-        for landscape in SummaryReader(one_run(arguments.run_dir)).landscapes()
-    ]
+    landscapes = SummaryReader(one_run(arguments.run_dir)).landscapes()
+    return [(landscape.tag, landscape) for landscape in landscapes]
 
 
 def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
@@ -112,7 +118,7 @@ def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
 
 
 def callback_from_reference(reference: str) -> CallbackFn:
-    """The function that ``"package.module:function"`` names, as a ``callback_fn``.
+    """Import the function ``"package.module:function"`` as a ``callback_fn``.
 
     Raises:
         UsageError: the text is not of that form, or names nothing callable.

@@ -1,4 +1,7 @@
-"""``mindsummary lineage DIR``: the runs below a directory as a table, filtered and sorted, or as JSON."""
+"""``mindsummary lineage DIR``: the runs in a directory as a table or JSON.
+
+Conditions filter the runs, and a field sorts them.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ ARGUMENTS = (
         action="append",
         default=[],
         metavar="CONDITION",
-        help="keep runs with, for example, 'accuracy>0.9', 'network=LeNet' or 'last:train_loss<=0.1'; "
-        "operators are = != < <= > >=; may be given several times",
+        help="keep runs with, for example, 'accuracy>0.9', 'network=LeNet' or "
+        "'last:train_loss<=0.1'; operators are = != < <= > >=; may be given several times",
     ),
     argument(
         "--sort", metavar="FIELD", help="sort by this field, smallest first; no value is last"
@@ -59,18 +62,20 @@ _SETTING = "a setting"
 # Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and
 # remarks are in --json.
 _COLUMNS = (
-    *(
-        "run",
-        "metric/",
-        "status",
-        "loss",
-        "network",
-        "optimizer",
-        "learning_rate",
-        "batch_size",
-        "epoch",
-    ),
-    *("loss_function", _SETTING, "device_num", "train_dataset_count", "test_dataset_count"),
+    "run",
+    "metric/",
+    "status",
+    "loss",
+    "network",
+    "optimizer",
+    "learning_rate",
+    "batch_size",
+    "epoch",
+    "loss_function",
+    _SETTING,
+    "device_num",
+    "train_dataset_count",
+    "test_dataset_count",
 )
 _RESULTS = ("metric/", "loss")
 _HIDDEN = ("dataset_mark", "written")
@@ -79,7 +84,10 @@ _WIDEST_CELL = 32
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The runs; 0 also if none is found, 1 if lineage is missing because a file is damaged."""
+    """List the runs; exit 1 if lineage is missing because a file is damaged.
+
+    The exit code is 0 also if no run is found.
+    """
     directory = os.path.abspath(arguments.directory)
     tree = RunTree(directory)
     runs = runs_with_lineage(tree)
@@ -91,21 +99,22 @@ def run(arguments: argparse.Namespace) -> Answer:
     result = query_lineage(runs, query, scalars)
     found = result["object"][: arguments.limit]
     if not found and not arguments.json:
-        lack = "meets the conditions" if arguments.where else "has lineage that can be read"
-        none = f"no run with lineage in {arguments.directory} or below it"
-        say(f"none of {counted(len(runs), 'run')} {lack}" if runs else none, sys.stderr)
-    problems = [
-        *_unrecorded(query.fields, known if runs else None),
-        *_unknown_scalars(query.fields, scalars),
-    ]
+        _say_none_found(arguments, len(runs))
+    problems = _unrecorded(query.fields, known) if runs else []
+    problems += _unknown_scalars(query.fields, scalars)
     is_damaged = any(CACHE.has_damage(run.path) for run in runs)
     lines = _table(found, query.fields, directory) if found else ()
-    return Answer(
-        {**result, "object": [_without_asked(run) for run in found]},
-        lines,
-        int(is_damaged),
-        problems,
-    )
+    answer = {**result, "object": [_without_asked(run) for run in found]}
+    return Answer(answer, lines, int(is_damaged), problems)
+
+
+def _say_none_found(arguments: argparse.Namespace, number: int) -> None:
+    """Tell why no run is listed; ``number`` counts the runs that have lineage."""
+    if number:
+        lack = "meets the conditions" if arguments.where else "has lineage that can be read"
+        say(f"none of {counted(number, 'run')} {lack}", sys.stderr)
+    else:
+        say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
 
 
 def _query(
@@ -114,7 +123,10 @@ def _query(
     runs: Sequence[RunDirectory],
     known: Collection[str],
 ) -> Query:
-    """What is asked; a name of which no lineage file has a value may be that of a scalar."""
+    """Parse the query of the command line.
+
+    A name without a value in any lineage file may be the name of a scalar.
+    """
     if arguments.descending and not arguments.sort:
         raise UsageError("--descending is the direction of --sort: give both")
     fields = {*known, *PLAIN_FIELDS, *_ALWAYS}
@@ -124,12 +136,10 @@ def _query(
         tags = scalar_tags(runs) if error.problem == "unknown" else set()
         query = _with_scalars(arguments, directory, fields, tags, error)
     else:
-        lacking = {
-            field for field in query.fields if field in fields and field not in (*known, *_ALWAYS)
-        }
-        tags = scalar_tags(runs) if lacking else set()
-        if lacking & tags:
-            query = _with_scalars(arguments, directory, fields - (lacking & tags), tags)
+        unrecorded = fields.difference(known, _ALWAYS).intersection(query.fields)
+        tags = scalar_tags(runs) if unrecorded else set()
+        if unrecorded & tags:
+            query = _with_scalars(arguments, directory, fields - (unrecorded & tags), tags)
     _say_what_is_last(query, " ".join([*arguments.where, arguments.sort or ""]))
     return query
 
@@ -141,21 +151,25 @@ def _with_scalars(
     tags: Collection[str],
     refused: QueryError | None = None,
 ) -> Query:
-    """What is asked, if bare tags are names too; ``refused`` is why it cannot be answered without them."""
+    """Parse the query with bare tags as names of scalars, too.
+
+    ``refused`` is the error of the query without them.
+    """
+    last_values = {f"last:{tag}" for tag in tags}
     try:
-        return _parsed(arguments, directory, {*fields, *(f"last:{tag}" for tag in tags)})
+        return _parsed(arguments, directory, last_values.union(fields))
     except QueryError as error:
         has_a_guess = refused is not None and closest(refused.field, fields)
         raise UsageError(str(refused if has_a_guess else error)) from error
 
 
 def _say_what_is_last(query: Query, asked: str) -> None:
-    """Tell which names were taken for those of scalars."""
+    """Tell which names were taken for the last values of scalars."""
     for field in query.fields:
         if field.startswith("last:") and field not in asked:
             tag = field.removeprefix("last:")
-            text = f"{tag} is a scalar: its last value is taken; min:{tag} and max:{tag} are its least and greatest"
-            say(text, sys.stderr)
+            extremes = f"min:{tag} and max:{tag} are its least and greatest"
+            say(f"{tag} is a scalar: its last value is taken; {extremes}", sys.stderr)
 
 
 def _parsed(arguments: argparse.Namespace, directory: str, fields: Collection[str]) -> Query:
@@ -183,33 +197,38 @@ def _refuse_repetition(conditions: Conditions) -> None:
         if compared in seen and condition.operator != "!=":
             text = f"{condition.field}{condition.operator}{condition.text}"
             raise UsageError(
-                f"--where {text!r}: another --where compares {condition.field} in the same way; give one of them"
+                f"--where {text!r}: another --where compares {condition.field} in the same way; "
+                "give one of them"
             )
         seen.add(compared)
 
 
-def _unrecorded(fields: Iterable[str], known: Collection[str] | None) -> list[str]:
-    """What is to be said of fields that no run has; ``None`` if there are no runs."""
-    if known is None:
-        return []
-    lineage = [
-        field
-        for field in dict.fromkeys(fields)
-        if field not in _ALWAYS and not SCALAR.fullmatch(field)
-    ]
-    return [f"no run has {field}{closest(field, known)}" for field in lineage if field not in known]
+def _unrecorded(fields: Iterable[str], known: Collection[str]) -> list[str]:
+    """Problems about lineage fields that no run has."""
+    problems = []
+    for field in dict.fromkeys(fields):
+        is_lineage = field not in _ALWAYS and not SCALAR.fullmatch(field)
+        if is_lineage and field not in known:
+            problems.append(f"no run has {field}{closest(field, known)}")
+    return problems
 
 
 def _unknown_scalars(fields: Iterable[str], scalars: ScalarStatistics) -> list[str]:
+    """Problems about scalars that no run has."""
     if not scalars.tags:
         return []
-    asked = [found["tag"] for found in map(SCALAR.fullmatch, dict.fromkeys(fields)) if found]
-    unknown = [tag for tag in dict.fromkeys(asked) if tag not in scalars.tags]
-    return [f"no run has a scalar {tag}{closest(tag, scalars.tags)}" for tag in unknown]
+    problems = []
+    for field in dict.fromkeys(fields):
+        found = SCALAR.fullmatch(field)
+        if found and found["tag"] not in scalars.tags:
+            problems.append(
+                f"no run has a scalar {found['tag']}{closest(found['tag'], scalars.tags)}"
+            )
+    return list(dict.fromkeys(problems))
 
 
 def _without_asked(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A run as JSON shows it; of what was asked for the scalars."""
+    """Replace the values that were asked for by the scalars among them."""
     shown = {key: value for key, value in run.items() if key != "asked"}
     scalars = {field: value for field, value in run["asked"].items() if SCALAR.fullmatch(field)}
     return {**shown, "scalars": scalars} if scalars else shown
@@ -224,53 +243,70 @@ def _table(
         record["status"] = run["run_info"]["status"]
         _add_asked(record, {columns[name]: value for name, value in run["asked"].items()})
     join_old_metrics(records)
-    recorded = dict.fromkeys(
-        name for record in records for name, cell in record.items() if cell is not None
-    )
-    records = [{name: record.get(name) for name in recorded} for record in records]
+    records = _with_equal_columns(records)
     names = _by_interest(records, list(columns.values()))
-    rows = [names, *([_cell(record[name]) for name in names] for record in records)]
-    numbers = [
-        index
-        for index, name in enumerate(names)
-        if not any(isinstance(each[name], str) for each in records)
-    ]
+    rows = [names]
+    for record in records:
+        rows.append([_cell(record[name]) for name in names])
+    numbers = []
+    for index, name in enumerate(names):
+        if not any(isinstance(record[name], str) for record in records):
+            numbers.append(index)
     return table_lines(rows, numbers)
+
+
+def _with_equal_columns(records: Sequence[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
+    """The records with the same columns in all of them; empty columns are left out."""
+    recorded: dict[str, None] = {}
+    for record in records:
+        recorded.update((name, None) for name, cell in record.items() if cell is not None)
+    return [{name: record.get(name) for name in recorded} for record in records]
 
 
 def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
     """Add values that were asked for and have no column yet."""
     for name, value in asked.items():
-        if record.get(name) is None and not isinstance(value, (dict, list)):
-            record[name] = (
-                readable_time(value) if name in TIMES and isinstance(value, float) else value
-            )
+        if record.get(name) is not None or isinstance(value, (dict, list)):
+            continue
+        is_time = name in TIMES and isinstance(value, float)
+        record[name] = readable_time(value) if is_time else value
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:
-    """Names of the columns: run, what was asked for, a result, the settings that differ, other results, the rest."""
+    """Names of the columns, the most interesting first.
+
+    The order: run, the columns that were asked for, the main result, the settings that differ,
+    other results that differ, the rest.
+    """
     names = [name for name in records[0] if _prefix(name) in _COLUMNS or name in asked]
-    differing = {
-        name for name in names if any(record[name] != records[0][name] for record in records)
-    }
+    differing = {name for name in names if _differs(records, name)}
     results = [name for name in names if _prefix(name) in _RESULTS]
-    number = {name: sum(record[name] is not None for record in records) for name in results}
-    result = max(
-        results,
-        key=lambda name: (name in differing, number[name], "loss" not in name),
-        default=None,
-    )
+    recorded = {name: sum(record[name] is not None for record in records) for name in results}
+
+    def worth(name: str) -> tuple[bool, int, bool]:
+        return name in differing, recorded[name], "loss" not in name
+
+    main_result = max(results, key=worth, default=None)
+    tells_runs_apart = main_result in differing or len(records) == 1
 
     def rank(name: str) -> tuple[int, int]:
-        is_result, is_setting = (
-            name == result and (name in differing or len(records) == 1),
-            name not in results,
-        )
         differs = name in differing
-        groups = (name == "run", name in asked, is_result, differs and is_setting, differs, True)
+        groups = (
+            name == "run",
+            name in asked,
+            name == main_result and tells_runs_apart,
+            differs and name not in results,
+            differs,
+            True,
+        )
         return groups.index(True), _place(name)
 
     return sorted(names, key=rank)
+
+
+def _differs(records: Sequence[Mapping[str, Cell]], name: str) -> bool:
+    first = records[0][name]
+    return any(record[name] != first for record in records)
 
 
 def _column(field: str) -> str:
@@ -281,19 +317,19 @@ def _column(field: str) -> str:
 
 
 def _place(name: str) -> int:
-    """Where a column is by its kind; those that are shown only because they were asked for come last."""
+    """The position of a column by its kind.
+
+    Columns that are shown only because they were asked for come last.
+    """
     return _COLUMNS.index(_prefix(name)) if _prefix(name) in _COLUMNS else len(_COLUMNS)
 
 
 def _prefix(name: str) -> str:
-    """The entry of _COLUMNS for a column, or its name if it has none."""
+    """The entry of ``_COLUMNS`` for a column, or its name if it has no entry."""
     if name.startswith(METRIC):
         return METRIC
-    return (
-        name
-        if name in _COLUMNS or name in FIELDS or name in _HIDDEN or is_statistic(name)
-        else _SETTING
-    )
+    has_own_entry = name in _COLUMNS or name in FIELDS or name in _HIDDEN
+    return name if has_own_entry or is_statistic(name) else _SETTING
 
 
 def _cell(value: Cell) -> str:

@@ -30,20 +30,22 @@ ARGUMENTS = (
     DIRECTORIES,
     flag(
         "--exact",
-        "read everything; otherwise, of much data, only both ends of each file, and 100+ may be more",
+        "read everything; otherwise, of much data, only both ends of each file, and 100+ may be "
+        "more",
     ),
     argument(
         "--best",
         metavar="SCALAR",
-        help="settings and results instead, the best run first: by the best value of val/loss, or the last one of "
-        "last:val/loss; a loss or an error is better the lower it is",
+        help="settings and results instead, the best run first: by the best value of val/loss, or "
+        "the last one of last:val/loss; a loss or an error is better the lower it is",
     ),
     argument(
         "--where",
         action="append",
         default=[],
         metavar="CONDITION",
-        help="with --best: keep runs with, for example, 'status=finished' or 'lr<0.1'; may be given several times",
+        help="with --best: keep runs with, for example, 'status=finished' or 'lr<0.1'; may be "
+        "given several times",
     ),
     argument("--limit", type=positive, metavar="N", help="with --best: show the first N runs"),
     FOLLOW,
@@ -54,7 +56,7 @@ _LEAST_TAGS = 12  # cells of a terminal
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """A line per run; 1 if a run cannot be read."""
+    """Print a line per run; exit 1 if a run cannot be read."""
     if arguments.best is not None:
         return _best(arguments)
     if arguments.where or arguments.limit:
@@ -94,11 +96,9 @@ def _runs(
     bar = output.progress_bar("reading", len(paths), " runs")
     with contextlib.nullcontext(lambda count: None) if arguments.follow else bar as advance:
         for path, size in zip(paths, sizes, strict=True):
-            name = (
-                path
-                if len(arguments.directories) > 1
-                else os.path.relpath(path, *arguments.directories)
-            )
+            name = path
+            if len(arguments.directories) == 1:
+                name = os.path.relpath(path, arguments.directories[0])
             runs.append(_described(survey, path, name, size, is_exact, problems))
             advance(1)
     return runs
@@ -107,7 +107,10 @@ def _runs(
 def _described(
     survey: TagSurvey, path: str, name: str, size: int, is_exact: bool, problems: list[OSError]
 ) -> dict[str, Any]:
-    """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read."""
+    """The facts of a run's line.
+
+    ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read.
+    """
     run: dict[str, Any] = {
         "run": name,
         "tags": None,
@@ -138,16 +141,17 @@ def _described(
 def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = [["run", "last written", "status", "size", "lineage", "tags"]]
     for run in runs:
-        counted = "damaged or unreadable: see `mindsummary verify`"
-        if run["tags"] is not None:
-            mark = "" if run["tags_are_exact"] else "+"
-            counted = (
-                ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"
-            )
-        written, size = (
-            output.readable_time(run["last_written"]),
-            output.readable_size(run["bytes"]),
-        )
+        written = output.readable_time(run["last_written"])
+        size = output.readable_size(run["bytes"])
         has_lineage = "yes" if run["has_lineage"] else "-"
-        rows.append([run["run"], written, run["status"] or "-", size, has_lineage, counted])
+        status = run["status"] or "-"
+        rows.append([run["run"], written, status, size, has_lineage, _counted_tags(run)])
     return output.table_lines(rows, right=[3], least=_LEAST_TAGS)
+
+
+def _counted_tags(run: Mapping[str, Any]) -> str:
+    if run["tags"] is None:
+        return "damaged or unreadable: see `mindsummary verify`"
+    mark = "" if run["tags_are_exact"] else "+"
+    counts = [f"{number}{mark} {kind}" for kind, number in run["tags"].items()]
+    return ", ".join(counts) or "-"

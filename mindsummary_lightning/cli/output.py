@@ -1,4 +1,6 @@
-"""What a verb answers, and text for a terminal or pipe: columns, curves, sizes, times and progress bars.
+"""The answer of a verb, and text for a terminal or a pipe.
+
+Text is columns, curves, sizes, times and progress bars.
 
 :func:`say` and :func:`redraw` escape control characters, so nothing that was recorded, and no name
 of a file, can send commands to the terminal. Verbs print through them and nothing else.
@@ -29,17 +31,20 @@ _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 
 class UsageError(Exception):
-    """The command line asks for what cannot be done; the command prints the text and exits with 2."""
+    """An error of the command line; the command prints the text and exits with 2."""
 
 
 class Heading(str):
-    """A line that is bold on a terminal, unless that is ``dumb`` or ``NO_COLOR`` is set."""
+    """A line that is bold on a terminal.
+
+    It is plain if the terminal is ``dumb`` or ``NO_COLOR`` is set.
+    """
 
     __slots__ = ()
 
 
 class Answer(NamedTuple):
-    """What a verb has found; :func:`mindsummary_lightning.cli.main` prints it.
+    """The result of a verb; :func:`mindsummary_lightning.cli.main` prints it.
 
     Attributes:
         json: the answer for ``--json``.
@@ -60,37 +65,43 @@ def width() -> int:
 
 
 def _drawn(line: str) -> str:
-    is_plain = (
-        not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    )
-    return (
-        printable(line)
-        if is_plain or not isinstance(line, Heading)
-        else f"\x1b[1m{printable(line)}\x1b[0m"
-    )
+    text = printable(line)
+    if not isinstance(line, Heading) or not sys.stdout.isatty():
+        return text
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[1m{text}\x1b[0m"
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Print one line with control characters escaped, line breaks too; ``None`` is standard output."""
-    # of errors nobody reads
+    """Print a line with control characters and line breaks escaped.
+
+    ``None`` is standard output.
+    """
+    # the reader of errors may have ended
     with contextlib.suppress(BrokenPipeError) if file else contextlib.nullcontext():
         print(_drawn(line), file=file)
 
 
 def say_json(value: Any) -> None:
-    """Print a value as indented JSON; a float that is not finite becomes its name (``NaN``, ``Infinity``)."""
+    """Print a value as indented JSON.
+
+    A float that is not finite becomes its name (``NaN``, ``Infinity``).
+    """
     # imported late, as above
     from mindsummary_lightning.values.text import finite_or_named, map_json
 
-    for line in json.dumps(map_json(value, finite_or_named), indent=2, ensure_ascii=False).split(
-        "\n"
-    ):
+    text = json.dumps(map_json(value, finite_or_named), indent=2, ensure_ascii=False)
+    for line in text.split("\n"):
         say(line)
 
 
 @contextlib.contextmanager
 def escaped_log() -> Iterator[None]:
-    """Within the block, this package's warnings go to standard error with control characters escaped."""
+    """Print this package's warnings to standard error within the block.
+
+    Control characters are escaped.
+    """
 
     class Escaping(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -108,7 +119,11 @@ def escaped_log() -> Iterator[None]:
 
 @contextlib.contextmanager
 def writable_output() -> Iterator[None]:
-    """Within the block, what an encoding lacks is printed as an escape, and printing to a closed stream is no error."""
+    """Make the standard streams safe to print to within the block.
+
+    A character that an encoding lacks is printed as an escape. Printing to a closed stream is no
+    error.
+    """
     with contextlib.ExitStack() as ending:
         for name in ("stdin", "stdout", "stderr"):  # the order of the numbers that opening takes
             stream = getattr(sys, name)
@@ -122,7 +137,10 @@ def writable_output() -> Iterator[None]:
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes: two for a wide character, none for what combines with another."""
+    """Count the columns of a terminal that a text takes.
+
+    A wide character takes two, and a character that combines with another takes none.
+    """
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -130,7 +148,10 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, most: int, *, end: int = 0) -> str:
-    """The text in at most so many columns, with an ellipsis where it is cut: before its last ``end`` characters."""
+    """Cut a text to at most so many columns.
+
+    An ellipsis marks the cut, before the last ``end`` characters.
+    """
     if cells(text) <= most:
         return text
     last, first = text[len(text) - end :], text
@@ -140,9 +161,13 @@ def cut(text: str, most: int, *, end: int = 0) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Lines of a table, two spaces between columns and cells escaped; the columns ``right`` are right-aligned."""
+    """Lines of a table, with two spaces between columns and with cells escaped.
+
+    The columns ``right`` are right-aligned.
+    """
     rows = [[printable(cell) for cell in row] for row in rows]
-    widths, aligned = [max(map(cells, column)) for column in zip(*rows, strict=True)], set(right)
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    aligned = set(right)
     for row in rows:
         padded = []
         for index, (cell, size) in enumerate(zip(row, widths, strict=True)):
@@ -154,7 +179,9 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
 def table_lines(
     rows: Sequence[Sequence[str]], right: Sequence[int] = (), least: int = sys.maxsize
 ) -> Iterator[str]:
-    """Lines of a table whose first row names the columns; ``right`` as for :func:`columns`.
+    """Lines of a table whose first row names the columns.
+
+    ``right`` is as for :func:`columns`.
 
     Columns that a terminal has no room for are left out and named below. The first of them is cut
     instead where that leaves it ``least`` cells.
@@ -189,13 +216,13 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
             started = time.monotonic()
             lines = list(lines_of())
             now = shutil.get_terminal_size()
-            begin = f"\x1b[{drawn}F" if drawn and now == size else "\x1b[H\x1b[2J" if drawn else ""
-            size, lines = now, lines[: now.lines - 1]
-            print(
-                begin + "".join(f"{_drawn(line)}\x1b[K\n" for line in lines) + "\x1b[J",
-                end="",
-                flush=True,
-            )
+            begin = ""
+            if drawn:
+                begin = f"\x1b[{drawn}F" if now == size else "\x1b[H\x1b[2J"
+            size = now
+            lines = lines[: now.lines - 1]
+            page = "".join(f"{_drawn(line)}\x1b[K\n" for line in lines)
+            print(f"{begin}{page}\x1b[J", end="", flush=True)
             drawn = len(lines)
             time.sleep(max(every_s, 5 * (time.monotonic() - started)))
     except KeyboardInterrupt:
@@ -205,7 +232,7 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
 
 
 def error_line(error: Exception) -> str:
-    """An expected error as one line: what is wrong where, and what helps against damage."""
+    """Describe an expected error on a line: the place, the problem, the remedy."""
     if isinstance(error, FileNotFoundError) and error.strerror and error.filename is not None:
         name = os.fsdecode(error.filename)
         remote = _remote_line(name) if ":/" in name else None
@@ -220,7 +247,10 @@ def error_line(error: Exception) -> str:
 
 
 def _remote_line(name: str) -> str | None:
-    """What is wrong with the address of a remote store in the place of a file; ``None`` for any other name."""
+    """Describe the error that a path is the address of a remote store.
+
+    The result is ``None`` for any other name.
+    """
     from mindsummary_lightning.values.addresses import is_remote  # here: it loads NumPy
     from mindsummary_lightning.values.text import without_secrets
 
@@ -234,32 +264,43 @@ def tally(numbers: Mapping[str, int]) -> str:
 
 
 def sparkline(values: Sequence[float], length: int) -> str:
-    """A curve of at most ``length`` characters, each the mean of some neighbouring values, "!" if not finite."""
+    """Draw a curve of at most ``length`` characters.
+
+    Every character is the mean of some neighbouring values, "!" if it is not finite.
+    """
     length = min(length, len(values))
     edges = [len(values) * index // max(length, 1) for index in range(length + 1)]
-    parts = (values[begin:end] for begin, end in itertools.pairwise(edges))
-    means = [
-        math.fsum(part) / len(part) if all(map(math.isfinite, part)) else math.nan for part in parts
-    ]
+    means = []
+    for begin, end in itertools.pairwise(edges):
+        part = values[begin:end]
+        is_finite = all(map(math.isfinite, part))
+        means.append(math.fsum(part) / len(part) if is_finite else math.nan)
     finite = [mean for mean in means if math.isfinite(mean)] or [0.0]
     return blocks(means, min(finite), max(finite), nan="!")
 
 
 def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> str:
-    """A character a value, by its place between two numbers; "!" for +inf, "0" for -inf."""
-    marks = _BLOCKS if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8" else _LETTERS
-    others, last = {math.inf: "!", -math.inf: "0"}, len(marks) - 1
+    """Draw a block for every value, by its place between two numbers.
+
+    "!" stands for +inf and "0" for -inf.
+    """
+    has_blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    marks = _BLOCKS if has_blocks else _LETTERS
+    not_finite = {math.inf: "!", -math.inf: "0"}
+    last = len(marks) - 1
     scale, least = (last / (high - low), 0) if high > low else (0.0, last // 2)
-    return "".join(
-        marks[least + round((min(max(value, low), high) - low) * scale)]
-        if math.isfinite(value)
-        else others.get(value, nan)
-        for value in values
-    )
+    drawn = []
+    for value in values:
+        if math.isfinite(value):
+            height = (min(max(value, low), high) - low) * scale
+            drawn.append(marks[least + round(height)])
+        else:
+            drawn.append(not_finite.get(value, nan))
+    return "".join(drawn)
 
 
 def readable_size(size: int) -> str:
-    """Bytes in the largest unit that leaves at least one: ``1.4 MB``."""
+    """Bytes in the largest unit in which they are at least 1: ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000 or unit == "GB":
@@ -269,7 +310,7 @@ def readable_size(size: int) -> str:
 
 
 def readable_time(seconds: float) -> str:
-    """A wall time in the local zone; a dash if it is not one."""
+    """A wall time in the local zone; a dash for an impossible time."""
     try:
         return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds > 0 else "-"
     except (OverflowError, OSError, ValueError):
@@ -283,12 +324,14 @@ def short_number(value: float | None) -> str:
 
 @contextlib.contextmanager
 def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], Any]]:
-    """A progress bar on standard error during long work; nothing is shown if that is not a terminal.
+    """Show a progress bar on standard error during long work.
+
+    Without a terminal there is no bar.
 
     The unit is ``"B"`` for bytes, else the name of what is counted; ``total`` is how many of them
     there are.
     """
-    # Lightning brings tqdm; those who only look do without.
+    # Lightning brings tqdm; an installation for viewing may lack it.
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         yield lambda count: None
         return
@@ -309,6 +352,9 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
 
 
 def say_step(text: str) -> None:
-    """What long work does before it has a progress bar: a line on standard error, if that is a terminal."""
+    """Announce work that precedes a progress bar.
+
+    The line goes to standard error, if that is a terminal.
+    """
     if sys.stderr.isatty():
         say(f"{text} ...", sys.stderr)

@@ -39,17 +39,15 @@ _LARGE_BYTES = 20_000_000
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Write the page and say where it is; 1 if it lacks a run that cannot be read."""
+    """Write the page; exit 1 if it lacks a run that cannot be read."""
     from mindsummary_lightning.export.report import write_report
 
     run_dirs = runs_in(arguments.runs)
 
     def announce(size: int) -> None:
         if size > _LARGE_BYTES:
-            say(
-                f"the page will have about {readable_size(size)}; name fewer runs for a smaller one",
-                sys.stderr,
-            )
+            expected = f"the page will have about {readable_size(size)}"
+            say(f"{expected}; name fewer runs for a smaller one", sys.stderr)
 
     with progress_bar("report", 100, "%") as advance:
         asked = {"by": arguments.by, "best": arguments.best, "group": arguments.group}

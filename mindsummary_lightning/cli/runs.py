@@ -16,7 +16,9 @@ _T = TypeVar("_T")
 
 
 def runs_in(directories: Sequence[str]) -> list[str]:
-    """The runs at or below some directories, as a shell's ``runs/*`` gives them; of several, one may hold no run.
+    """Find the runs in some directories, as a shell's ``runs/*`` gives them.
+
+    Of several directories, some may hold no run.
 
     Raises:
         FileNotFoundError: a directory is missing, or there is no run in any.
@@ -31,7 +33,9 @@ def runs_in(directories: Sequence[str]) -> list[str]:
         raise NotADirectoryError(
             f"{name} is a file; give its directory: {os.path.dirname(name) or '.'}"
         )
-    runs = [run for directory in folders for run in find_run_directories(directory)]
+    runs: list[str] = []
+    for folder in folders:
+        runs += find_run_directories(folder)
     if not runs:
         lack = "neither it nor a directory below it contains a summary or lineage file"
         named = f"no run in {listed(directories, 5)}{'' if directories[1:] else f': {lack}'}"
@@ -40,18 +44,25 @@ def runs_in(directories: Sequence[str]) -> list[str]:
 
 
 def links_note(directories: Sequence[str]) -> str:
-    """What a line about directories without runs adds if links in them were not followed; else an empty text."""
+    """Describe the links that were not followed, for a line about lacking runs.
+
+    The text is empty if there are none.
+    """
     number = sum(map(count_links, directories))
     if not number:
         return ""
     example = os.path.join(directories[0], "*")
-    return f"; links are not followed, and it has {counted(number, 'link')}: name them, as in {example}"
+    links = counted(number, "link")
+    return f"; links are not followed, and it has {links}: name them, as in {example}"
 
 
 def found_in(
     what: str, runs: Sequence[str], search: Callable[[str, Callable[[int], Any]], Iterable[_T]]
 ) -> tuple[list[_T], list[OSError]]:
-    """All that a search finds in some runs, under a progress bar, and the errors of those that cannot be read."""
+    """Search runs under a progress bar.
+
+    The result has the findings, and the errors of the runs that cannot be read.
+    """
     found: list[_T] = []
     errors = []
     with progress_bar(what, sum(map(files_size, runs))) as advance:
@@ -64,7 +75,7 @@ def found_in(
 
 
 def one_run(directory: str) -> str:
-    """The one run at or below a directory.
+    """Find the only run in a directory.
 
     Raises:
         OSError: as :func:`runs_in`.

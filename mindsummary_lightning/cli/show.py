@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -22,13 +23,13 @@ from mindsummary_lightning.cli.output import (
     width,
 )
 from mindsummary_lightning.cli.runs import files_size, one_run
-from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
+from mindsummary_lightning.cli.statistics import output_statistics_lines, parameter_lines
 from mindsummary_lightning.errors import printable
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import as_text, lineage_values
-from mindsummary_lightning.reading.module_tables import module_facts
+from mindsummary_lightning.reading.output_statistics import output_statistics_facts
 from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_status import run_status
@@ -45,7 +46,7 @@ ARGUMENTS = (
         default=".",
         help="a run, or a directory with one (default: here)",
     ),
-    flag("--modules", "the rows of the last step with a chain, each with its numbers"),
+    flag("--output-statistics", "the output statistics of the last step that has them, row by row"),
     FOLLOW,
     json_of("the run"),
 )
@@ -59,164 +60,217 @@ _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
 _KINDS = ("histogram", "image", "tensor")
 _LINES: dict[str, Callable[..., Iterator[str]]] = {
     "parameters": parameter_lines,
-    "modules": module_lines,
+    "output_statistics": output_statistics_lines,
 }
-# of each tag what is shown, and the numbers of its curve
-_Samples = dict[str, tuple[dict[str, Any], Any]]
+
+
+@dataclass(frozen=True)
+class _TagRow:
+    """The facts that the row of a tag shows, and the numbers of its curve."""
+
+    facts: dict[str, Any]
+    curve: Any
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The contents of a run's page.
+
+    Attributes:
+        samples: the rows of the tags, by kind.
+        rest: landscapes, graph and lineage, as JSON shows them.
+        tables: the tables of statistics with their facts, by name.
+    """
+
+    samples: dict[str, dict[str, _TagRow]]
+    rest: dict[str, Any]
+    tables: dict[str, Any]
+
+    def as_json(self, run_dir: str) -> dict[str, Any]:
+        """The contents as ``--json`` prints them."""
+        shown: dict[str, Any] = {"run": run_dir}
+        for kind, rows in self.samples.items():
+            shown[kind] = {tag: row.facts for tag, row in rows.items()}
+        shown.update(self.rest)
+        for name, (_, facts) in self.tables.items():
+            shown[name] = facts
+        return shown
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The page, or what is on it as JSON."""
+    """Show the page, as text or JSON."""
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
         return output.redraw(
-            lambda: _lines(run, *_contents(run, arguments.modules)), arguments.json
+            lambda: _lines(run, _contents(run, arguments.output_statistics)), arguments.json
         )
-    samples, rest, tables = contents = _contents(run, arguments.modules)
-    facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-    of_tables = {name: facts for name, (_, facts) in tables.items()}
-    return Answer({"run": path, **facts, **rest, **of_tables}, _lines(run, *contents))
+    page = _contents(run, arguments.output_statistics)
+    return Answer(page.as_json(path), _lines(run, page))
 
 
-def _contents(
-    run: FollowedRun, has_rows: bool
-) -> tuple[dict[str, _Samples], dict[str, Any], dict[str, Any]]:
-    """What is shown of each tag, by kind, of all else, and of each table of statistics, beside the table."""
+def _contents(run: FollowedRun, has_rows: bool) -> _Page:
+    """Read the contents of the page; ``has_rows`` includes the rows of the last step."""
     run.refresh()
     tags = run.tags()
+    samples = {"scalars": {tag: _curve(run, tag) for tag in tags["scalar"]}}
+    landscapes = []
     with OpenFiles() as files:
-        samples: dict[str, _Samples] = {
-            "scalars": {tag: _curve(run, tag) for tag in tags["scalar"]},
-            **{
-                f"{kind}s": {tag: _last(run.samples(kind, tag), files) for tag in tags[kind]}
-                for kind in _KINDS
-            },
-        }
-        landscapes = [
-            (tag, cast("LossLandscape", files.value(sample.location)))
-            for tag in tags["loss_landscape"]
-            for sample in run.samples("loss_landscape", tag)
-        ]
-    graph = next((read_graph(located)[0] for located in run.graphs() if not located.is_model), None)
+        for kind in _KINDS:
+            rows = samples[f"{kind}s"] = {}
+            for tag in tags[kind]:
+                rows[tag] = _last(run.samples(kind, tag), files)
+        for tag in tags["loss_landscape"]:
+            for sample in run.samples("loss_landscape", tag):
+                landscape = cast("LossLandscape", files.value(sample.location))
+                landscapes.append(_landscape_facts(tag, landscape))
     rest = {
-        "landscapes": [
-            {
-                "tag": tag,
-                "grid": [landscape.surface.x.size, landscape.surface.y.size],
-                "smallest_loss": float(landscape.surface.z.min())
-                if landscape.surface.z.size
-                else None,
-                "intervals": list(landscape.intervals),
-                "unit": landscape.metadata.unit,
-            }
-            for tag, landscape in landscapes
-        ],
-        "graph": graph
-        and {
-            "nodes": len(graph.nodes),
-            "parameters": len(graph.parameters),
-            "constants": len(graph.constants),
-        },
+        "landscapes": landscapes,
+        "graph": _graph_facts(run),
         "lineage": _lineage(run.run_dir, samples["scalars"]),
     }
-    tables = {"parameters": parameter_facts(run), "modules": module_facts(run, has_rows)}
-    return samples, rest, {name: each for name, each in tables.items() if each is not None}
+    tables = {}
+    for name, table in (
+        ("parameters", parameter_facts(run)),
+        ("output_statistics", output_statistics_facts(run, has_rows)),
+    ):
+        if table is not None:
+            tables[name] = table
+    return _Page(samples, rest, tables)
 
 
-def _lineage(run_dir: str, scalars: _Samples) -> dict[str, Any]:
-    """The values of lineage, with the status that the run has now, and whether it diverged."""
+def _landscape_facts(tag: str, landscape: LossLandscape) -> dict[str, Any]:
+    surface = landscape.surface
+    return {
+        "tag": tag,
+        "grid": [surface.x.size, surface.y.size],
+        "smallest_loss": float(surface.z.min()) if surface.z.size else None,
+        "intervals": list(landscape.intervals),
+        "unit": landscape.metadata.unit,
+    }
+
+
+def _graph_facts(run: FollowedRun) -> dict[str, int] | None:
+    """Count the nodes of the first graph of calls, or return ``None``."""
+    for located in run.graphs():
+        if not located.is_model:
+            graph = read_graph(located)[0]
+            return {
+                "nodes": len(graph.nodes),
+                "parameters": len(graph.parameters),
+                "constants": len(graph.constants),
+            }
+    return None
+
+
+def _lineage(run_dir: str, scalars: Mapping[str, _TagRow]) -> dict[str, Any]:
+    """Values of lineage, with the present status, and ``diverged`` if it did."""
     lineage = SummaryReader(run_dir).lineage()
     values = lineage_values(lineage)
-    status = run_status(run_dir, lineage.custom.values if lineage.custom else {}, time.time())
+    custom = lineage.custom.values if lineage.custom else {}
+    status = run_status(run_dir, custom, time.time())
     if status is not None:
         values["status"] = status
-    if is_diverged({tag: float(curve[-1]) for tag, (_, curve) in scalars.items()}):
+    last_values = {tag: float(row.curve[-1]) for tag, row in scalars.items()}
+    if is_diverged(last_values):
         values.setdefault("diverged", True)
     return values
 
 
-def _curve(run: FollowedRun, tag: str) -> tuple[dict[str, Any], Any]:
-    """What is shown of a scalar, and its values."""
-    parts = [(int(part.steps[-1]), part.values) for part in run.scalar_parts(tag)]
-    values = np.concatenate([values for _, values in parts])
+def _curve(run: FollowedRun, tag: str) -> _TagRow:
+    """Read the values of a scalar and summarize them."""
+    parts = list(run.scalar_parts(tag))
+    last_step = int(parts[-1].steps[-1])
+    values = np.concatenate([part.values for part in parts])
     finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-    numbers = {"last": float(values[-1]), "min": low, "max": high}
-    digits = {
-        name: None if number is None else shortest_float32(number)
-        for name, number in numbers.items()
+    facts: dict[str, Any] = {
+        "samples": values.size,
+        "last_step": last_step,
+        "last": shortest_float32(float(values[-1])),
+        "min": None,
+        "max": None,
     }
-    return {"samples": values.size, "last_step": parts[-1][0], **digits}, values
+    if finite.size:
+        facts["min"] = shortest_float32(float(finite.min()))
+        facts["max"] = shortest_float32(float(finite.max()))
+    return _TagRow(facts, values)
 
 
-def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> tuple[dict[str, Any], Any]:
-    """What is shown of a tag of another kind, and the numbers of its curve."""
+def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> _TagRow:
+    """Summarize the last sample of a histogram, an image or a tensor."""
     facts: dict[str, Any] = {"samples": len(samples), "last_step": samples[-1].step}
     last = cast("Histogram | Image | Tensor", files.value(samples[-1].location))
     if isinstance(last, Histogram):
-        return {**facts, "elements": last.count, "min": last.min, "max": last.max}, last.counts
+        facts.update(elements=last.count, min=last.min, max=last.max)
+        return _TagRow(facts, last.counts)
     if isinstance(last, Image):
-        return {
-            **facts,
-            "width": last.width,
-            "height": last.height,
-            "bytes": len(last.encoded),
-        }, None
-    return {**facts, "shape": list(last.data.shape), "data_type": last.data_type.name.lower()}, None
+        facts.update(width=last.width, height=last.height, bytes=len(last.encoded))
+        return _TagRow(facts, None)
+    facts.update(shape=list(last.data.shape), data_type=last.data_type.name.lower())
+    return _TagRow(facts, None)
 
 
-def _lines(
-    run: FollowedRun,
-    samples: Mapping[str, _Samples],
-    rest: Mapping[str, Any],
-    tables: Mapping[str, Any],
-) -> Iterator[str]:
+def _lines(run: FollowedRun, page: _Page) -> Iterator[str]:
+    yield from _heading_lines(run)
+    for kind, rows in page.samples.items():
+        yield from _sample_section(kind, rows)
+    landscapes = [_landscape_cells(facts) for facts in page.rest["landscapes"]]
+    yield from _section("Loss landscapes", landscapes, ["tag", "grid", "smallest loss", "path"])
+    if page.rest["graph"]:
+        yield from _section("Graph", [[_graph_line(page.rest["graph"])]])
+    lineage = []
+    for name, value in page.rest["lineage"].items():
+        on_one_line = " ".join(as_text(value).split())
+        lineage.append([name, on_one_line])
+    yield from _section("Lineage", lineage)
+    for name, (table, facts) in page.tables.items():
+        yield from _LINES[name](table, facts)
+
+
+def _heading_lines(run: FollowedRun) -> Iterator[str]:
+    """Name the run, its files, and the time of its first and its last scalar."""
     run_dir = run.run_dir
-    summaries, lineages = (
-        len(summary_files(run_dir)),
-        counted(len(lineage_file_paths(run_dir)), "lineage file"),
-    )
+    summaries = len(summary_files(run_dir))
+    lineages = counted(len(lineage_file_paths(run_dir)), "lineage file")
     yield Heading(run_dir)
     yield f"{summaries} summary and {lineages}, {output.readable_size(files_size(run_dir))}"
-    walls = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
-    times = [float(time) for wall_times in walls for time in (wall_times.min(), wall_times.max())]
+    times = []
+    for tag in run.tags()["scalar"]:
+        for part in run.scalar_parts(tag):
+            times += [float(part.wall_times.min()), float(part.wall_times.max())]
     if times:
         yield f"recorded {output.readable_time(min(times))} to {output.readable_time(max(times))}"
-    for kind, names in _COLUMNS.items():
-        # the tag and five numbers
-        used = 2 + min(_MAX_TAG, max(map(cells, samples[kind]), default=0)) + 5 * 12
-        length = max(8, min(_MAX_CURVE, width() - used))
-        rows = [
-            [
-                _short(tag),
-                str(facts["samples"]),
-                str(facts["last_step"]),
-                *_cells(kind, facts, curve, length),
-            ]
-            for tag, (facts, curve) in samples[kind].items()
-        ]
-        head = ["tag", "samples", "last step", *names]
-        excess = 2 + max(map(cells, columns([head, *rows]))) - width()
-        if rows and excess > 0 and sys.stdout.isatty():
-            limit = max(_MIN_TAG, max(cells(row[0]) for row in rows) - excess)
-            rows = [[_short(row[0], limit), *row[1:]] for row in rows]
-        yield from _section(kind.capitalize(), rows, head, right=range(1, 2 + len(names)))
+
+
+def _sample_section(kind: str, tag_rows: Mapping[str, _TagRow]) -> Iterator[str]:
+    """Lines of a table of samples of the same kind, as wide as the terminal."""
+    tag_cells = min(_MAX_TAG, max(map(cells, tag_rows), default=0))
+    used = 2 + tag_cells + 5 * 12  # the tag and five numbers
+    length = max(8, min(_MAX_CURVE, width() - used))
     rows = []
-    for found in rest["landscapes"]:
-        grid, number = " x ".join(map(str, found["grid"])), len(found["intervals"])
-        path = f"{counted(number, 'point')}, {found['unit']}" if number else "final"
-        rows.append([_short(found["tag"]), grid, short_number(found["smallest_loss"]), path])
-    yield from _section("Loss landscapes", rows, ["tag", "grid", "smallest loss", "path"])
-    if rest["graph"]:
-        nodes, parameters, constants = rest["graph"].values()
-        line = f"{counted(nodes, 'node')}, {parameters} parameters and inputs, {counted(constants, 'constant')}"
-        yield from _section("Graph", [[line]])
-    # a value on a line
-    rows = [[name, " ".join(as_text(value).split())] for name, value in rest["lineage"].items()]
-    yield from _section("Lineage", rows)
-    for name, each in tables.items():
-        yield from _LINES[name](*each)
+    for tag, row in tag_rows.items():
+        counts = [str(row.facts["samples"]), str(row.facts["last_step"])]
+        rows.append([_short(tag), *counts, *_cells(kind, row.facts, row.curve, length)])
+    names = _COLUMNS[kind]
+    head = ["tag", "samples", "last step", *names]
+    excess = 2 + max(map(cells, columns([head, *rows]))) - width()
+    if rows and excess > 0 and sys.stdout.isatty():
+        limit = max(_MIN_TAG, max(cells(row[0]) for row in rows) - excess)
+        rows = [[_short(row[0], limit), *row[1:]] for row in rows]
+    yield from _section(kind.capitalize(), rows, head, right=range(1, 2 + len(names)))
+
+
+def _landscape_cells(facts: Mapping[str, Any]) -> list[str]:
+    grid = " x ".join(map(str, facts["grid"]))
+    points = len(facts["intervals"])
+    path = f"{counted(points, 'point')}, {facts['unit']}" if points else "final"
+    return [_short(facts["tag"]), grid, short_number(facts["smallest_loss"]), path]
+
+
+def _graph_line(facts: Mapping[str, int]) -> str:
+    nodes = counted(facts["nodes"], "node")
+    constants = counted(facts["constants"], "constant")
+    return f"{nodes}, {facts['parameters']} parameters and inputs, {constants}"
 
 
 def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list[str]:
@@ -234,7 +288,7 @@ def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list
 def _section(
     name: str, rows: Sequence[Sequence[str]], head: Sequence[str] = (), right: Sequence[int] = ()
 ) -> Iterator[str]:
-    """A table with or without names of columns; nothing if there is no row."""
+    """Lines of a table, with a head if it has names; no line if it has no row."""
     if rows:
         yield ""
         yield Heading(name)

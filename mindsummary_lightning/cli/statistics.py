@@ -1,4 +1,7 @@
-"""What ``show`` says of statistics: what went wrong first, a heat map of the parameters, the rows of a step's chain."""
+"""Lines of ``show`` about statistics.
+
+They name the first number that is not finite, and draw a heat map of the parameters.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 from mindsummary_lightning.cli.output import Heading, blocks, columns, cut, short_number
 from mindsummary_lightning.conversion.heat_map import grouped, shaded_range
-from mindsummary_lightning.reading.module_tables import ModuleTable, origin_text, row_name
+from mindsummary_lightning.reading.output_statistics import OutputStatistics, origin_text, row_name
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.values.text import counted
 
@@ -17,7 +20,10 @@ _MAX_ROWS, _MAX_LABEL, _MAX_NAME = 30, 60, 44
 
 
 def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[str]:
-    """A heading, what went wrong first, and a row of blocks, a block a step, for each parameter or group of them."""
+    """Lines about the parameters: a heading, the first non-finite number, a heat map.
+
+    The map has a row for a parameter or a group of them, and a block for a step.
+    """
     yield from ("", Heading("Parameters"))
     first = facts["first_not_finite"]
     if first:
@@ -39,9 +45,12 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
     yield from (f"  {line}" for line in columns(rows))
 
 
-def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
-    """A heading, where the first number that is not finite comes from, and the rows of the last step, if asked for."""
-    yield from ("", Heading("Modules"))
+def output_statistics_lines(table: OutputStatistics, facts: dict[str, Any]) -> Iterator[str]:
+    """Lines about the modules: a heading, and the origin of non-finite numbers.
+
+    The rows of the last step follow if they were asked for.
+    """
+    yield from ("", Heading("Output statistics"))
     what = "of batch, weights, modules, loss, gradients and update"
     yield f"  {counted(len(table.rows), 'row')} {what} at {_steps(table)}"
     first = table.first_non_finite()
@@ -50,7 +59,7 @@ def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
     if "last_step" not in facts:
         return
     shown, rows = table.columns[1:8], []  # without order and samples
-    for row, found in zip(table.chain(int(table.steps[-1]))[0], facts["last_step"], strict=True):
+    for row, found in zip(table.rows_at(int(table.steps[-1]))[0], facts["last_step"], strict=True):
         numbers, shape = (
             (short_number(found[name]) for name in shown),
             " x ".join(map(str, row.shape)),
@@ -60,5 +69,5 @@ def module_lines(table: ModuleTable, facts: dict[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in columns([head, *rows], range(4, 4 + len(shown))))
 
 
-def _steps(table: ParameterTable | ModuleTable) -> str:
+def _steps(table: ParameterTable | OutputStatistics) -> str:
     return f"{counted(table.steps.size, 'step')}, {table.steps[0]} to {table.steps[-1]}"

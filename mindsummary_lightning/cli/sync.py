@@ -1,4 +1,4 @@
-"""``mindsummary sync SOURCE DESTINATION``: when rounds are made, once or again and again, and what is said of them."""
+"""``mindsummary sync SOURCE DESTINATION``: copy runs, once or in rounds."""
 
 from __future__ import annotations
 
@@ -40,28 +40,18 @@ ARGUMENTS = (
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Copy once, or until the runs have ended or a signal; 1 if anything is not there at the end."""
-    if not arguments.every > 0 or (arguments.verify and arguments.follow):
-        raise UsageError(
-            "--every takes a number of seconds, and --verify reads once, without --follow"
-        )
-    source, destination = Store(arguments.source), Store(arguments.destination)
-    if type(source.files) is type(destination.files) and f"{destination.root}/".startswith(
-        f"{source.root}/"
-    ):
-        raise UsageError(f"{destination.name} is in {source.name}: its copies would be copied")
+    """Copy once, or until the runs have ended or a signal arrives.
+
+    The exit code is 1 if anything is not there at the end.
+    """
+    source, destination = _stores(arguments)
     copies = RunCopies(source, destination, force=arguments.force, verify=arguments.verify)
     problems = list[str]()
     with _ending_signals(arguments.follow) as signals:
         for _ in rounds(copies, arguments.every if arguments.follow else None, signals):
-            told, lines = (
-                problems,
-                (f"{name}: {error_line(error)}" for name, error in copies.problems.items()),
-            )
-            problems = sorted(
-                {without_secrets(line, arguments.source, arguments.destination) for line in lines}
-            )
-            for problem in sorted({*problems} - {*told}):
+            reported = problems
+            problems = _problems(copies, arguments)
+            for problem in sorted(set(problems).difference(reported)):
                 say(f"mindsummary: {problem}", sys.stderr)
     if not copies.runs and not problems:
         raise FileNotFoundError(f"{_lack(source)}: nothing was sent")
@@ -71,17 +61,46 @@ def run(arguments: argparse.Namespace) -> Answer:
         "missing_bytes": copies.missing,
         "problems": problems,
     }
-    sent = f"{counted(len(copies.runs), 'run')}: {readable_size(copies.sent)} sent to {destination.name}"
+    runs = counted(len(copies.runs), "run")
+    sent = f"{runs}: {readable_size(copies.sent)} sent to {destination.name}"
     lack = [f"{readable_size(copies.missing)} are not there yet"] if problems else []
     return Answer(facts, [sent], len(lack), lack)
 
 
+def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
+    """Open source and destination.
+
+    Raises:
+        UsageError: the arguments contradict each other, or the destination is in the source.
+    """
+    if not arguments.every > 0:
+        raise UsageError("--every must be a positive number of seconds")
+    if arguments.verify and arguments.follow:
+        raise UsageError("--verify reads once: give it without --follow")
+    source, destination = Store(arguments.source), Store(arguments.destination)
+    is_same_store = type(source.files) is type(destination.files)
+    if is_same_store and f"{destination.root}/".startswith(f"{source.root}/"):
+        raise UsageError(
+            f"{destination.name} is in {source.name}: the next round would copy the copies, too"
+        )
+    return source, destination
+
+
+def _problems(copies: RunCopies, arguments: argparse.Namespace) -> list[str]:
+    """Describe the files that could not be copied, without secrets of addresses."""
+    problems = set()
+    for name, error in copies.problems.items():
+        line = f"{name}: {error_line(error)}"
+        problems.add(without_secrets(line, arguments.source, arguments.destination))
+    return sorted(problems)
+
+
 @contextlib.contextmanager
 def _ending_signals(is_followed: bool) -> Iterator[list[int]]:
-    """Collect the signals that ask for an end after one last round.
+    """Collect the signals that ask for an end after a last round.
 
-    SIGTERM is one. Of ``--follow`` the first Ctrl-C is one too, and the second ends the command at
-    once.
+    SIGTERM asks for it, and with ``--follow`` the first Ctrl-C. The second Ctrl-C ends the command
+    at once.
     """
     signals = list[int]()
 
@@ -102,21 +121,21 @@ def _ending_signals(is_followed: bool) -> Iterator[list[int]]:
 
 
 def _lack(source: Store) -> str:
-    """Why a source has no run to send."""
+    """Explain that a source has no run to send."""
     if not source.is_local:
         return f"no run in {source.name}"
     if os.path.isdir(source.root):
         return f"no run in {source.name}{links_note([source.root])}"
-    is_file = os.path.exists(source.root)
-    return (
-        f"{source.name} is a file; give its directory"
-        if is_file
-        else f"there is no directory {source.name}"
-    )
+    if os.path.exists(source.root):
+        return f"{source.name} is a file; give its directory"
+    return f"there is no directory {source.name}"
 
 
 def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:
-    """Do one round, or one every some seconds until the runs have ended and are there, or there is a signal."""
+    """Copy in rounds, until the runs have ended and are there or a signal arrived.
+
+    ``every_s`` is the time from round to round; ``None`` makes a single round.
+    """
     changed_at = time.monotonic()
     while True:
         began, is_last = time.monotonic(), every_s is None or bool(signals)
@@ -124,5 +143,13 @@ def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> 
         yield
         if is_last or (not copies.problems and began - changed_at >= copies.silence_s()):
             return
-        while not signals and (rest := began + (every_s or 0) - time.monotonic()) > 0:
-            time.sleep(min(rest, 0.5))
+        _wait_until(began + (every_s or 0), signals)
+
+
+def _wait_until(end: float, signals: Sequence[int]) -> None:
+    """Sleep until a monotonic time; a signal ends the sleep within half a second."""
+    while not signals:
+        rest = end - time.monotonic()
+        if rest <= 0:
+            return
+        time.sleep(min(rest, 0.5))

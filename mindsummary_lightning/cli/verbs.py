@@ -1,4 +1,7 @@
-"""The verbs: what each is for, in groups, and where its module is. Nothing of a verb is imported to read this."""
+"""The verbs in groups, with their descriptions and modules.
+
+Reading this imports no module of a verb.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,19 @@ VERBS = {  # in the order of the help
     "list": "List the runs in a directory and below it.",
     "show": "Show a run on one page: tags, steps, last values, curves and lineage.",
     "lineage": "List the runs in a directory with their settings and results, filtered and sorted.",
-    "compare": "Compare two runs: are they the same training, and if not, at which step and in which tensors do "
-    "they part? Exit 0: the same, 1: different, 2: undecided or not comparable.",
+    "compare": "Compare two runs: are they the same training, and if not, at which step and in "
+    "which tensors do they part? Exit 0: the same, 1: different, 2: undecided or not comparable.",
     "report": "Write one self-contained HTML page about some runs.",
     "dump": "Print the records of a summary or lineage file, one JSON object per line.",
     "verify": "Check every record of every run in a directory; exit 1 if anything is damaged.",
-    "repair": "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept "
-    "in RUN/.damaged.",
-    "doctor": "Check what `mindsummary view` needs, or how a device records; exit 1 if anything is missing or differs.",
+    "repair": "Rebuild damaged files of the runs in a directory from their complete records; the "
+    "damaged ones are kept in RUN/.damaged.",
+    "doctor": "Check what `mindsummary view` needs, or how a device records; exit 1 if anything "
+    "is missing or differs.",
     "export": "Write the values of runs to CSV, Parquet, NumPy or TensorBoard files.",
     "import": "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
-    "landscape": "Compute a run's loss landscapes from its collector's checkpoints, or show those that it has.",
+    "landscape": "Compute a run's loss landscapes from its collector's checkpoints, or show those "
+    "that it has.",
     "sync": "Copy runs to or from a remote store; exit 1 if anything is not there at the end.",
     "completion": "Print what a shell needs to complete verbs, options and their values.",
 }

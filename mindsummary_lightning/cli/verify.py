@@ -15,7 +15,10 @@ ARGUMENTS = (DIRECTORIES, json_of("the findings"))
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The findings; 1 if one of them is damage or a run cannot be read, 2 for a directory that does not exist."""
+    """Print the findings.
+
+    The exit code is 1 for damage or a run that cannot be read, and 2 for a missing directory.
+    """
     from mindsummary_lightning.maintenance.verify import verify_run
 
     for path in arguments.directories:

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
@@ -61,6 +62,13 @@ def run(arguments: argparse.Namespace) -> Answer:
         raise UsageError(f"--memory {arguments.memory} is less than 1 MB")
     if importlib.util.find_spec("aiohttp") is None:
         raise missing_packages("the viewer", "aiohttp")
+    _serve(arguments)
+    _report("the viewer has ended")
+    return Answer()
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    """Listen, tell where the pages are, and answer requests until a signal."""
     from mindsummary_lightning.viewer import access
     from mindsummary_lightning.viewer.app import create_app
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -77,38 +85,38 @@ def run(arguments: argparse.Namespace) -> Answer:
         checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
         server = access.server_address(arguments.host, port)
-        train_id = (
-            "./"
-            if summary_files(arguments.directory) or lineage_file_paths(arguments.directory)
-            else None
-        )
 
         def ready() -> None:
             number = len(runs.listing())
-            if not number:
-                links = links_note([arguments.directory])
-                _report(
-                    f"no run in {arguments.directory} yet; the pages show one when it begins{links}"
-                )
             if frontend is None:
                 pages = [(access.RUN_TABLE, access.table_address(server, token))]
             else:
+                train_id = "./" if _is_run(arguments.directory) else None
                 pages = access.page_addresses(server, token, train_id)
-            say(f"runs in {os.path.abspath(arguments.directory)}")
-            for name, address in pages:
-                say(f"  {name:14}  {address}")
-            say("Ctrl-C ends it")
-            sys.stdout.flush()
+            _say_pages(arguments.directory, number, pages)
             if number > _FEW_RUNS:
                 threading.Thread(target=_read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
-                ending.enter_context(
-                    opened_in_browser(dict(pages)[access.RUN_TABLE] if number > 1 else pages[0][1])
-                )
+                shown = dict(pages)[access.RUN_TABLE] if number > 1 else pages[0][1]
+                ending.enter_context(opened_in_browser(shown))
 
         serve_until_signal(create_app(runs, frontend, checked), listener, ready)
-    _report("the viewer has ended")
-    return Answer()
+
+
+def _is_run(directory: str) -> bool:
+    return bool(summary_files(directory) or lineage_file_paths(directory))
+
+
+def _say_pages(directory: str, number: int, pages: Sequence[tuple[str, str]]) -> None:
+    """Print the addresses of the pages; ``number`` counts the runs in the directory."""
+    if not number:
+        links = links_note([directory])
+        _report(f"no run in {directory} yet; the pages show one when it begins{links}")
+    say(f"runs in {os.path.abspath(directory)}")
+    for name, address in pages:
+        say(f"  {name:14}  {address}")
+    say("Ctrl-C ends it")
+    sys.stdout.flush()
 
 
 def _warn_of_open_host(host: str, listener: socket.socket, token: str | None) -> None:

@@ -101,18 +101,54 @@ def checked_gradients(collect_gradients: Any) -> str | bool | None:
     return _checked_expression("collect_gradients", collect_gradients)
 
 
-def checked_statistics(collect_parameter_statistics: Any) -> str | None:
+@dataclass(frozen=True, slots=True)
+class ParameterStatisticsOptions:
+    """Which parameters have statistics.
+
+    Attributes:
+        expression: matched from the start of a parameter's name; ``None``: no parameter.
+        has_updates: whether the ratio of each update to its weight is recorded, too.
+    """
+
+    expression: str | None
+    has_updates: bool
+
+
+def _checked_statistics(collect_parameter_statistics: Any) -> str | None:
     """An expression for the names of the parameters that have statistics, ``None`` for none; errors as above."""
     if isinstance(collect_parameter_statistics, bool):
         return EVERY if collect_parameter_statistics else None
     return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
 
 
+def checked_parameter_statistics(
+    collect_parameter_statistics: Any, collect_parameter_updates: Any
+) -> ParameterStatisticsOptions:
+    """Check the two arguments; ``collect_parameter_updates`` implies statistics of every parameter.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the expression does not compile, or updates are wanted without statistics.
+    """
+    expression = _checked_statistics(collect_parameter_statistics)
+    has_updates = checked_bool("collect_parameter_updates", collect_parameter_updates)
+    if has_updates and collect_parameter_statistics is False:
+        raise ValueError(
+            "collect_parameter_updates must be False with collect_parameter_statistics=False, got "
+            "True. Updates are a column of the parameter statistics: leave one of the two out."
+        )
+    if has_updates and expression is None:
+        expression = EVERY
+    return ParameterStatisticsOptions(expression, has_updates)
+
+
 @dataclass(frozen=True, slots=True)
-class ChainOptions:
-    """Which steps' chains are recorded, ``None`` for the rhythm of tables, and an expression for names of modules.
+class OutputStatisticsOptions:
+    """Of which steps and modules output statistics are recorded.
 
     Attributes:
+        steps: optimizer steps, counted from 1; ``None``: the rhythm of tables.
+        modules: an expression matched from the start of a module's name; ``None``: every module.
         whole_steps: steps of which whole tensors are recorded.
         max_bytes: greatest size of the file of such a step.
     """
@@ -123,47 +159,67 @@ class ChainOptions:
     max_bytes: int = 0
 
 
-def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
-    """``True``, an expression or a tuple of steps; ``None`` for none; a TypeError or ValueError for anything else."""
-    if isinstance(collect_output_statistics, bool):
-        return ChainOptions() if collect_output_statistics else None
-    if isinstance(collect_output_statistics, (tuple, list)):
-        steps = [
-            positive_int("a step of collect_output_statistics", step)
-            for step in collect_output_statistics
-        ]
-        if not steps:
-            raise ValueError(
-                "collect_output_statistics names no step; give steps counted from 1, True or None"
-            )
-        return ChainOptions(frozenset(steps))
-    if collect_output_statistics is None:
+def _output_statistics_steps(collect_output_statistics: Any) -> frozenset[int] | None:
+    """Steps that the argument names; ``None`` where it names no steps and leaves them to the rhythm."""
+    if collect_output_statistics is None or isinstance(collect_output_statistics, bool):
         return None
-    if not isinstance(collect_output_statistics, str):
+    if isinstance(collect_output_statistics, str):
         raise TypeError(
-            "collect_output_statistics must be a bool, a tuple of steps, a regular expression of modules' names as a "
-            f"str, or None, not {collect_output_statistics!r}"
+            "collect_output_statistics must be True, None or a sequence of steps, got "
+            f"{collect_output_statistics!r}. Pass names of modules as output_statistics_modules."
         )
-    return ChainOptions(
-        modules=_checked_expression("collect_output_statistics", collect_output_statistics)
+    if not isinstance(collect_output_statistics, (tuple, list, range)):
+        raise TypeError(
+            "collect_output_statistics must be True, None or a sequence of steps, got "
+            f"{collect_output_statistics!r}. Pass steps as a tuple, such as (1, 2, 3)."
+        )
+    if not collect_output_statistics:
+        raise ValueError(
+            "collect_output_statistics must name at least one step, got "
+            f"{collect_output_statistics!r}. Pass steps counted from 1, True or None."
+        )
+    return frozenset(
+        positive_int("a step of collect_output_statistics", step)
+        for step in collect_output_statistics
     )
 
 
-def chain_options(
-    collect_output_statistics: Any, whole_tensors: Any, max_bytes: Any
-) -> ChainOptions | None:
-    """Options of chains, with whole tensors of the steps that they name, or of the first one.
+def _output_statistics(
+    collect_output_statistics: Any, output_statistics_modules: Any
+) -> OutputStatisticsOptions | None:
+    steps = _output_statistics_steps(collect_output_statistics)
+    modules = _checked_expression("output_statistics_modules", output_statistics_modules)
+    if modules is not None and collect_output_statistics is False:
+        raise ValueError(
+            "output_statistics_modules must be None with collect_output_statistics=False, got "
+            f"{modules!r}. Leave one of the two out."
+        )
+    if modules is None and steps is None and not collect_output_statistics:
+        return None
+    return OutputStatisticsOptions(steps, modules)
+
+
+def output_statistics_options(
+    collect_output_statistics: Any,
+    output_statistics_modules: Any,
+    whole_tensors: Any,
+    max_bytes: Any,
+) -> OutputStatisticsOptions | None:
+    """Check the arguments; ``output_statistics_modules`` implies ``collect_output_statistics=True``.
+
+    Whole tensors are of the steps that are named, or of the first one, and imply output statistics
+    of it.
 
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: an argument has a value that cannot be used.
     """
-    options = checked_outputs(collect_output_statistics)
+    options = _output_statistics(collect_output_statistics, output_statistics_modules)
     limit = positive_int("whole_tensors_max_bytes", max_bytes)
     if not checked_bool("whole_tensors", whole_tensors):
         return options
     if options is None:
-        options = ChainOptions(frozenset((1,)))
+        options = OutputStatisticsOptions(frozenset((1,)))
     return replace(options, whole_steps=options.steps or frozenset((1,)), max_bytes=limit)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from types import FrameType
 
 _NOT_THE_USERS = re.compile(
     r"(torch|lightning|pytorch_lightning|lightning_fabric|mindspore|mindsummary_lightning|contextlib)(\.|$)"
@@ -17,12 +18,12 @@ def calling_line() -> str:
     The file is relative to the working directory, or to the folder of packages it is in; elsewhere
     its name alone.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
         if not file.startswith("<") and not _NOT_THE_USERS.match(name):
             return f"{_short(file)}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return ""
 
 

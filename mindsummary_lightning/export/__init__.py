@@ -1,1 +1,1 @@
-"""Export runs to other formats, and import TensorBoard's."""
+"""Export runs to other formats, and import TensorBoard files."""

@@ -1,10 +1,9 @@
-"""Many runs exported one by one, each into a directory of its own."""
+"""Export many runs, every run into a directory of its own."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError
@@ -25,7 +24,9 @@ def export_each(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Export each run into ``out_dir/<name>``, its path relative to ``root``; all appear together.
+    """Export runs into ``out_dir/<name>``, the path relative to ``root``.
+
+    All directories appear together.
 
     Args:
         export: what exports one run, such as ``export_csv`` or ``export_tensorboard``.
@@ -60,18 +61,13 @@ def export_each(
                 if len(exported.damaged) == len(run_dirs):
                     raise
                 continue
-            exported += [
-                os.path.join(out_dir, os.path.relpath(path, out.unfinished)) for path in found
-            ]
+            for path in found:
+                exported.append(os.path.join(out_dir, os.path.relpath(path, out.unfinished)))
             _add_counts(exported, found)
     return exported
 
 
-def _add_counts(total: ExportedFiles, one: ExportedFiles) -> None:
-    counters: list[tuple[Any, Any]] = [
-        (total.written, one.written),
-        (total.skipped, one.skipped),
-        (total.changed, one.changed),
-    ]
-    for all_runs, this_run in counters:
-        all_runs.update(this_run)
+def _add_counts(total: ExportedFiles, run: ExportedFiles) -> None:
+    total.written.update(run.written)
+    total.skipped.update(run.skipped)
+    total.changed.update(run.changed)

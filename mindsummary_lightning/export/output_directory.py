@@ -1,4 +1,7 @@
-"""``OutputDirectory``: where converted files go. It must be empty, or hold only what an earlier conversion left."""
+"""``OutputDirectory``: the directory of converted files.
+
+It must be empty, or hold only the files of an earlier conversion.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from mindsummary_lightning.fileio.replace import (
     replace_file,
     temporary_name,
 )
+from mindsummary_lightning.reading.lineage_text import RunLineage
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values.addresses import without_local_scheme
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
@@ -27,7 +30,9 @@ _LIST = ".mindsummary-export"
 
 
 class OutputDirectory:
-    """The files of one conversion; a context manager. They appear together when the block ends, unless by an error.
+    """The files of a conversion, as a context manager.
+
+    They appear together when the block ends without an error.
 
     Until then they are in a hidden directory inside of this one, which may be a mount point or the
     current directory. A hidden file lists them, so that a later conversion knows them.
@@ -65,7 +70,10 @@ class OutputDirectory:
         remove_stale_temporaries(self._path)
         found = files_below(self._path).keys()
         if found and not self._force:
-            advice = "give an --out that is new or empty, or --force to replace what an earlier call left there"
+            advice = (
+                "give an --out that is new or empty, or --force to replace what an earlier call "
+                "left there"
+            )
             raise FileExistsError(f"{self._path} is not empty ({min(found)}); {advice}")
         others = found - _listed(self._path)
         if others:
@@ -93,7 +101,9 @@ class OutputDirectory:
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[IO[bytes]]:
-        """A file to write to, gone if the block fails; ``name`` may contain folders, parted by ``/``.
+        """Open a file to write to; it is removed if the block fails.
+
+        ``name`` may contain folders, separated by ``/``.
 
         Raises:
             FileExistsError: it was written before, perhaps under a name that differs only in case.
@@ -102,7 +112,8 @@ class OutputDirectory:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.lexists(path):
             raise FileExistsError(
-                f"two values have the file name {name} here, where upper and lower case are the same"
+                f"two values have the file name {name} here, "
+                "where upper and lower case are the same"
             )
         with open(path, "xb") as file:
             try:
@@ -125,7 +136,7 @@ class OutputDirectory:
 
 
 class ExportedFiles(list[str]):
-    """Paths of the files of an export, what is in them, and what is not.
+    """Paths of the files of an export, with counts of exported and skipped values.
 
     Attributes:
         written: number of samples by kind, where that is known.
@@ -143,30 +154,36 @@ class ExportedFiles(list[str]):
         self.damaged: dict[str, str] = {}
 
     def skip(self, reader: SummaryReader, *kinds: str) -> None:
-        """Count what a run has of some kinds; a table of parameters does not count, as it is in ``parameters``."""
+        """Count the tags of some kinds as skipped.
+
+        A table of parameters does not count, because it is in ``parameters``.
+        """
         numbers = {kind: len(tags) for kind, tags in reader.tags().items()}
         has_table = "tensor" in kinds and STATISTICS_TAG in reader.tags()["tensor"]
         if has_table and read_parameter_table(table_of(reader)) is not None:
             numbers["tensor"] -= 1
         numbers["graph"] = int(reader.graph() is not None)
         numbers["lineage"] = int(reader.lineage() != RunLineage())
-        self.skipped.update({kind: numbers[kind] for kind in kinds if numbers[kind]})
+        for kind in kinds:
+            if numbers[kind]:
+                self.skipped[kind] += numbers[kind]
 
 
 def mode_of_runs(run_dirs: Iterable[str]) -> int:
-    """The permission bits, without execution, that all event files of some runs have; 0o600 if there are none."""
+    """The permission bits that all event files of some runs have in common.
+
+    Execution is left out. The result is 0o600 if there are no files.
+    """
     modes = []
     for run_dir in run_dirs:
         # of a run that cannot be looked into nothing is exported
         with contextlib.suppress(OSError):
-            modes += [
-                os.stat(path).st_mode
-                for path in summary_files(run_dir) + lineage_file_paths(run_dir)
-            ]
+            for path in summary_files(run_dir) + lineage_file_paths(run_dir):
+                modes.append(os.stat(path).st_mode)
     common = 0o666 if modes else 0o600
     for mode in modes:
         common &= mode
-    # MindSpore makes its finished files read-only; an export belongs to whoever made it
+    # MindSpore makes its finished files read-only; an export belongs to the user who made it
     return common | 0o600
 
 

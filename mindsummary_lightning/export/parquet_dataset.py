@@ -1,4 +1,4 @@
-"""One run or many as one Parquet data set, as pandas, DuckDB, Spark and Ray read it."""
+"""A Parquet data set of runs, as pandas, DuckDB, Spark and Ray read it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,8 +26,10 @@ from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_names import run_names
 from mindsummary_lightning.reading.scalar_summaries import RunScalars, run_scalars
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
+from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 from mindsummary_lightning.values.text import listed, utf8_text
 
@@ -35,8 +38,6 @@ SAMPLE_COLUMNS = {"elements": "count"} | {
 }
 """Fields of a histogram by the column that has them in each row of its buckets."""
 
-# Name of the first column, its texts and the number of rows of each, and the other columns.
-_Block: TypeAlias = tuple[str, Sequence[str], Sequence[int], dict[str, Any]]
 _T = TypeVar("_T")
 Progress: TypeAlias = Callable[[int], object]
 
@@ -47,8 +48,28 @@ _BUCKET_COLUMNS = (
     ("count", "counts", np.int64),
 )
 _INT64 = range(-(2**63), 2**63)
-_RENAMED = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
+_RENAMED = (
+    "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and "
+    "lower case"
+)
 _LISTED = 5  # of them, in a note
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows of a table that are written together.
+
+    Attributes:
+        label: name of the first column.
+        texts: the texts of the first column, without repetitions.
+        sizes: the number of rows that repeat a text, by text.
+        columns: the other columns by name.
+    """
+
+    label: str
+    texts: Sequence[str]
+    sizes: Sequence[int]
+    columns: dict[str, Any]
 
 
 def export_parquet(
@@ -58,9 +79,9 @@ def export_parquet(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write one run as :func:`export_parquet_dataset` does, under the name of its directory.
+    """Write a run as a data set, under the name of its directory.
 
-    Arguments, result and errors as there.
+    Arguments, result and errors as :func:`export_parquet_dataset`.
     """
     run_dir = os.path.abspath(run_dir)
     return export_parquet_dataset(
@@ -76,9 +97,11 @@ def export_parquet_dataset(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write ``scalars``, ``histograms`` and ``parameters``, and ``lineage.parquet`` with a row per run.
+    """Write tables of values, and ``lineage.parquet`` with a row per run.
 
-    Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the
+    The tables are ``scalars``, ``histograms`` and ``parameters``.
+
+    Every table is a folder with ``<run>/part-0.parquet`` for every run that has rows, the
     run's name percent-encoded. The columns are ``run``, a text, also where the name is a number,
     and those of the CSV files, wall times in seconds and values float32. ``lineage.parquet`` has
     ``run`` and the columns of :func:`~mindsummary_lightning.runs_to_pandas`; a column of several
@@ -114,22 +137,8 @@ def export_parquet_dataset(
                 reader = SummaryReader(run_dir)
                 run = table_of(reader)
                 reader.lineage()  # which may be damaged, too
-                # histograms first: only they can prove to be damaged once they are written
-                tables = {
-                    "histograms": _histogram_blocks(run, pyarrow),
-                    "scalars": _scalar_blocks(run),
-                    "parameters": _parameter_blocks(read_parameter_table(run)),
-                }
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
-                told = in_bytes(run, ("scalar", "histogram"), progress)
-                for table, blocks in tables.items():
-                    path, counting = (
-                        f"{table}/{_folder(name)}/part-0.parquet",
-                        table != "parameters",
-                    )
-                    _write(
-                        pyarrow, out, path, name, blocks, told if counting else lambda count: None
-                    )
+                _write_tables(pyarrow, out, name, run, progress)
             except (DamagedFileError, OSError) as error:
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
@@ -145,8 +154,29 @@ def export_parquet_dataset(
     return exported
 
 
+def _write_tables(
+    pyarrow: Any, out: OutputDirectory, name: str, run: FollowedRun, progress: Progress
+) -> None:
+    """Write the values of the run ``name``."""
+    folder = _folder(name)
+    advance = in_bytes(run, ("scalar", "histogram"), progress)
+    # histograms first: only they can prove to be damaged once they are written
+    histograms = f"histograms/{folder}/part-0.parquet"
+    for block in _written(pyarrow, out, histograms, name, _histogram_blocks(run, pyarrow)):
+        advance(len(block.texts))
+    scalars = f"scalars/{folder}/part-0.parquet"
+    for block in _written(pyarrow, out, scalars, name, _scalar_blocks(run)):
+        advance(sum(block.sizes))
+    parameters = f"parameters/{folder}/part-0.parquet"
+    for _ in _written(pyarrow, out, parameters, name, _parameter_blocks(read_parameter_table(run))):
+        pass
+
+
 def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, Any]]:
-    """Tag, step, wall time and value of every sample of a kind, one at a time; each file is opened once."""
+    """Tag, step, wall time and value of every sample of a kind.
+
+    Samples are read when they are asked for; every file is opened once.
+    """
     with OpenFiles() as files:
         for tag in run.tags()[kind]:
             for sample in run.samples(kind, tag):
@@ -154,13 +184,20 @@ def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, A
 
 
 def in_bytes(run: FollowedRun, kinds: Collection[str], progress: Progress) -> Progress:
-    """What takes numbers of written samples of these kinds and tells ``progress`` their share of the run's bytes."""
+    """Turn numbers of written samples into bytes of the run for ``progress``.
+
+    ``kinds`` are the kinds of samples that are written.
+    """
     tags = run.tags()
-    scalars = (
-        part for tag in tags["scalar"] if "scalar" in kinds for part in run.scalar_parts(tag)
-    )
-    others = (run.rows(kind, tag)[1] for kind in kinds if kind != "scalar" for tag in tags[kind])
-    samples, size = sum(map(len, scalars)) + sum(map(len, others)) or 1, files_size(run.run_dir)
+    samples = 0
+    for kind in kinds:
+        for tag in tags[kind]:
+            if kind == "scalar":
+                samples += sum(map(len, run.scalar_parts(tag)))
+            else:
+                samples += len(run.rows(kind, tag)[1])
+    samples = samples or 1
+    size = files_size(run.run_dir)
     done = 0
 
     def tell(count: int) -> None:
@@ -180,35 +217,32 @@ def _import_pyarrow() -> Any:
     return pyarrow
 
 
-def _write(
-    pyarrow: Any,
-    out: OutputDirectory,
-    name: str,
-    run: str,
-    blocks: Iterator[_Block],
-    progress: Progress,
-) -> None:
-    """A file with a row group for each block, unless there is none."""
+def _written(
+    pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_Block]
+) -> Iterator[_Block]:
+    """Write a file with a row group per block, and yield the written blocks.
+
+    Without blocks there is no file.
+    """
     first = next(blocks, None)
     if first is None:
         return
     with out.file(name) as file, contextlib.ExitStack() as stack:
         writer = None
-        for label, texts, sizes, columns in itertools.chain([first], blocks):
-            codes = pyarrow.array(np.repeat(np.arange(len(texts)), sizes))
-            labels = pyarrow.array(texts, pyarrow.string()).take(codes)
-            runs = pyarrow.array([run], pyarrow.string()).take(
-                pyarrow.array(np.zeros(len(codes), np.int64))
-            )
-            table = pyarrow.table({"run": runs, label: labels, **columns})
+        for block in itertools.chain([first], blocks):
+            codes = pyarrow.array(np.repeat(np.arange(len(block.texts)), block.sizes))
+            labels = pyarrow.array(block.texts, pyarrow.string()).take(codes)
+            only_run = pyarrow.array(np.zeros(len(codes), np.int64))
+            runs = pyarrow.array([run], pyarrow.string()).take(only_run)
+            table = pyarrow.table({"run": runs, block.label: labels, **block.columns})
             if writer is None:
                 writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
             writer.write_table(table)
-            progress(sum(sizes) if name.startswith("scalars/") else len(texts))
+            yield block
 
 
 def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> list[str]:
-    """Write the table of runs; which columns have another name there than the values that they hold."""
+    """Write the table of runs, and return the columns that got another name."""
     recorded = _run_columns(rows)
     names = _distinct_names(recorded)
     columns = {names[column]: cells for column, cells in recorded.items()}
@@ -219,7 +253,7 @@ def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> l
 
 
 def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """The items, as many at a time as have the rows of a block."""
+    """Group items into batches that have at least the rows of a block."""
     batch: list[_T] = []
     rows = 0
     for item in items:
@@ -233,59 +267,76 @@ def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T
 
 
 def _scalar_blocks(run: FollowedRun) -> Iterator[_Block]:
-    parts = ((tag, part) for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
-    for batch in _batches(parts, lambda part: len(part[1])):
-        fields = (("step", "steps"), ("wall_time", "wall_times"), ("value", "values"))
+    for batch in _batches(_tagged_parts(run), lambda part: len(part[1])):
+        parts = [part for _, part in batch]
         columns = {
-            name: np.concatenate([getattr(part, field) for _, part in batch])
-            for name, field in fields
+            "step": np.concatenate([part.steps for part in parts]),
+            "wall_time": np.concatenate([part.wall_times for part in parts]),
+            "value": np.concatenate([part.values for part in parts]),
         }
-        yield "tag", [tag for tag, _ in batch], [len(part) for _, part in batch], columns
+        yield _Block("tag", [tag for tag, _ in batch], list(map(len, parts)), columns)
+
+
+def _tagged_parts(run: FollowedRun) -> Iterator[tuple[str, ScalarSeries]]:
+    for tag in run.tags()["scalar"]:
+        for part in run.scalar_parts(tag):
+            yield tag, part
 
 
 def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_Block]:
-    for batch in _batches(
-        samples_of(run, "histogram"), lambda sample: max(1, sample[3].counts.size)
-    ):
+    samples = samples_of(run, "histogram")
+    for batch in _batches(samples, lambda sample: _bucket_rows(sample[3])):
         tags, steps, wall_times, values = zip(*batch, strict=True)
-        # a sample without buckets has a row too
-        sizes = [max(1, one.counts.size) for one in values]
-        is_empty = np.repeat([one.counts.size == 0 for one in values], sizes)
-        none = np.zeros(1)
+        sizes = list(map(_bucket_rows, values))
         columns: dict[str, Any] = {
             "step": np.repeat(np.array(steps, np.int64), sizes),
             "wall_time": np.repeat(np.array(wall_times, np.float64), sizes),
         }
-        for column, field, kind in _BUCKET_COLUMNS:
-            cells = np.concatenate(
-                [getattr(one, field) if one.counts.size else none for one in values]
-            ).astype(kind)
-            columns[column] = pyarrow.array(cells, mask=is_empty if column != "count" else None)
+        columns.update(_bucket_columns(pyarrow, values, sizes))
         rows = pyarrow.array(np.repeat(np.arange(len(values)), sizes))
         for column, field in SAMPLE_COLUMNS.items():
             kind = pyarrow.float64() if column in ("min", "max", "sum") else pyarrow.int64()
-            columns[column] = pyarrow.array([getattr(one, field) for one in values], kind).take(
-                rows
-            )
-        yield "tag", tags, sizes, columns
+            cells = pyarrow.array([getattr(value, field) for value in values], kind)
+            columns[column] = cells.take(rows)
+        yield _Block("tag", tags, sizes, columns)
+
+
+def _bucket_rows(histogram: Histogram) -> int:
+    """The number of rows of a histogram; a histogram without buckets has a row, too."""
+    return max(1, histogram.counts.size)
+
+
+def _bucket_columns(
+    pyarrow: Any, values: Sequence[Histogram], sizes: Sequence[int]
+) -> dict[str, Any]:
+    """Left, width and count of all buckets.
+
+    Left and width are null where there are no buckets.
+    """
+    is_empty = np.repeat([value.counts.size == 0 for value in values], sizes)
+    zero = np.zeros(1)
+    columns = {}
+    for column, field, kind in _BUCKET_COLUMNS:
+        numbers = []
+        for value in values:
+            numbers.append(getattr(value, field) if value.counts.size else zero)
+        cells = np.concatenate(numbers).astype(kind)
+        columns[column] = pyarrow.array(cells, mask=is_empty if column != "count" else None)
+    return columns
 
 
 def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
-    if table is not None:
-        steps, rows, _ = table.values.shape
-        numbers = dict(
-            zip(table.columns, table.values.reshape(steps * rows, -1).T.copy(), strict=True)
-        )
-        yield (
-            "parameter",
-            table.parameters * steps,
-            [1] * (rows * steps),
-            {"step": np.repeat(table.steps, rows), **numbers},
-        )
+    if table is None:
+        return
+    steps, rows, _ = table.values.shape
+    columns: dict[str, Any] = {"step": np.repeat(table.steps, rows)}
+    numbers = table.values.reshape(steps * rows, -1).T.copy()
+    columns.update(zip(table.columns, numbers, strict=True))
+    yield _Block("parameter", table.parameters * steps, [1] * (rows * steps), columns)
 
 
 def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
-    """The table of runs by column, as :func:`~mindsummary_lightning.runs_to_pandas` has it."""
+    """The table of runs by column, as ``runs_to_pandas`` has it."""
     columns: dict[str, list[Any]] = {"run": [row.run for row in rows]}
     for name in ordered_columns(rows):
         cells = [row.cells.get(name) for row in rows]
@@ -295,13 +346,19 @@ def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
 
 
 def _folder(name: str) -> str:
-    """The folder of a run: its name percent-quoted, and so that Arrow and Spark, which skip ``.`` and ``_``, see it."""
+    """The folder of a run: its name percent-quoted.
+
+    A first ``.`` or ``_`` is quoted, too, because Arrow and Spark skip such folders.
+    """
     quoted = quoted_name(name)
     return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted[0] in "._" else quoted
 
 
 def _distinct_names(columns: Collection[str]) -> dict[str, str]:
-    """The columns' names in a file, no two of which differ by case only: the later one has a number after it."""
+    """Names of the columns in a file, distinct also without their case.
+
+    Of two names that differ by case only, the later one has a number after it.
+    """
     names: dict[str, str] = {}
     taken = {column.casefold() for column in columns}
     used: set[str] = set()
@@ -315,30 +372,36 @@ def _distinct_names(columns: Collection[str]) -> dict[str, str]:
 
 
 def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
-    """Metadata that let pandas keep ints beyond 2**53 of a column with gaps, which it would make floats."""
-    exact = [
-        name
-        for name, cells in columns.items()
-        if None in cells and any(type(cell) is int and abs(cell) > EXACT_MAX for cell in cells)
-    ]
-    if not exact:
-        return None
+    """Metadata for columns of ints beyond 2**53 with gaps.
+
+    Without them, pandas makes such a column floats.
+    """
     kinds = {"pandas_type": "int64", "numpy_type": "Int64", "metadata": None}
-    described = [{"name": name, "field_name": name, **kinds} for name in exact]
+    described = []
+    for name, cells in columns.items():
+        is_large = any(type(cell) is int and abs(cell) > EXACT_MAX for cell in cells)
+        if None in cells and is_large:
+            described.append({"name": name, "field_name": name, **kinds})
+    if not described:
+        return None
     return {"pandas": json.dumps({"index_columns": [], "column_indexes": [], "columns": described})}
 
 
 def _one_type(cells: list[Any]) -> list[Any]:
-    """The cells as they are if they are numbers, booleans or texts only, else all as text."""
+    """Give the cells of a column the same type.
+
+    Numbers, booleans or texts stay as they are. Ints among floats become floats if they are exact
+    there. Everything else becomes text.
+    """
     kinds = {type(cell) for cell in cells if cell is not None}
-    if kinds == {int, float} and all(
-        cell is None or float(cell) == cell for cell in cells if type(cell) is int
-    ):
+    integers = [cell for cell in cells if type(cell) is int]
+    if kinds == {int, float} and all(float(integer) == integer for integer in integers):
         return [float(cell) if type(cell) is int else cell for cell in cells]
-    if (
-        len(kinds) <= 1
-        and kinds <= {int, float, bool, str}
-        and all(c in _INT64 for c in cells if type(c) is int)
-    ):
+    is_one_type = len(kinds) <= 1 and kinds <= {int, float, bool, str}
+    if is_one_type and all(integer in _INT64 for integer in integers):
         return cells
-    return [None if cell is None else str(cell) for cell in cells]
+    return list(map(_cell_text, cells))
+
+
+def _cell_text(cell: Any) -> str | None:
+    return None if cell is None else str(cell)

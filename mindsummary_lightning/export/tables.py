@@ -10,7 +10,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -44,7 +44,9 @@ def export_csv(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write ``scalars.csv`` (tag, step, wall_time, value), ``histograms.csv`` with a row per bucket, and parameters.
+    """Write ``scalars.csv``, ``histograms.csv`` and ``parameters.csv``.
+
+    The columns of scalars are tag, step, wall_time and value. Histograms have a row per bucket.
 
     The columns of histograms are tag, step, wall_time, and left, width and count of the bucket;
     then, the same in each row of a sample, the number of its elements, how many of them are NaN,
@@ -77,7 +79,7 @@ def export_csv(
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     run = table_of(reader)
-    told = in_bytes(run, ("scalar", "histogram"), progress)
+    advance = in_bytes(run, ("scalar", "histogram"), progress)
     with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
         for name, header, blocks in (
             ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(run)),
@@ -95,7 +97,7 @@ def export_csv(
                 writer.writerow(header)
                 for rows in itertools.chain([first], blocks):
                     writer.writerows(rows)
-                    told(len(rows) if name == "scalars.csv" else int(name == "histograms.csv"))
+                    advance(len(rows) if name == "scalars.csv" else int(name == "histograms.csv"))
                 file.detach()
     exported = ExportedFiles(out.files)
     exported.skip(reader, "image", "tensor", "loss_landscape", "graph", "lineage")
@@ -109,7 +111,9 @@ def export_npy(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write ``scalar/<tag>.npy`` (fields step, wall_time, value) and ``tensor/<tag>_<step>.npy``; tags percent-quoted.
+    """Write ``scalar/<tag>.npy`` and ``tensor/<tag>_<step>.npy``.
+
+    The fields of a scalar's file are step, wall_time and value. Tags are percent-quoted.
 
     A tag of more than 180 characters is shortened and gets a short hash. ``names.json`` maps the
     files to their tags; ``parameter_statistics.json`` names the rows and columns of tables of
@@ -120,33 +124,21 @@ def export_npy(
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     run = table_of(reader)
-    told, tag_of_file = in_bytes(run, ("scalar", "tensor"), progress), dict[str, str]()
+    advance = in_bytes(run, ("scalar", "tensor"), progress)
+    tag_of_file: dict[str, str] = {}
     with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
         for tag in run.tags()["scalar"]:
-            name, count = f"scalar/{quoted_name(tag)}.npy", sum(map(len, run.scalar_parts(tag)))
+            name = f"scalar/{quoted_name(tag)}.npy"
             with out.file(name) as file:
-                header = {
-                    "descr": np.lib.format.dtype_to_descr(_SAMPLE),
-                    "fortran_order": False,
-                    "shape": (count,),
-                }
-                np.lib.format.write_array_header_1_0(file, header)
-                for part in run.scalar_parts(tag):
-                    table = np.empty(len(part), _SAMPLE)
-                    table["step"], table["wall_time"], table["value"] = (
-                        part.steps,
-                        part.wall_times,
-                        part.values,
-                    )
-                    file.write(table.tobytes())
+                count = _write_scalar(file, run, tag)
             tag_of_file[name] = tag
-            told(count)
+            advance(count)
         for tag, step, _, tensor in samples_of(run, "tensor"):
             name = f"tensor/{quoted_name(tag)}_{step}.npy"
             with out.file(name) as file:
                 np.save(file, tensor.data, allow_pickle=False)
             tag_of_file[name] = tag
-            told(1)
+            advance(1)
         if tag_of_file:
             with out.file("names.json") as file:
                 file.write(json.dumps(tag_of_file, indent=1).encode())
@@ -159,15 +151,31 @@ def export_npy(
     return exported
 
 
+def _write_scalar(file: IO[bytes], run: FollowedRun, tag: str) -> int:
+    """Write the samples of a scalar as an NPY file, and return their number."""
+    count = sum(map(len, run.scalar_parts(tag)))
+    header = {
+        "descr": np.lib.format.dtype_to_descr(_SAMPLE),
+        "fortran_order": False,
+        "shape": (count,),
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    for part in run.scalar_parts(tag):
+        table = np.empty(len(part), _SAMPLE)
+        table["step"] = part.steps
+        table["wall_time"] = part.wall_times
+        table["value"] = part.values
+        file.write(table.tobytes())
+    return count
+
+
 def _scalar_rows(run: FollowedRun) -> _Rows:
     for tag in run.tags()["scalar"]:
         for part in run.scalar_parts(tag):
-            texts = (
-                itertools.repeat(_text_cell(tag)),
-                map(repr, part.wall_times.tolist()),
-                map(str, part.values),
-            )
-            yield list(zip(texts[0], part.steps.tolist(), *texts[1:], strict=False))
+            names = itertools.repeat(_text_cell(tag))
+            wall_times = map(repr, part.wall_times.tolist())
+            values = map(str, part.values)
+            yield list(zip(names, part.steps.tolist(), wall_times, values, strict=False))
 
 
 def _histogram_rows(run: FollowedRun) -> _Rows:
@@ -185,12 +193,12 @@ def _histogram_rows(run: FollowedRun) -> _Rows:
 
 def _parameter_rows(run: FollowedRun) -> _Rows:
     table = read_parameter_table(run)
-    if table is not None:
-        for step, values in zip(table.steps.tolist(), table.values, strict=True):
-            names = map(_text_cell, table.parameters)
-            yield [
-                (name, step, *numbers) for name, numbers in zip(names, values.tolist(), strict=True)
-            ]
+    if table is None:
+        return
+    names = list(map(_text_cell, table.parameters))
+    for step, values in zip(table.steps.tolist(), table.values, strict=True):
+        rows = zip(names, values.tolist(), strict=True)
+        yield [(name, step, *numbers) for name, numbers in rows]
 
 
 def _text_cell(tag: str) -> str:

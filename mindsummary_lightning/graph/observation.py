@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
@@ -235,7 +236,7 @@ class Observation:
 
 def _is_users_call() -> bool:
     """Whether the function being observed was called by the user's code or model, not by Lightning or an optimizer."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(_HIDDEN):
@@ -244,7 +245,7 @@ def _is_users_call() -> bool:
             ("torch.", "mindsummary_lightning.", "contextlib")
         ):
             return _LIGHTNING.match(module) is None
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return True
 
 

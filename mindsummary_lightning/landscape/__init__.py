@@ -1,1 +1,4 @@
-"""Loss landscapes: the checkpoints a run leaves, the mathematics over them, and the events MindInsight draws."""
+"""Loss landscapes of runs, which MindInsight draws.
+
+The parts are the checkpoints of a run, the mathematics over them, and the recorded events.
+"""

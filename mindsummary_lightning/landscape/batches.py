@@ -1,4 +1,6 @@
-"""The samples a landscape is computed on: read once, kept as tensors, joined into larger batches on demand.
+"""The samples that a landscape is computed on.
+
+They are read once, kept as tensors, and joined into larger batches on demand.
 
 A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold
 tensors. The loader is read as Lightning would, with random generators that repeat. Nothing here
@@ -25,19 +27,22 @@ from torch.utils.data import DataLoader
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.landscape.plane import PROCESS_STATE, strided_parts
 
+_MAX_PARTS = 100  # of a list or mapping: a longer one holds data, not samplers
 _MAX_DEPTH = 6  # a loader's batch sampler's sampler; a loader over a loader
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch and its number of samples, the weight of its loss in the mean."""
+    """A batch and its number of samples, the weight of its loss in the mean."""
 
     data: Any
     samples: int
 
 
 def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
-    """The first complete batches of ``data`` with at most ``num_samples`` samples together, but at least one batch.
+    """Read the first complete batches with at most ``num_samples`` samples together.
+
+    It reads at least a batch.
 
     A loader's random generators are seeded while it is read, so that a shuffling one gives the same
     samples each time.
@@ -64,7 +69,9 @@ def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
 
 
 def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
-    """Neighbouring batches joined along their first dimension while a joined one has at most ``max_samples``.
+    """Join neighbouring batches along their first dimension.
+
+    A joined batch has at most ``max_samples`` samples.
 
     Batches that cannot be joined (other shapes, entries that are not tensors, unequal first
     dimensions) stay apart.
@@ -72,7 +79,7 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
     result: list[Batch] = []
     group: list[Batch] = []
     for batch in batches:
-        count = sum(one.samples for one in (*group, batch))
+        count = batch.samples + sum(member.samples for member in group)
         layout = _layout(batch)
         if group and (count > max_samples or layout is None or layout != _layout(group[0])):
             result.append(_join(group))
@@ -82,16 +89,21 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
 
 
 def digest(data: Any) -> str:
-    """A hash of every element of nested values, to recognise rows that were computed on the same ones."""
+    """Hash all elements of nested values.
+
+    The hash recognises rows that were computed on the same values.
+    """
     sha = hashlib.sha256()
     for name, leaf in leaves({"data": data}, batch_items):
-        sha.update(
-            f"{name}{leaf if isinstance(leaf, (str, int, float)) else type(leaf).__name__}".encode()
-        )
-        for part in strided_parts(leaf) if isinstance(leaf, Tensor) else ():
+        content = leaf if isinstance(leaf, (str, int, float)) else type(leaf).__name__
+        sha.update(f"{name}{content}".encode())
+        if not isinstance(leaf, Tensor):
+            continue
+        for part in strided_parts(leaf):
             own = part.detach().cpu().contiguous()
             sha.update(f"{own.dtype}{tuple(own.shape)}".encode())
-            sha.update(own.flatten().view(torch.uint8).numpy().data if own.numel() else b"")
+            if own.numel():
+                sha.update(own.flatten().view(torch.uint8).numpy().data)
     return sha.hexdigest()
 
 
@@ -118,7 +130,10 @@ def _samples(data: Any) -> int:
 
 
 def _layout(batch: Batch) -> Any:
-    """What batches have in common that can be joined; ``None`` if this one cannot be joined with any."""
+    """The properties that batches must share to be joined.
+
+    The result is ``None`` if this batch cannot be joined.
+    """
     parts, structure = _pytree.tree_flatten(batch.data)
     for part in parts:
         is_plain = type(part) is Tensor and part.layout == torch.strided
@@ -136,7 +151,9 @@ def _join(group: list[Batch]) -> Batch:
 
 
 def _loader_of(data: Any) -> Iterable[Any]:
-    """What to iterate over: several loaders (a dict, list or tuple of them) as Lightning combines them in training.
+    """The iterable of batches.
+
+    Several loaders (a dict, list or tuple) are combined as Lightning combines them in training.
 
     A LightningDataModule is set up for a fit and gives its training loader.
     """
@@ -145,11 +162,8 @@ def _loader_of(data: Any) -> Iterable[Any]:
         data.setup("fit")
         data = data.train_dataloader()
     parts = list(data.values()) if isinstance(data, Mapping) else data
-    if (
-        isinstance(parts, (list, tuple))
-        and parts
-        and all(isinstance(part, DataLoader) for part in parts)
-    ):
+    has_parts = isinstance(parts, (list, tuple)) and bool(parts)
+    if has_parts and all(isinstance(part, DataLoader) for part in parts):
         return CombinedLoader(data, "max_size_cycle")
     return data  # type: ignore[no-any-return]  # iterating over anything else raises
 
@@ -160,7 +174,10 @@ def _is_a(value: Any, name: str) -> bool:
 
 @contextmanager
 def _seeded(loader: Any, seed: int) -> Iterator[None]:
-    """Seed the global random generators and those of a loader and its samplers; restore them all at the end."""
+    """Seed the random generators, and restore them at the end.
+
+    They are the global generators, and the generators of a loader and its samplers.
+    """
     with PROCESS_STATE, ExitStack() as restored:
         restored.enter_context(torch.random.fork_rng(devices=[]))
         torch.manual_seed(seed)
@@ -170,7 +187,7 @@ def _seeded(loader: Any, seed: int) -> Iterator[None]:
 
 
 def _seed(generator: Any, seed: int) -> Callable[[], Any]:
-    """Seed a generator; returns what restores it."""
+    """Seed a generator; the result restores it."""
     if isinstance(generator, torch.Generator):
         state = generator.get_state()
         generator.manual_seed(seed)
@@ -196,12 +213,13 @@ def _generators(value: Any, depth: int = 0) -> Iterator[Any]:
     ):
         yield value
         return
+    if depth == _MAX_DEPTH:
+        return
     parts: Iterable[Any] = ()
     if isinstance(value, (list, tuple, Mapping)):
-        parts = (
-            (value.values() if isinstance(value, Mapping) else value) if len(value) < 100 else ()
-        )
+        if len(value) < _MAX_PARTS:
+            parts = value.values() if isinstance(value, Mapping) else value
     elif hasattr(value, "__dict__") and not isinstance(value, (type, Tensor)):
         parts = vars(value).values()
-    for part in parts if depth < _MAX_DEPTH else ():
+    for part in parts:
         yield from _generators(part, depth + 1)

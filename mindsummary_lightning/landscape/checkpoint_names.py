@@ -1,8 +1,12 @@
-"""A network's tensors by the names they have in a checkpoint. Nothing here changes a tensor."""
+"""A network's tensors by their names in a checkpoint.
+
+Tensors are not changed here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -17,35 +21,44 @@ _COMPILED = "_orig_mod."  # torch.compile puts it into the names of a network's 
 
 
 def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Every name of every parameter and buffer: a submodule with two names, or a tied weight, gives several."""
+    """Every name of every parameter and buffer.
+
+    A submodule with two names, or a tied weight, gives several names.
+    """
     yield from module.named_parameters(remove_duplicate=False)
     yield from module.named_buffers(remove_duplicate=False)
 
 
 def canonical_names(module: nn.Module) -> dict[str, str]:
-    """Every name of every parameter and buffer -> the first name of that tensor, or of one in the same memory."""
+    """Every name of every parameter and buffer -> the first name of that tensor.
+
+    Tensors in the same memory count as the same tensor.
+    """
     first: dict[object, str] = {}
-    return {
-        name: first.setdefault(memory_of(tensor), name) for name, tensor in named_tensors(module)
-    }
+    names = {}
+    for name, tensor in named_tensors(module):
+        names[name] = first.setdefault(memory_of(tensor), name)
+    return names
 
 
 def moving_names(module: nn.Module) -> list[str]:
-    """Parameters of the module that a landscape moves: floating weights and biases, tied ones once."""
+    """Names of the parameters that a landscape moves; tied ones appear once.
+
+    They are the floating weights and biases.
+    """
     names = canonical_names(module)
-    return [
-        name
-        for name, tensor in module.named_parameters()
-        if is_moved(name)
-        and (tensor.is_floating_point() or tensor.is_complex())
-        and names[name] == name
-    ]
+    moving = []
+    for name, tensor in module.named_parameters():
+        has_direction = tensor.is_floating_point() or tensor.is_complex()
+        if is_moved(name) and has_direction and names[name] == name:
+            moving.append(name)
+    return moving
 
 
 def names_in_checkpoint(
     module: nn.Module, state: State, origin: str, prefix: str | None = None
 ) -> dict[str, str]:
-    """The canonical name of each tensor of the module's state dict -> its name in the checkpoint.
+    """Map the canonical names of the module's state dict to names in the checkpoint.
 
     The checkpoint may hold the module as a part of a larger one (a network inside a
     LightningModule): then all of its names have one prefix, and all names with that prefix are the
@@ -55,53 +68,90 @@ def names_in_checkpoint(
     Raises:
         LandscapeCheckpointError: no part of the checkpoint is this module, or several are.
     """
-    names = canonical_names(module)
-    tensors = {
-        name: tensor
-        for name, tensor in module.state_dict(keep_vars=True).items()
-        if isinstance(tensor, Tensor)
-    }
-    aliases: dict[str, list[str]] = {}
-    for name in tensors:
-        aliases.setdefault(names.get(name, name), []).append(name.replace(_COMPILED, ""))
-    shapes = {
-        names.get(name, name): None if is_lazy(tensor) else tensor.shape
-        for name, tensor in tensors.items()
-    }
-    keys = {key.replace(_COMPILED, ""): key for key in state}
-
-    def parts(prefixes: Iterable[str]) -> list[_Part]:
-        return [_compared(each, aliases, shapes, keys, state) for each in prefixes]
-
-    first = next(iter(aliases.values()), [])
-    ends = [key.removesuffix(name) for key in keys for name in first if key.endswith(f".{name}")]
-    every = dict.fromkeys(["", *ends])
-    compared = parts(
-        every
-        if prefix is None
-        else [prefix if not prefix or prefix.endswith(".") else f"{prefix}."]
-    )
-    matching = [part for part in compared if not part.difference]
+    network = _network_tensors(module)
+    checkpoint = _Checkpoint({key.replace(_COMPILED, ""): key for key in state}, state)
+    kind = type(module).__name__
+    if prefix is not None:
+        dotted = prefix if not prefix or prefix.endswith(".") else f"{prefix}."
+        part = _compared(dotted, network, checkpoint)
+        if part.difference:
+            fitting = [other for other in _parts(network, checkpoint) if not other.difference]
+            raise LandscapeCheckpointError(
+                f"prefix={prefix!r} does not name a {kind} like this one in {origin}: "
+                f"{part.difference}; what does: {_prefixes(fitting) or 'nothing'}"
+            )
+        return part.found
+    parts = _parts(network, checkpoint)
+    matching = [part for part in parts if not part.difference]
     if len(matching) == 1:
         return matching[0].found
-    kind = type(module).__name__
     if matching:
         raise LandscapeCheckpointError(
             f"{origin} has {len(matching)} networks that could be this {kind}: "
-            f"{', '.join(repr(part.prefix) for part in matching)}; say which one with prefix="
+            f"{_prefixes(matching)}; say which one with prefix="
         )
-    if prefix is None:
-        nearest = min(compared, key=lambda part: part.distance)
-        raise LandscapeCheckpointError(f"{origin} is not of {kind}: {nearest.difference}")
-    others = ", ".join(repr(part.prefix) for part in parts(every) if not part.difference)
-    raise LandscapeCheckpointError(
-        f"prefix={prefix!r} does not name a {kind} like this one in {origin}: {compared[0].difference}; what does: "
-        f"{others or 'nothing'}"
-    )
+    nearest = min(parts, key=lambda part: part.distance)
+    raise LandscapeCheckpointError(f"{origin} is not of {kind}: {nearest.difference}")
+
+
+def _prefixes(parts: Sequence[_Part]) -> str:
+    return ", ".join(repr(part.prefix) for part in parts)
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The tensors of a network.
+
+    Attributes:
+        aliases: all names of a tensor in the network's state dict, by its canonical name.
+        shapes: shapes by canonical name; ``None`` for a lazy tensor.
+    """
+
+    aliases: Mapping[str, list[str]]
+    shapes: Mapping[str, torch.Size | None]
+
+    def names(self, prefix: str) -> set[str]:
+        """All names with a prefix."""
+        names: set[str] = set()
+        for aliases in self.aliases.values():
+            names.update(prefix + name for name in aliases)
+        return names
+
+
+@dataclass(frozen=True)
+class _Checkpoint:
+    """The tensors of a checkpoint: ``keys`` has their names there by the plain names."""
+
+    keys: Mapping[str, str]
+    state: State
+
+
+def _network_tensors(module: nn.Module) -> _Network:
+    names = canonical_names(module)
+    aliases: dict[str, list[str]] = {}
+    shapes: dict[str, torch.Size | None] = {}
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if isinstance(tensor, Tensor):
+            first = names.get(name, name)
+            aliases.setdefault(first, []).append(name.replace(_COMPILED, ""))
+            shapes[first] = None if is_lazy(tensor) else tensor.shape
+    return _Network(aliases, shapes)
+
+
+def _parts(network: _Network, checkpoint: _Checkpoint) -> list[_Part]:
+    """The parts of a checkpoint that may be the network, and the whole."""
+    names = next(iter(network.aliases.values()), [])
+    prefixes = [""]
+    for key in checkpoint.keys:
+        prefixes += [key.removesuffix(name) for name in names if key.endswith(f".{name}")]
+    return [_compared(prefix, network, checkpoint) for prefix in dict.fromkeys(prefixes)]
 
 
 class _Part(NamedTuple):
-    """The tensors of a checkpoint whose names have one prefix, and what keeps them from being those of a network."""
+    """The tensors of a checkpoint whose names have the same prefix.
+
+    ``difference`` tells why they are not the network's.
+    """
 
     prefix: str
     found: dict[str, str]
@@ -109,37 +159,46 @@ class _Part(NamedTuple):
     distance: tuple[int, int] = (0, 0)
 
 
-def _compared(
-    prefix: str,
-    aliases: Mapping[str, list[str]],
-    shapes: Mapping[str, torch.Size | None],
-    keys: Mapping[str, str],
-    state: State,
-) -> _Part:
-    present = {
-        first: [prefix + name for name in names if prefix + name in keys]
-        for first, names in aliases.items()
-    }
-    found = {first: keys[names[0]] for first, names in present.items() if names}
-    if missing := [first for first in aliases if first not in found]:
+def _compared(prefix: str, network: _Network, checkpoint: _Checkpoint) -> _Part:
+    keys, state = checkpoint.keys, checkpoint.state
+    found = {}
+    missing = []
+    for first, names in network.aliases.items():
+        present = [prefix + name for name in names if prefix + name in keys]
+        if present:
+            found[first] = keys[present[0]]
+        else:
+            missing.append(first)
+    if missing:
+        lack = f"{len(missing)} of {len(network.aliases)} tensors are missing"
+        has = ", ".join(list(state)[:4])
         text = (
-            f"it has no {prefix + missing[0]!r} ({len(missing)} of {len(aliases)} tensors are missing); it has "
-            f"{', '.join(list(state)[:4])}, ... Pass the network that was trained"
+            f"it has no {prefix + missing[0]!r} ({lack}); it has {has}, ... "
+            "Pass the network that was trained"
         )
         return _Part(prefix, found, text, (2, len(missing)))
-    if other := [
-        (first, key)
-        for first, key in found.items()
-        if shapes[first] not in (None, state[key].shape)
-    ]:
-        first, key = other[0]
-        text = f"{key!r} has shape {tuple(state[key].shape)}, the network's has {tuple(shapes[first] or ())}"
-        return _Part(prefix, found, text, (1, len(other)))
-    own = {prefix + name for names in aliases.values() for name in names}
-    if extra := [key for key in keys if key.startswith(prefix) and key not in own]:
+    reshaped = _reshaped(found, network, state)
+    if reshaped:
+        first = reshaped[0]
+        key = found[first]
+        shape = tuple(network.shapes[first] or ())
+        text = f"{key!r} has shape {tuple(state[key].shape)}, the network's has {shape}"
+        return _Part(prefix, found, text, (1, len(reshaped)))
+    own = network.names(prefix)
+    extra = [key for key in keys if key.startswith(prefix) and key not in own]
+    if extra:
         text = (
-            f"it has {len(extra)} tensors more, {extra[0]!r} among them, so the network that was trained is larger. "
-            "Pass that one, or a part of it that has a name of its own"
+            f"it has {len(extra)} tensors more, {extra[0]!r} among them, so the network that was "
+            "trained is larger. Pass that one, or a part of it that has a name of its own"
         )
         return _Part(prefix, found, text)
     return _Part(prefix, found)
+
+
+def _reshaped(found: Mapping[str, str], network: _Network, state: State) -> list[str]:
+    """Canonical names of the tensors whose shapes differ in the checkpoint."""
+    names = []
+    for first, key in found.items():
+        if network.shapes[first] not in (None, state[key].shape):
+            names.append(first)
+    return names

@@ -1,4 +1,6 @@
-"""What lies in ``<summary_dir>/ckpt_dir``: checkpoints, saved by a collector, and rows of unfinished landscapes.
+"""The content of ``<summary_dir>/ckpt_dir``.
+
+It has checkpoints, saved by a collector, and rows of unfinished landscapes.
 
 ``train_metadata.json`` has MindSpore's keys and names the file of each step or epoch. A checkpoint
 is a flat dict of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file
@@ -8,6 +10,7 @@ can run code. No loss is computed here.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -44,7 +47,7 @@ _MOST_WAITING = 2**22  # bytes
 
 
 class LandscapeCheckpointError(MindSummaryError, ValueError):
-    """The checkpoints that a landscape needs are missing, damaged or from another network."""
+    """Checkpoints of a landscape are missing, damaged or from another network."""
 
 
 def checkpoint_dir(summary_dir: str | os.PathLike[str]) -> str:
@@ -80,11 +83,9 @@ class LandscapeCheckpointWriter:
         all_or_nothing: bool = False,
         policy: FailurePolicy | None = None,
     ) -> None:
-        self._policy = (
-            FailurePolicy(os.fspath(summary_dir), raise_exception=True)
-            if policy is None
-            else policy
-        )
+        if policy is None:
+            policy = FailurePolicy(os.fspath(summary_dir), raise_exception=True)
+        self._policy = policy
         self._own: set[int] = set()  # numbers whose checkpoints this object wrote
         self._unnamed: set[int] = set()  # of them, those that no metadata name yet
         self._is_outdated = False  # whether the metadata are to be written again
@@ -100,13 +101,13 @@ class LandscapeCheckpointWriter:
         )
         self._all_or_nothing = all_or_nothing
         known = settings.to_dict()
+        groups = {str(index): interval for index, interval in enumerate(known["intervals"])}
         self._metadata: dict[str, Any] = {
-            "epoch_group": {
-                str(index): interval for index, interval in enumerate(known["intervals"])
-            },
+            "epoch_group": groups,
             "model_params_file_map": {},
             "step_per_epoch": step_per_epoch,
-        } | {key: known[key] for key in _SETTINGS}
+        }
+        self._metadata.update((key, known[key]) for key in _SETTINGS)
         self._names: dict[int, str] | None = None  # not known before the first checkpoint
         self._waiting: dict[int, dict[str, Tensor]] = {}  # taken and not written yet
         self._fitting: frozenset[int] | None = None
@@ -114,24 +115,31 @@ class LandscapeCheckpointWriter:
         self._warn_once = WarnOnce(_LOG)
 
     def begin(self, state_dict: Mapping[str, Any]) -> None:
-        """Say, when a run begins, what does not fit, unless its lazy parameters have no size yet."""
+        """Warn, when a run begins, of checkpoints that do not fit.
+
+        Lazy parameters have no size yet; then it is done later.
+        """
         if not any(is_lazy(entry) for entry in state_dict.values()):
             self._decide(sum(map(_bytes, self._tensors_to_save(state_dict).values())))
 
     def planned(self) -> tuple[int, int] | None:
-        """How many checkpoints are going to be saved, and their bytes; ``None`` before the sizes are known."""
-        return (
-            None
-            if self._fitting is None or not self._size
-            else (len(self._fitting), len(self._fitting) * self._size)
-        )
+        """Number and total bytes of the checkpoints that are going to be saved.
+
+        The result is ``None`` before the sizes are known.
+        """
+        if self._fitting is None or not self._size:
+            return None
+        return len(self._fitting), len(self._fitting) * self._size
 
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
         return self._settings.wants(number) if self._fitting is None else number in self._fitting
 
     def end_epoch(self, steps: int) -> None:
-        """An epoch is over: write what waits, and note how many optimizer steps it really had."""
+        """Write the waiting checkpoints at the end of an epoch.
+
+        ``steps`` is the number of optimizer steps that the epoch really had.
+        """
         self.write()
         if steps != self._metadata["step_per_epoch"]:
             self._metadata["step_per_epoch"] = steps
@@ -140,7 +148,9 @@ class LandscapeCheckpointWriter:
                 self._update_metadata(self._names, is_last=False)
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
-        """Take the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
+        """Take the tensors of ``state_dict`` as the checkpoint of ``number``.
+
+        The result tells whether the checkpoint is wanted and fits.
 
         To write a file takes as long as a small network's step, so those of steps directly behind
         one another are written together, and all others at once. Entries that share one tensor are
@@ -153,30 +163,34 @@ class LandscapeCheckpointWriter:
         if not tensors or not self.wants(number):
             return False
         if self._names is None:
-            self._names = {
-                earlier: name for earlier, name in self._earlier_names().items() if earlier < number
-            }
+            self._names = self._names_before(number)
         # Copied now that they are known to be kept: a large model does not fit into memory twice.
+        # Small copies stay on their device until they are written, so that no step waits for it.
+        stays = size * (len(self._waiting) + 1) <= _MOST_WAITING
         self._waiting[number] = {
-            name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()
+            name: tensor.clone() if stays else tensor.to("cpu", copy=True)
+            for name, tensor in tensors.items()
         }
-        if (
-            self.unit == "epoch"
-            or not self.wants(number + 1)
-            or size * len(self._waiting) > _MOST_WAITING
-        ):
+        has_many = size * len(self._waiting) > _MOST_WAITING
+        if self.unit == "epoch" or not self.wants(number + 1) or has_many:
             self.write()
         return True
 
     def end(self, number: int, state_dict: Mapping[str, Any]) -> None:
-        """The run is over after ``number``: write what waits; where only the last checkpoint fits, this is it."""
+        """Write the waiting checkpoints after the last step or epoch, ``number``.
+
+        If only the last checkpoint fits, it is saved now.
+        """
         if self._fitting and len(self._fitting) == 1 and not self._names and not self._waiting:
             self._fitting = frozenset({number})
             self.save(number, state_dict)
         self.write(is_last=True)
 
     def write(self, is_last: bool = False) -> None:
-        """Write the checkpoints that wait, and then the metadata; if these fail, the next call tries again."""
+        """Write the waiting checkpoints, and then the metadata.
+
+        If the metadata fail, the next call tries again.
+        """
         waiting, self._waiting = self._waiting, {}
         names = {} if self._names is None else self._names
         for number, tensors in waiting.items():
@@ -197,8 +211,9 @@ class LandscapeCheckpointWriter:
             self._update_metadata(names, is_last)
 
     def _write_checkpoint(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        on_cpu = {name: tensor.to("cpu") for name, tensor in tensors.items()}
         with self._replacement(os.path.join(self._directory, name)) as file:
-            torch.save(tensors, file)
+            torch.save(on_cpu, file)
 
     def _update_metadata(self, names: dict[int, str], is_last: bool) -> None:
         try:
@@ -210,11 +225,12 @@ class LandscapeCheckpointWriter:
         except OSError as error:
             if self._policy.raise_exception:
                 raise
-            for number in self._unnamed if is_last else ():
-                self._policy.write_failed(f"the name of checkpoint {number}", error)
+            if is_last:
+                for number in self._unnamed:
+                    self._policy.write_failed(f"the name of checkpoint {number}", error)
 
     def _drop_removed(self, names: dict[int, str]) -> None:
-        """Forget checkpoints that somebody has removed, and count those of this run as lost."""
+        """Forget checkpoints whose files were removed, and count this run's as lost."""
         found: set[str] = set()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             found.update(os.listdir(self._directory))
@@ -230,7 +246,7 @@ class LandscapeCheckpointWriter:
 
     def _decide(self, size: int) -> None:
         self._size = size
-        wanted = sorted({number for interval in self._settings.intervals for number in interval})
+        wanted = sorted(set(itertools.chain.from_iterable(self._settings.intervals)))
         fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
         skipped = [number for number in wanted if number not in fitting]
         self._fitting = frozenset() if skipped and self._all_or_nothing else fitting
@@ -243,30 +259,30 @@ class LandscapeCheckpointWriter:
         needed = (len(wanted) if is_all_needed else SHORTEST_INTERVAL) * size
         self._metadata |= {_NEEDED: needed, _ALLOWED: self._max_bytes}
         if not self._fitting and not os.path.lexists(os.path.join(self._directory, _METADATA)):
-            self._write_metadata({})  # for who asks for the landscape
+            self._write_metadata({})  # a call for the landscape reads the reason there
         _LOG.log(
             logging.INFO if self._all_or_nothing else logging.WARNING,
-            "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d of SummaryCollector (an "
-            "interval needs 3; collect_landscape may name fewer %ss); %s. Set landscape_max_bytes=%d or more",
+            "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d of "
+            "SummaryCollector (an interval needs 3; collect_landscape may name fewer %ss); %s. Set "
+            "landscape_max_bytes=%d or more",
             *(len(wanted), size / 1e6, self._max_bytes, self.unit, kept, needed),
         )
 
-    def _earlier_names(self) -> dict[int, str]:
+    def _names_before(self, number: int) -> dict[int, str]:
+        """File names of an earlier run that this run continues, up to ``number``."""
         try:
             earlier = LandscapeCheckpoints.open(os.path.dirname(self._directory))
         except (OSError, LandscapeCheckpointError):
             return {}
-        if (earlier.settings.unit, earlier.settings.intervals) != (
-            self._settings.unit,
-            self._settings.intervals,
-        ):
+        has_same_unit = earlier.settings.unit == self._settings.unit
+        if not has_same_unit or earlier.settings.intervals != self._settings.intervals:
             return {}
-        names = {number: os.path.basename(path) for number, path in earlier.files.items()}
-        return {
-            number: name
-            for number, name in names.items()
-            if name.startswith(f"{self._network_name}_")
-        }
+        names = {}
+        for saved, path in earlier.files.items():
+            name = os.path.basename(path)
+            if saved < number and name.startswith(f"{self._network_name}_"):
+                names[saved] = name
+        return names
 
     def _tensors_to_save(self, state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
@@ -298,13 +314,13 @@ class LandscapeCheckpointWriter:
 
 
 def _shortage(metadata: Mapping[str, Any]) -> str | None:
-    """What a run's metadata say of checkpoints that did not fit."""
+    """The reason of missing checkpoints in a run's metadata: they did not fit."""
     if _NEEDED not in metadata:
         return None
     needed, allowed = int(metadata[_NEEDED]), int(metadata[_ALLOWED])
     return (
-        f"they need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. Train with "
-        f"landscape_max_bytes={needed} or more"
+        f"they need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. "
+        f"Train with landscape_max_bytes={needed} or more"
     )
 
 
@@ -313,8 +329,13 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:
-    """The wanted numbers that fit: whole intervals thinned evenly, the last ones first, at least 3 numbers each."""
-    wanted = frozenset(number for interval in intervals for number in interval)
+    """The wanted numbers that fit: intervals thinned evenly, from the last backwards.
+
+    An interval keeps at least 3 numbers.
+
+    An interval keeps at least 3 numbers.
+    """
+    wanted = frozenset(itertools.chain.from_iterable(intervals))
     if len(wanted) <= capacity:
         return wanted
     if capacity < SHORTEST_INTERVAL:
@@ -322,16 +343,16 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
         return frozenset({max(wanted)} if capacity else ())
     last = intervals[-(capacity // SHORTEST_INTERVAL) :]
     share = capacity // len(last)
-    evenly = {
-        len(interval): np.linspace(0, len(interval) - 1, share).round().astype(int)
-        for interval in last
-    }
-    return frozenset(interval[index] for interval in last for index in evenly[len(interval)])
+    fitting: set[int] = set()
+    for interval in last:
+        evenly = np.linspace(0, len(interval) - 1, share).round().astype(int)
+        fitting.update(interval[index] for index in evenly)
+    return frozenset(fitting)
 
 
 @dataclass(frozen=True, slots=True)
 class LandscapeCheckpoints:
-    """The checkpoints that a run saved for its landscapes: step or epoch -> path in ``files``.
+    """Checkpoints of a run for its landscapes: step or epoch -> path in ``files``.
 
     The intervals of ``settings`` name what was wanted, not what was saved.
     """
@@ -350,16 +371,13 @@ class LandscapeCheckpoints:
         path = os.path.join(directory, _METADATA)
         try:
             metadata = json.loads(read_regular(path, root=os.fspath(summary_dir)))
-            settings = LandscapeSettings.from_dict(
-                {key: metadata[key] for key in _SETTINGS}
-                | {"intervals": list(metadata["epoch_group"].values())}
-            )
-            # MindSpore writes absolute paths, which are wrong once a run has been moved.
-            names = {
-                int(number): os.path.basename(name)
-                for number, name in metadata["model_params_file_map"].items()
-            }
-            files = {number: os.path.join(directory, name) for number, name in names.items()}
+            recorded = {key: metadata[key] for key in _SETTINGS}
+            recorded["intervals"] = list(metadata["epoch_group"].values())
+            settings = LandscapeSettings.from_dict(recorded)
+            files = {}
+            for number, name in metadata["model_params_file_map"].items():
+                # MindSpore writes absolute paths, which are wrong once a run has been moved.
+                files[int(number)] = os.path.join(directory, os.path.basename(name))
             shortage = _shortage(metadata)
             if not files and shortage is not None:
                 raise FileNotFoundError(
@@ -372,29 +390,32 @@ class LandscapeCheckpoints:
             if os.path.lexists(path):
                 raise
             raise FileNotFoundError(
-                f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
-                "with a landscape_max_bytes that holds the checkpoints"
+                f"{path} does not exist: train the run with SummaryCollector and "
+                "collect_landscape switched on, and with a landscape_max_bytes that holds the "
+                "checkpoints"
             ) from None
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            keys = ", ".join(_KEYS)
             raise LandscapeCheckpointError(
-                f"{path} is not JSON with the keys that a collector writes ({', '.join(_KEYS)}): {error}"
+                f"{path} is not JSON with the keys that a collector writes ({keys}): {error}"
             ) from error
 
     def with_saved_intervals(self) -> LandscapeCheckpoints:
-        """The same checkpoints with each interval cut to its saved numbers; intervals with fewer than 3 are dropped.
+        """The same checkpoints with intervals cut to their saved numbers.
+
+        Intervals with fewer than 3 numbers are dropped.
 
         A run that was short or killed, or whose checkpoints went over the budget, has not saved all
         of them.
         """
         wanted = self.settings.intervals
-        saved = [
-            tuple(number for number in interval if number in self.files) for interval in wanted
-        ]
         # Cut ones may have the same ends, which name a landscape: then the first of them stays.
-        by_ends = {
-            (part[0], part[-1]): part for part in reversed(saved) if len(part) >= SHORTEST_INTERVAL
-        }
-        usable = tuple(sorted(by_ends.values(), key=saved.index))
+        by_ends: dict[tuple[int, int], tuple[int, ...]] = {}
+        for interval in wanted:
+            saved = tuple(filter(self.files.__contains__, interval))
+            if len(saved) >= SHORTEST_INTERVAL:
+                by_ends.setdefault((saved[0], saved[-1]), saved)
+        usable = tuple(by_ends.values())
         if usable == wanted or not self.settings.train:
             return self
         if not usable:
@@ -416,25 +437,30 @@ class LandscapeCheckpoints:
         return replace(self, settings=replace(self.settings, intervals=usable))
 
     def last(self) -> int:
-        """The last checkpoint: of the intervals that the caller has named, or of all that were saved."""
-        return (
-            self.settings.intervals[-1][-1]
-            if self.has_named_intervals
-            else max(self.files, default=0)
-        )
+        """The last checkpoint of the intervals that the caller has named.
+
+        Without named intervals it is the last saved checkpoint.
+        """
+        if self.has_named_intervals:
+            return self.settings.intervals[-1][-1]
+        return max(self.files, default=0)
 
     def check(self, numbers: list[int]) -> None:
-        """Raise :class:`LandscapeCheckpointError` naming the numbers without a checkpoint file."""
+        """Raise :class:`LandscapeCheckpointError` with the numbers without a file."""
         missing = [number for number in numbers if not os.path.isfile(self.files.get(number, ""))]
         if missing:
+            lacking = ", ".join(map(str, missing))
+            saved = sorted(number for number, path in self.files.items() if os.path.isfile(path))
             raise LandscapeCheckpointError(
-                f"no checkpoint of {self.settings.unit} {', '.join(map(str, missing))} in {self.directory}; "
-                f"saved are {sorted(number for number, path in self.files.items() if os.path.isfile(path))}"
+                f"no checkpoint of {self.settings.unit} {lacking} in {self.directory}; "
+                f"saved are {saved}"
             )
 
 
 def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
-    """The tensors of one checkpoint on the CPU, mapped from the file; ``names`` gives each of some its name there.
+    """The tensors of a checkpoint on the CPU, mapped from the file.
+
+    ``names`` has the name in the file of every tensor to read.
 
     A file that is replaced meanwhile stays mapped as it was: the writer renames.
     """
@@ -454,7 +480,9 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
 
 
 class RowStore:
-    """Finished rows of an unfinished landscape, a small file each, so that an interrupted one can be continued.
+    """Finished rows of an unfinished landscape in small files.
+
+    An interrupted landscape can therefore be continued.
 
     The folder's name must identify everything the losses depend on. Files are replaced atomically
     and not fsynced: a killed process loses nothing, and after a power cut a row that cannot be read

@@ -1,4 +1,4 @@
-"""Directions in weight space, the coordinates of a run's checkpoints on their plane, and the axes of a grid over it.
+"""Directions in weight space, coordinates on their plane, and axes of a grid.
 
 The rules are MindSpore 2.7.0's ``_landscape.py``: only weights and biases move, a direction is
 scaled tensor by tensor to the norm of the parameter, the grid extends 20 % beyond the path on each
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -35,12 +36,17 @@ _MAX_MAPPED_ELEMENTS = 2**23
 
 
 def is_moved(name: str) -> bool:
-    """Whether a parameter of this name is moved over the plane (MindSpore's rule, by the name alone)."""
+    """Whether a parameter of this name is moved over the plane.
+
+    MindSpore's rule goes by the name alone.
+    """
     return ("weight" in name or "bias" in name) and "moment" not in name
 
 
 def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int = 0) -> Directions:
-    """The two principal directions of the checkpoints' differences to the last one, not scaled.
+    """The two principal directions of the checkpoints' differences, not scaled.
+
+    The differences are taken to the last checkpoint.
 
     As in MindSpore, each difference is centred on its own mean over all elements before the
     decomposition. Unlike there, a tensor that never changed (a frozen layer) is not part of the
@@ -48,34 +54,26 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
     direction is random if the checkpoints are on a straight line.
     """
     with _one_thread():
-        gram = torch.zeros(len(states) - 1, len(states) - 1, dtype=torch.float64)
-        sums = torch.zeros(len(states) - 1, dtype=torch.float64)
-        changed: set[str] = set()
-        for name, _, rows in _differences(states, names):
-            if rows.any():
-                changed.add(name)
-            gram += rows @ rows.T
-            sums += rows.sum(1)
+        products = _inner_products(states, names)
         last = opened(states[-1])
-        moved = [name for name in names if name in changed]
+        moved = [name for name in names if name in products.changed]
         if not moved:
             raise ValueError(
                 "all checkpoints of the interval are equal; a landscape needs a direction"
             )
         count = sum(last[name].numel() for name in moved)
-        means = sums / count
-        squares, vectors = torch.linalg.eigh(gram - count * means[:, None] * means)
+        means = products.sums / count
+        squares, vectors = torch.linalg.eigh(products.gram - count * means[:, None] * means)
         directions = _zeros(last, moved), _zeros(last, moved)
         largest = torch.zeros(2, dtype=torch.float64)
         for name, start, rows in _differences(states, moved):
             for rank, direction in enumerate(directions):
-                part = torch.zeros(rows.shape[1], dtype=torch.float64)
-                for row, mean, weight in zip(rows, means, vectors[:, -1 - rank], strict=True):
-                    part += weight * (row - mean)
+                part = _weighted_sum(rows, means, vectors[:, -1 - rank])
                 part /= squares[-1 - rank].clamp(min=1e-300).sqrt()
                 direction[name].view(-1)[start : start + len(part)] = part
                 extreme = part[part.abs().argmax()]
-                largest[rank] = extreme if extreme.abs() > largest[rank].abs() else largest[rank]
+                if extreme.abs() > largest[rank].abs():
+                    largest[rank] = extreme
     for direction, extreme in zip(directions, largest, strict=True):
         direction.flat.mul_(-1.0 if extreme < 0 else 1.0)
     if squares[-2] <= _NEGLIGIBLE * squares[-1]:
@@ -83,11 +81,51 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
     return directions
 
 
-def random_directions(anchor: OpenState, names: Sequence[str], seed: int = 0) -> Directions:
-    """Two directions of independent normal elements, not scaled; the same seed gives the same directions."""
-    state, generator = opened(anchor), torch.Generator().manual_seed(seed)
+def _weighted_sum(rows: Tensor, means: Tensor, weights: Tensor) -> Tensor:
+    """Sum of the rows, each less its mean and times its weight; float64."""
+    total = torch.zeros(rows.shape[1], dtype=torch.float64)
+    for row, mean, weight in zip(rows, means, weights, strict=True):
+        total += weight * (row - mean)
+    return total
 
-    def one() -> FlatState:
+
+@dataclass(frozen=True)
+class _InnerProducts:
+    """Sums over all elements of the checkpoints' differences, float64.
+
+    Attributes:
+        gram: products of the differences, shape ``(n, n)``.
+        sums: the differences, shape ``(n,)``.
+        changed: names of the tensors that differ.
+    """
+
+    gram: Tensor
+    sums: Tensor
+    changed: set[str]
+
+
+def _inner_products(states: Sequence[OpenState], names: Sequence[str]) -> _InnerProducts:
+    count = len(states) - 1
+    gram = torch.zeros(count, count, dtype=torch.float64)
+    sums = torch.zeros(count, dtype=torch.float64)
+    changed: set[str] = set()
+    for name, _, rows in _differences(states, names):
+        if rows.any():
+            changed.add(name)
+        gram += rows @ rows.T
+        sums += rows.sum(1)
+    return _InnerProducts(gram, sums, changed)
+
+
+def random_directions(anchor: OpenState, names: Sequence[str], seed: int = 0) -> Directions:
+    """Two directions of independent normal elements, not scaled.
+
+    The same seed gives the same directions.
+    """
+    state = opened(anchor)
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn() -> FlatState:
         direction = _zeros(state, names)
         for tensor in direction.values():
             flat = tensor.view(-1)
@@ -95,11 +133,11 @@ def random_directions(anchor: OpenState, names: Sequence[str], seed: int = 0) ->
                 flat[start:end] = torch.randn(end - start, generator=generator, dtype=torch.float64)
         return direction
 
-    return one(), one()
+    return drawn(), drawn()
 
 
 def scaled(direction: FlatState, state: State) -> FlatState:
-    """The direction, in place, with each tensor scaled to the norm of the parameter.
+    """Scale every tensor of a direction, in place, to the norm of the parameter.
 
     A tensor without any direction, or a parameter that is zero, does not move.
     """
@@ -112,16 +150,17 @@ def scaled(direction: FlatState, state: State) -> FlatState:
 def path_coordinates(
     states: Sequence[OpenState], first: FlatState, second: FlatState
 ) -> NDArray[np.float64]:
-    """Coordinates of each checkpoint on the plane, by least squares; shape ``(len(states), 2)``, the last row zero."""
+    """Coordinates of the checkpoints on the plane, by least squares.
+
+    The shape is ``(len(states), 2)``; the last row is zero.
+    """
     gram = torch.zeros(2, 2, dtype=torch.float64)
     right = torch.zeros(2, len(states) - 1, dtype=torch.float64)
     with _one_thread():
         for name, start, rows in _differences(states, list(first)):
-            parts = (
-                direction[name].view(-1)[start : start + rows.shape[1]]
-                for direction in (first, second)
-            )
-            axes = torch.stack([part.double() for part in parts])
+            piece = slice(start, start + rows.shape[1])
+            along = [direction[name].view(-1)[piece].double() for direction in (first, second)]
+            axes = torch.stack(along)
             gram += axes @ axes.T
             right += axes @ rows.T
         # The pseudo-inverse gives the shortest solution where the axes are parallel or one of them
@@ -133,7 +172,7 @@ def path_coordinates(
 def path_axes(
     path: NDArray[np.float64], size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``size`` points along each axis: the range of the path extended by a fifth of it on each side.
+    """``size`` points along the axes: the range of the path and a fifth on every side.
 
     An axis along which the path does not move reaches from -1 to 1.
     """
@@ -147,7 +186,10 @@ def path_axes(
 
 
 def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``size`` points from -1 to 1 along each axis, in units of the parameters' own norms."""
+    """``size`` points from -1 to 1 along the axes.
+
+    The unit is the norm of a parameter.
+    """
     axis = np.linspace(-_FINAL_REACH, _FINAL_REACH, size)
     return axis, axis
 
@@ -155,7 +197,10 @@ def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _differences(
     states: Sequence[OpenState], names: Sequence[str]
 ) -> Iterator[tuple[str, int, Tensor]]:
-    """Pieces of the tensors' differences to the last state: the name, the first element, float64 rows of the others."""
+    """Pieces of the tensors' differences to the last state.
+
+    A piece has the name, the index of its first element, and a float64 row for every other state.
+    """
     files = [state() if callable(state) else state for state in states]
     tensors = [opened(file) for file in files]
     read = 0
@@ -163,16 +208,23 @@ def _differences(
         for start, end in _pieces(tensors[-1][name].numel()):
             if read > _MAX_MAPPED_ELEMENTS:
                 read = 0
-                for file in files:
-                    if isinstance(file, MappedTensors):
-                        file.forget_pages()
+                _forget_pages(files)
             rows = torch.stack([state[name].reshape(-1)[start:end].double() for state in tensors])
             read += rows.numel()
             yield name, start, rows[:-1] - rows[-1]
 
 
+def _forget_pages(files: Iterable[State]) -> None:
+    for file in files:
+        if isinstance(file, MappedTensors):
+            file.forget_pages()
+
+
 def _pieces(size: int) -> Iterator[tuple[int, int]]:
-    """Bounds of pieces; torch draws the same normal numbers in them as at once, because none is shorter than 16."""
+    """Bounds of pieces of a tensor.
+
+    No piece is shorter than 16 elements: then torch draws the same normal numbers as for the whole.
+    """
     starts = list(range(0, size, _PIECE))
     if len(starts) > 1 and size - starts[-1] < 16:
         starts.pop()
@@ -180,20 +232,23 @@ def _pieces(size: int) -> Iterator[tuple[int, int]]:
 
 
 def opened(state: OpenState) -> State:
-    """The tensors of a state; mapped anew if they are in a file. Complex ones that move are pairs of real elements."""
+    """The tensors of a state; mapped anew if they are in a file.
+
+    A complex tensor that moves becomes pairs of real elements.
+    """
     tensors = state() if callable(state) else state
-    return {
-        name: torch.view_as_real(tensor) if tensor.is_complex() and is_moved(name) else tensor
-        for name, tensor in tensors.items()
-    }
+    found = {}
+    for name, tensor in tensors.items():
+        is_pairs = tensor.is_complex() and is_moved(name)
+        found[name] = torch.view_as_real(tensor) if is_pairs else tensor
+    return found
 
 
 def _zeros(state: State, names: Iterable[str]) -> FlatState:
     """A direction that does not move; in float64 if a tensor is."""
     is_wide = any(state[name].dtype == torch.float64 for name in names)
-    return FlatState(
-        {name: state[name].shape for name in names}, torch.float64 if is_wide else torch.float32
-    )
+    shapes = {name: state[name].shape for name in names}
+    return FlatState(shapes, torch.float64 if is_wide else torch.float32)
 
 
 def _norm(tensor: Tensor) -> float:

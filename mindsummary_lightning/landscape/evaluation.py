@@ -1,4 +1,6 @@
-"""Mean loss of a network at points of a plane in weight space: one forward pass per point and batch.
+"""Mean loss of a network at points of a plane in weight space.
+
+A point costs a forward pass per batch.
 
 Each point runs a copy of the network as it was at the start (`network_copies`), whose parameters
 have the plane's memory. `shortcuts` computes less where that is exact and is compared with this
@@ -61,12 +63,15 @@ class EvaluationOptions:
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The type of all floating-point tensors in a true precision; ``None``: that of the checkpoints."""
+        """The type of all floating-point tensors in a true precision.
+
+        It is ``None`` for the type of the checkpoints.
+        """
         return TRUE_PRECISIONS.get(self.precision or "")
 
 
 class PlaneLoss:
-    """Mean loss over batches at points of a plane, everything on one device.
+    """Mean loss over batches at points of a plane, everything on the same device.
 
     The parameters of ``loss`` get the plane's memory; each point is computed by a copy of ``loss``
     that has these.
@@ -105,42 +110,45 @@ class PlaneLoss:
                 self._buffers = list(zip(network.buffers(), loss.buffers(), strict=True))
 
     def losses(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean loss at each of ``points``, shape ``(n, 2)``; the result has shape ``(n,)`` and may hold NaN or inf.
+        """The mean losses at ``points``, which have shape ``(n, 2)``.
+
+        The result has shape ``(n,)`` and may hold NaN or inf.
 
         All random states are as before when this returns.
         """
         with self.prepared():
-            losses = (self._many if self._options.points_at_once > 1 else self._one_by_one)(points)
+            compute = self._many if self._options.points_at_once > 1 else self._one_by_one
+            losses = compute(points)
             return (losses.cpu().double() @ self._samples / self._samples.sum()).numpy()
 
     def release(self) -> None:
-        """Let go of the plane's memory and the device; nothing can be computed any more, and the loss can be sent."""
+        """Release the plane's memory and the device.
+
+        Afterwards no losses can be computed, and the loss can be sent to a process.
+        """
         for tensor in self._bound:
             tensor.data = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         for part in self._loss.children():
             part.to("cpu")
 
     def try_out(self) -> float:
-        """The loss of the first batch at the origin; notes whether the step changes it, and the size of its tensors."""
+        """Compute the loss of the first batch at the origin.
+
+        It notes whether the step changes the batch, and the size of its tensors.
+        """
         with self.prepared():
             self._place(0.0, 0.0)
             # Its parameters are not copied: it runs once, at a plane that has nothing but an
             # origin.
-            network, batch, largest = (
-                self._loss.copies(self._bound)(),
-                copy.deepcopy(self.batches[0]),
-                0,
-            )
+            network = self._loss.copies(self._bound)()
+            batch = copy.deepcopy(self.batches[0])
+            largest = 0
 
             def note(_: nn.Module, args: Any, output: Any) -> None:
                 nonlocal largest
-                tensors = tensors_in_batch([args, output])
-                largest = max(
-                    [
-                        largest,
-                        *(part.nbytes for tensor in tensors for part in strided_parts(tensor)),
-                    ]
-                )
+                for tensor in tensors_in_batch([args, output]):
+                    for part in strided_parts(tensor):
+                        largest = max(largest, part.nbytes)
 
             for module in network.modules():
                 if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks
@@ -164,13 +172,14 @@ class PlaneLoss:
             yield from self._prepare()
 
     def _prepare(self) -> Iterator[None]:
-        device, seed, default = self._plane.device, self._options.seed, torch.get_default_dtype()
-        forked: Any = (
-            {"devices": []}
-            if device.type == "cpu"
-            else {"devices": [device], "device_type": device.type}
-        )
-        before, has_gradients = _random_states(), self._loss.needs_gradients
+        device = self._plane.device
+        seed = self._options.seed
+        default = torch.get_default_dtype()
+        forked: Any = {"devices": []}
+        if device.type != "cpu":
+            forked = {"devices": [device], "device_type": device.type}
+        before = _random_states()
+        has_gradients = self._loss.needs_gradients
         self._is_prepared = True
         try:
             with (
@@ -191,10 +200,10 @@ class PlaneLoss:
             _set_random(before)
 
     def _bind(self) -> list[Tensor]:
-        """Give every parameter and buffer of the plane the plane's memory; returns those that move.
+        """Give parameters and buffers the plane's memory, and return the moving ones.
 
-        Those whose memory something else refers to keep their own, and get the values of each
-        point.
+        A tensor whose memory something else refers to keeps its own, and gets the values of the
+        points.
         """
         loss, plane = self._loss, self._plane
         if any(tensor.device != plane.device for _, tensor in named_tensors(loss)):
@@ -211,16 +220,7 @@ class PlaneLoss:
             if tensor.is_complex() and value.ndim > tensor.ndim:
                 value = torch.view_as_complex(value)
                 self._complex.add(first)
-            if is_lazy(tensor):
-                tensor.materialize(value.shape, value.device, value.dtype)
-            if name in loss.overlapping and (tensor.dtype, tensor.device) == (
-                value.dtype,
-                value.device,
-            ):
-                self._written.append((tensor.data, value))
-            else:
-                tensor.data = value
-                self._bound += [tensor] if value.layout == torch.strided else []
+            self._bind_tensor(name, tensor, value)
             if first in plane.tensors:
                 moving[id(tensor)] = tensor
         if self._batch_dtype is not None:
@@ -228,18 +228,30 @@ class PlaneLoss:
         loss.train(self._options.train_mode)
         return list(moving.values())
 
+    def _bind_tensor(self, name: str, tensor: Tensor, value: Tensor) -> None:
+        if is_lazy(tensor):
+            tensor.materialize(value.shape, value.device, value.dtype)
+        is_alike = tensor.dtype == value.dtype and tensor.device == value.device
+        if name in self._loss.overlapping and is_alike:
+            self._written.append((tensor.data, value))
+            return
+        tensor.data = value
+        if value.layout == torch.strided:
+            self._bound.append(tensor)
+
     def _one_by_one(self, points: NDArray[np.float64]) -> Tensor:
         losses = []
         for x, y in points.tolist():
             network = self.network_at(x, y)
-            losses += [
-                network(self._batch(index), index).detach().float()
-                for index in range(len(self.batches))
-            ]
+            for index in range(len(self.batches)):
+                losses.append(network(self._batch(index), index).detach().float())
         return torch.stack(losses).view(len(points), len(self.batches))
 
     def network_at(self, x: float, y: float) -> Any:
-        """A copy of the network at a point; if it is compiled, the only one, with the buffers of the start."""
+        """A copy of the network at a point.
+
+        A compiled network has no copies: its buffers are set to their values of the start.
+        """
         self._place(x, y)
         if not self._options.compile:
             return self._copy()
@@ -249,9 +261,10 @@ class PlaneLoss:
 
     def _many(self, points: NDArray[np.float64]) -> Tensor:
         names = self._loss.canonical_names()
-        slots = {
-            f"module.{name}": first for name, first in names.items() if first in self._plane.tensors
-        }
+        slots = {}
+        for name, first in names.items():
+            if first in self._plane.tensors:
+                slots[f"module.{name}"] = first
 
         def loss_at(moving: Mapping[str, Tensor], network: MeanLoss, index: int) -> Tensor:
             values = {name: torch.view_as_complex(moving[name]) for name in self._complex}
@@ -264,16 +277,13 @@ class PlaneLoss:
         losses = []
         for chunk in torch.split(torch.from_numpy(points), self._options.points_at_once):
             self._place(0.0, 0.0)
-            network, stacked, indices = (
-                self._copy(),
-                self._plane.stacked(chunk),
-                range(len(self.batches)),
-            )
-            at = [
-                vmap(partial(loss_at, network=network, index=index), randomness="same")
-                for index in indices
-            ]
-            losses.append(torch.stack([loss(stacked) for loss in at], 1).float())
+            network = self._copy()
+            stacked = self._plane.stacked(chunk)
+            of_batches = []
+            for index in range(len(self.batches)):
+                loss = partial(loss_at, network=network, index=index)
+                of_batches.append(vmap(loss, randomness="same")(stacked))
+            losses.append(torch.stack(of_batches, 1).float())
         return torch.cat(losses)
 
     def _place(self, x: float, y: float) -> None:
@@ -301,7 +311,10 @@ def first_loss(
     device: torch.device,
     options: EvaluationOptions,
 ) -> float:
-    """The loss of the first batch at a checkpoint: fails early if there is none, and tells ``loss`` what it needs."""
+    """The loss of the first batch at a checkpoint.
+
+    It fails early if there is none, and tells ``loss`` what its step needs.
+    """
     plane = FlatPlane(Plane(anchor, FlatState({}), FlatState({})), device, options.dtype)
     once = replace(options, compile=False, points_at_once=1)
     while True:

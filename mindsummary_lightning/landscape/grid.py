@@ -1,4 +1,4 @@
-"""Landscapes to compute: plane, rows of points, and the value that their losses become."""
+"""Landscapes to compute: plane, rows of points, and the values of their losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class LandscapeGrid:
-    """One landscape to compute: a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
+    """A landscape to compute.
+
+    It has a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
 
     A final landscape has one number, that of its checkpoint, and a path without rows. ``plane``
     makes the plane: planes of large networks are made one at a time, where they are needed.
@@ -38,11 +40,19 @@ class LandscapeGrid:
 
     @property
     def tag(self) -> str:
-        """MindSpore's tag: ``landscape_[first, last]`` of an interval, ``landscape_[last]`` of a final landscape."""
-        return f"landscape_{[self.numbers[0], self.numbers[-1]] if len(self.path) else [self.numbers[-1]]}"
+        """MindSpore's tag of the landscape.
+
+        It is ``landscape_[first, last]`` of an interval, ``landscape_[last]`` of a final landscape.
+        """
+        last = self.numbers[-1]
+        ends = [self.numbers[0], last] if len(self.path) else [last]
+        return f"landscape_{ends}"
 
     def rows(self) -> list[NDArray[np.float64]]:
-        """The points in units of work of shape ``(k, 2)``: one per row of the grid, then the path if there is one."""
+        """The points in units of work of shape ``(k, 2)``.
+
+        A unit is a row of the grid, or the path if there is one.
+        """
         grid = [np.stack([self.x, np.full_like(self.x, y)], axis=1) for y in self.y]
         return [*grid, self.path] if len(self.path) else grid
 
@@ -62,7 +72,9 @@ class LandscapeGrid:
         """
         rows = iter(_finite(losses, self.tag))
         z = np.stack([next(rows) for _ in self.y])
-        x, y, path_xy = (array.astype(np.float32) for array in (self.x, self.y, self.path))
+        x = self.x.astype(np.float32)
+        y = self.y.astype(np.float32)
+        path_xy = self.path.astype(np.float32)
         if len(self.path):
             path = Points(path_xy[:, 0], path_xy[:, 1], next(rows))
             end, about = (
@@ -81,7 +93,7 @@ class LandscapeGrid:
 def interval_grid(
     numbers: tuple[int, ...], states: Sequence[OpenState], names: list[str], size: int, seed: int
 ) -> LandscapeGrid:
-    """The landscape along an interval, through the two principal directions of its checkpoints.
+    """The landscape along an interval, through its two principal directions.
 
     The states have the network's names and the order of ``numbers``; the last one is the origin.
     """
@@ -97,7 +109,7 @@ def interval_grid(
 def final_grid(
     number: int, anchor: OpenState, names: list[str], size: int, seed: int
 ) -> LandscapeGrid:
-    """The landscape around one checkpoint, through two random directions."""
+    """The landscape around a checkpoint, through two random directions."""
     make = partial(_plane, anchor, partial(directions.random_directions, anchor, names, seed))
     # which are all that its directions are made of
     plane_hash = digest([opened(anchor), names, seed])
@@ -108,7 +120,9 @@ def final_grid(
 
 def _plane(anchor: OpenState, make_axes: Callable[[], directions.Directions]) -> Plane:
     state = opened(anchor)
-    first, second = (directions.scaled(axis, state) for axis in make_axes())
+    first, second = make_axes()
+    first = directions.scaled(first, state)
+    second = directions.scaled(second, state)
     return Plane(opened(anchor), first, second)
 
 

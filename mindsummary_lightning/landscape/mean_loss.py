@@ -1,4 +1,4 @@
-"""Loss of a copy of the network that a landscape is computed for, as its training computes it.
+"""Loss of a copy of the network of a landscape, as its training computes it.
 
 `evaluation` puts other tensors into the copy; here it is only called.
 """
@@ -38,7 +38,9 @@ _WAY_OUT = (
 
 
 class MeanLoss(nn.Module):
-    """The loss of a batch as one module, of a copy of the given one on the same memory, which has no Trainer.
+    """The loss of a batch as a module.
+
+    It holds a copy of the given module on the same memory, which has no Trainer.
 
     Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its
     ``validation_step`` gives it. ``overlapping`` are the names of tensors whose memory something
@@ -63,9 +65,8 @@ class MeanLoss(nn.Module):
         _leave_training(self.module)
         self._steps = {} if loss_fn is not None else _steps(self.module)
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
-        self._datamodule = (
-            datamodule if any(is_overridden(datamodule, name) for name in _TRANSFERS) else None
-        )
+        has_own_transfer = any(is_overridden(datamodule, name) for name in _TRANSFERS)
+        self._datamodule = datamodule if has_own_transfer else None
         self._names: dict[str, str] = {}
         self.needs_gradients: bool = False
         self._trainer: Any = None  # an idle one, for a step that asks
@@ -74,11 +75,12 @@ class MeanLoss(nn.Module):
         self.dropped: set[str] = set()  # shortcuts that were not used, and that this was said of
 
     def forward(self, batch: Any, index: int) -> Tensor:
-        """The mean loss of one batch, a tensor without dimensions."""
+        """The mean loss of a batch, a tensor without dimensions."""
         if self.loss_fn is not None:
             if not isinstance(batch, (list, tuple)) or len(batch) < 2:
+                kind = type(batch).__name__
                 raise TypeError(
-                    f"with a loss function a batch must be (*inputs, target), not {type(batch).__name__}; "
+                    f"with a loss function a batch must be (*inputs, target), not {kind}; "
                     "for other batches pass a LightningModule whose training_step returns the loss"
                 )
             *inputs, target = batch
@@ -87,25 +89,31 @@ class MeanLoss(nn.Module):
             answer = getattr(self.module, step)(*(batch, index, 0)[:arguments])
             if answer is not None:
                 return _as_loss(answer)
-        raise TypeError(
-            f"{' and '.join(self._steps)} of {type(self.module).__name__} returned no loss; {_WAY_OUT}"
-        )
+        steps = " and ".join(self._steps)
+        raise TypeError(f"{steps} of {type(self.module).__name__} returned no loss; {_WAY_OUT}")
 
     def canonical_names(self) -> dict[str, str]:
-        """Of the module, as they were first asked for: in another process tensors no longer share their memory."""
+        """Canonical names of the module's tensors, as they were first asked for.
+
+        In another process tensors no longer share their memory.
+        """
         self._names = self._names or canonical_names(self.module)
         return self._names
 
     def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
-        """A batch on the device, after the hooks of a LightningModule or LightningDataModule, as in training.
+        """A batch on the device, after the hooks of training.
+
+        The hooks are those of a LightningModule or LightningDataModule.
 
         Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true
         precisions.
         """
         if dtype is not None:
-            batch = torch.utils._pytree.tree_map_only(
-                Tensor, lambda one: one.to(dtype) if one.is_floating_point() else one, batch
-            )
+
+            def cast(tensor: Tensor) -> Tensor:
+                return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+            batch = torch.utils._pytree.tree_map_only(Tensor, cast, batch)
         before, transfer, after = self._transfers
         with self._data_with(self._trainer):
             batch = before(batch, 0) if before else batch
@@ -114,7 +122,10 @@ class MeanLoss(nn.Module):
 
     @contextmanager
     def _data_with(self, trainer: Any) -> Iterator[None]:
-        """The data module with another Trainer than its own: one whose fit has ended says that it no longer trains."""
+        """Give the data module another Trainer within the block.
+
+        Its own Trainer says after a fit that it no longer trains.
+        """
         attributes = {} if self._datamodule is None else vars(self._datamodule)
         own, attributes["trainer"] = attributes.get("trainer"), trainer
         try:
@@ -123,32 +134,34 @@ class MeanLoss(nn.Module):
             attributes["trainer"] = own
 
     def adapt(self, error: Exception) -> bool:
-        """Whether the step may work after this error, because something it missed is given to it from now on."""
-        if (
-            self.loss_fn is None
-            and not self.needs_gradients
-            and "does not require grad" in str(error)
-        ):
+        """Give the step its missing part, and return whether it may work now.
+
+        The error of the step tells what is missing.
+        """
+        is_step = self.loss_fn is None
+        lacks_gradients = "does not require grad" in str(error) and not self.needs_gradients
+        if is_step and lacks_gradients:
             self.needs_gradients = True
-        elif self._trainer is None and (package := _lightning_package(self.module)):
-            self._trainer = _idle_trainer(package)
-        else:
+            return True
+        package = _lightning_package(self.module)
+        if self._trainer is not None or not package:
             return False
+        self._trainer = _idle_trainer(package)
         return True
 
     def explained(self, error: Exception) -> Exception:
-        """The error, or one that says what to pass if the step needs more of its training than there is."""
+        """Replace an error by advice, if the step needs more than there is.
+
+        The step may need more of its training than there is.
+        """
         frame = traceback.extract_tb(error.__traceback__)[-1]
         if self.loss_fn is not None or self._trainer is None:
             return error
         if isinstance(error, AttributeError) and isinstance(error.obj, nn.Module):
             owner = type(error.obj).__name__
-            missing = (
-                f"reads {error.name!r}, which {owner} does not have outside of a fit; set it, or "
-            )
-        elif any(
-            word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger")
-        ):
+            lack = f"which {owner} does not have outside of a fit"
+            missing = f"reads {error.name!r}, {lack}; set it, or "
+        elif any(word in (frame.line or "") for word in _TRAINING_WORDS):
             missing = f"needs the Trainer of its training ({error}); "
         else:
             return error
@@ -157,7 +170,7 @@ class MeanLoss(nn.Module):
         )
 
     def copies(self, shared: Iterable[Any]) -> Callable[[], MeanLoss]:
-        """What makes copies of this as it is now, on ``shared`` tensors."""
+        """A function that copies this in its present state, on ``shared`` tensors."""
         copies = NetworkCopies(vars(self), [*shared, self._names])
         return lambda: _loss_of(copies.make())
 
@@ -168,12 +181,16 @@ class MeanLoss(nn.Module):
 
 
 def _loss_of(attributes: dict[str, Any]) -> MeanLoss:
-    """One with these attributes, whose module has the Trainer that does nothing, if it needs one."""
+    """A loss with these attributes.
+
+    Its module has the Trainer that does nothing, if it needs one.
+    """
     loss = MeanLoss.__new__(MeanLoss)
     vars(loss).update(attributes)
-    for part in loss.module.modules() if loss._trainer else ():
-        if "_trainer" in vars(part):
-            vars(part)["_trainer"] = loss._trainer
+    if loss._trainer:
+        for part in loss.module.modules():
+            if "_trainer" in vars(part):
+                vars(part)["_trainer"] = loss._trainer
     return loss
 
 
@@ -183,7 +200,7 @@ def _unpickled(attributes: bytes, package: str) -> MeanLoss:
 
 
 def _leave_training(module: nn.Module) -> None:
-    """Set a module up as for a training, and detach it from the Trainer that it may have.
+    """Set a module up as for a training, and detach it from its Trainer, if any.
 
     ``self.log`` of a LightningModule does nothing. Sets ``LightningModule._trainer`` and
     ``_fabric`` (lightning 2.4 to 2.6.6).
@@ -206,7 +223,10 @@ def _as_loss(answer: Any) -> Tensor:
 
 
 def _steps(module: nn.Module) -> dict[str, int]:
-    """The steps that may return the loss -> how many of (batch, batch_idx, dataloader_idx) they take."""
+    """The steps that may return the loss -> their number of arguments.
+
+    The arguments are (batch, batch_idx, dataloader_idx).
+    """
     name = type(module).__name__
     steps = [
         name
@@ -218,9 +238,8 @@ def _steps(module: nn.Module) -> dict[str, int]:
     if getattr(module, "automatic_optimization", True) is False:
         steps = [step for step in steps if step != "training_step" and is_overridden(module, step)]
         if not steps:
-            raise TypeError(
-                f"{name} optimizes manually, so its training_step would change the weights; {_WAY_OUT}"
-            )
+            reason = "optimizes manually, so its training_step would change the weights"
+            raise TypeError(f"{name} {reason}; {_WAY_OUT}")
     return {step: _argument_count(name, step, getattr(module, step)) for step in steps}
 
 
@@ -235,6 +254,7 @@ def _argument_count(name: str, step: str, method: Callable[..., Any]) -> int:
     return min(3, max(required, min(2, len(positional))))
 
 
+_TRAINING_WORDS = ("trainer", "optimizer", "scheduler", "logger")
 _TRANSFERS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
 
 
@@ -246,13 +266,13 @@ def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..
 
 
 def is_overridden(value: Any, name: str) -> bool:
-    """Whether a method is the user's and not that of Lightning's base class."""
+    """Whether a method is the user's, not a method of Lightning's base class."""
     owner = next((kind for kind in type(value).__mro__ if name in vars(kind)), None)
     return owner is not None and package_of(owner) not in (*LIGHTNING, "torch")
 
 
 def _lightning_package(module: nn.Module) -> str:
-    """The package whose LightningModule a module is; empty for any other."""
+    """The package of a LightningModule; empty for any module without Lightning."""
     for kind in type(module).__mro__:
         if kind.__name__ == "LightningModule" and package_of(kind) in LIGHTNING:
             return package_of(kind)
@@ -267,9 +287,13 @@ def _idle_trainer(package: str) -> Any:
         logger.setLevel(logging.ERROR)
         try:
             trainer = sys.modules[name].Trainer(
-                accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                accelerator="cpu",
+                devices=1,
+                logger=False,
+                enable_checkpointing=False,
+                enable_progress_bar=False,
                 enable_model_summary=False,
-            )  # fmt: skip
+            )
         finally:
             logger.setLevel(level)
     trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]

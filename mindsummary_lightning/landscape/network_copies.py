@@ -1,4 +1,6 @@
-"""Copies of a network: each has modules, buffers, lists, counters, variables of hooks and generators of its own.
+"""Copies of a network.
+
+A copy has its own modules, buffers, lists, counters, variables of hooks and generators.
 
 A landscape runs a user's network at thousands of points. Each point runs a copy as it was at the
 start, so that nothing that a point changes is there at the next one, and nothing of the user's is
@@ -42,7 +44,9 @@ _ATOMS = (str, int, float, bool, bytes, type(None), list, dict, tuple, set)
 
 
 class NetworkCopies:
-    """Copies of what can be reached from an object as it was when this was made, like pickle's, in this process.
+    """Copies of everything that an object refers to, in this process, like pickle's.
+
+    They have the state of the time when this was made.
 
     ``shared`` objects are the same in all copies. ``memory`` has the addresses of the memory that
     is copied.
@@ -57,21 +61,25 @@ class NetworkCopies:
         self.memory: set[int] = pickler.memory - {0}  # no bytes have no address
 
     def make(self, shares_memory: bool = False) -> Any:
-        """A copy; if it ``shares_memory``, its tensors are others on the same memory."""
+        """Make a copy.
+
+        If it ``shares_memory``, its tensors are new objects on the same memory.
+        """
         return _CopyUnpickler(io.BytesIO(self._content), self._objects, shares_memory).load()
 
 
 def address(tensor: Tensor) -> int:
-    """Of the memory that a tensor is in; 0 if it has none, or no single one."""
-    return (
-        0
-        if is_lazy(tensor) or tensor.layout != torch.strided
-        else tensor.untyped_storage().data_ptr()
-    )
+    """The address of a tensor's memory; 0 without memory, or without a single memory."""
+    if is_lazy(tensor) or tensor.layout != torch.strided:
+        return 0
+    return tensor.untyped_storage().data_ptr()
 
 
 def pickled(value: Any) -> bytes:
-    """A value for another process; raises TypeError. Views of one memory are that again, which is not pickle's way."""
+    """Pickle a value for another process; raises TypeError.
+
+    Views of the same memory stay that, which is not pickle's way.
+    """
     buffer = io.BytesIO()
     try:
         torch.save(
@@ -88,12 +96,15 @@ def pickled(value: Any) -> bytes:
 
 
 def unpickled(content: bytes) -> Any:
-    """What was :func:`pickled`."""
+    """The value that was :func:`pickled`."""
     return torch.load(io.BytesIO(content), weights_only=False)
 
 
 class _NetworkPickler(pickle.Pickler):
-    """Pickles modules that cannot pickle themselves: those with parametrizations, and what compiled ones were."""
+    """Pickles modules that cannot pickle themselves.
+
+    They have parametrizations, or were compiled.
+    """
 
     def reducer_override(self, value: Any) -> Any:
         if getattr(value, "__module__", "") == parametrizations.__name__ and isinstance(
@@ -114,7 +125,7 @@ class _NetworkPickler(pickle.Pickler):
 
 
 class _CopyPickler(_NetworkPickler):
-    """Writes a number in place of what copies share and of memory that they copy."""
+    """Writes a number in place of shared objects and of memory that copies copy."""
 
     def __init__(self, buffer: io.BytesIO, objects: list[Any], shared: Iterable[Any]) -> None:
         super().__init__(buffer, _PROTOCOL)
@@ -233,7 +244,7 @@ def _itself(value: Any) -> Any:
 
 
 def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
-    """An empty module of the class that torch makes for a module with parametrizations."""
+    """An empty module of torch's class for modules with parametrizations."""
     module = kind.__new__(kind)
     parametrize._inject_new_class(module)
     for name in names:

@@ -1,4 +1,7 @@
-"""A plane in weight space, and the parameters at a point of it as views of one flat buffer. Tensors only."""
+"""A plane in weight space, and the parameters at its points as views of a buffer.
+
+Only tensors are used here.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ PROCESS_STATE = threading.RLock()
 
 
 class FlatState(dict[str, Tensor]):
-    """Tensors of given shapes as views of one buffer, all of one type, zero at first."""
+    """Tensors of given shapes as views of a buffer, of the same type, zero at first."""
 
     def __init__(
         self,
@@ -52,10 +55,10 @@ class FlatState(dict[str, Tensor]):
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """``anchor + x * first + y * second`` in weight space, under the module's own names.
+    """``anchor + x * first + y * second`` in weight space, by the module's names.
 
     The anchor has every parameter and buffer of the network, the directions those that move, both
-    in one order.
+    in the same order.
     """
 
     anchor: Mapping[str, Tensor]
@@ -64,7 +67,10 @@ class Plane:
 
 
 def strided_parts(tensor: Tensor) -> list[Tensor]:
-    """What holds the elements of a tensor: itself, or the indices and values of a sparse one."""
+    """The strided tensors that hold the elements of a tensor.
+
+    That is the tensor itself, or the indices and values of a sparse one.
+    """
     if tensor.layout == torch.strided:
         return [tensor]
     coordinates = tensor if tensor.is_sparse else tensor.to_sparse()
@@ -72,7 +78,10 @@ def strided_parts(tensor: Tensor) -> list[Tensor]:
 
 
 def memory_of(tensor: Tensor) -> object:
-    """Equal for tensors that are one: the same object, or the same elements in the same memory."""
+    """A key that is equal for the same tensor.
+
+    Equal tensors are the same object, or have the same elements in the same memory.
+    """
     if is_lazy(tensor) or tensor.layout != torch.strided or not tensor.data_ptr():
         return id(tensor)
     return tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
@@ -91,20 +100,25 @@ class MappedTensors(dict[str, Tensor]):
         self._path = path
 
     def forget_pages(self) -> None:
-        """Give back the memory of what was read, by a call of Linux; to map the file again takes 0.1 s a thousand."""
+        """Release the memory of the pages that were read, by a call of Linux.
+
+        To map the file again takes 0.1 s for a thousand files.
+        """
         if sys.platform != "linux":
             return
         with open("/proc/self/maps", errors="surrogateescape") as file:
             mappings = [line.rstrip("\n").split(maxsplit=5) for line in file]
         for bounds, *_, path in mappings:
             if path.removesuffix(" (deleted)") == self._path:
-                first, end = (int(bound, 16) for bound in bounds.split("-"))
+                first, end = [int(bound, 16) for bound in bounds.split("-")]
                 advise = ctypes.CDLL(None).madvise
                 advise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), mmap.MADV_DONTNEED)
 
 
 class FlatPlane:
-    """A plane on one device, its moving parameters in flat buffers, so that a point costs two additions.
+    """A plane on a device, its moving parameters in flat buffers.
+
+    A point costs two additions.
 
     ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in
     ``dtype``; ``fixed`` are all other tensors. On the CPU no copy is made of directions and anchor,
@@ -117,12 +131,8 @@ class FlatPlane:
     ) -> None:
         self.device: torch.device = device
         self._wide, self._shapes = plane.first.flat.dtype, plane.first.shapes
-        self.first: FlatState
-        self.second: FlatState
-        self.first, self.second = (
-            FlatState(self._shapes, self._wide, device, one.flat.to(device))
-            for one in (plane.first, plane.second)
-        )
+        self.first = self._on_device(plane.first)
+        self.second = self._on_device(plane.second)
         self.anchor: dict[str, Tensor] = {
             name: plane.anchor[name].to(device) for name in self._shapes
         }
@@ -130,19 +140,25 @@ class FlatPlane:
         self.tensors: dict[str, Tensor] = {
             name: view.to(dtype or plane.anchor[name].dtype) for name, view in self._point.items()
         }
-        self._cast = [
-            (self.tensors[name], view)
-            for name, view in self._point.items()
-            if view is not self.tensors[name]
-        ]
-        self.fixed: dict[str, Tensor] = {
-            name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype)
-            for name, tensor in plane.anchor.items()
-            if name not in plane.first
-        }
+        self._cast: list[tuple[Tensor, Tensor]] = []
+        for name, view in self._point.items():
+            if view is not self.tensors[name]:
+                self._cast.append((self.tensors[name], view))
+        self.fixed: dict[str, Tensor] = {}
+        for name, tensor in plane.anchor.items():
+            if name not in plane.first:
+                wanted = dtype if tensor.is_floating_point() else None
+                self.fixed[name] = tensor.to(device, wanted or tensor.dtype)
+
+    def _on_device(self, direction: FlatState) -> FlatState:
+        flat = direction.flat.to(self.device)
+        return FlatState(self._shapes, self._wide, self.device, flat)
 
     def own_dtype(self) -> torch.dtype | None:
-        """The type that all floating-point tensors have, as in Lightning's true precisions; ``None`` for several."""
+        """The type of all floating-point tensors; ``None`` if they have several types.
+
+        In Lightning's true precisions they have the same type.
+        """
         tensors = (*self.tensors.values(), *self.fixed.values())
         types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
         return types.pop() if len(types) == 1 else None

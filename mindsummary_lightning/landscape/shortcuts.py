@@ -1,4 +1,6 @@
-"""Less work for the same losses: joined batches, and a first layer that is computed three times for all points.
+"""Shortcuts that give the same losses.
+
+They are joined batches, and a first layer that is computed three times for all points.
 
 Each is tried: it is used if a comparison with the plain evaluation shows the same losses, and
 nothing is raised.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +50,7 @@ def loss_on_plane(
     options: EvaluationOptions,
     autocast: Autocast = nullcontext,
 ) -> tuple[PlaneLoss, PlaneLoss]:
-    """The plain evaluation of a landscape, and the fastest one that gives the same losses.
+    """The plain evaluation of a landscape, and the fastest with the same losses.
 
     A shortcut is used only if the mean loss at two corners of the grid and at a point off its axes
     agrees with the plain evaluation to 2e-6, and only of a loss that was tried out before. None is
@@ -61,43 +64,62 @@ def loss_on_plane(
     is_known = loss.bytes_per_sample > 0 and not loss.changes_batches
     if not is_ordinary or not is_single or not is_known or loss.needs_gradients:
         return plain, plain
+    check = _ShortcutCheck(loss, plain, _check_points(job))
+    best = plain
     max_bytes = _MAX_BYTES_ON_CPU if device.type == "cpu" else _MAX_BYTES_ON_DEVICE
-    points = np.array(
+    fewer = joined(batches, int(max_bytes / loss.bytes_per_sample))
+    if len(fewer) < len(batches):
+        make = partial(PlaneLoss, loss, plane, fewer, options, autocast)
+        best = check.accepted("joining batches", make) or best
+    keep = partial(_keeping_first_layer, best)
+    return plain, check.accepted("keeping the first layer", keep) or best
+
+
+def _check_points(job: LandscapeGrid) -> NDArray[np.float64]:
+    """Two corners of the grid and a point off its axes, shape ``(3, 2)``."""
+    return np.array(
         [
             (job.x[0], job.y[0]),
             (job.x[-1], job.y[-1]),
             (_PROBE[0] * job.x[0], _PROBE[1] * job.y[-1]),
         ]
     )
-    expected: list[NDArray[np.float64]] = []
-    best = plain
 
-    def attempt(what: str, make: Callable[[], PlaneLoss | None]) -> PlaneLoss:
+
+class _ShortcutCheck:
+    """Compares shortcuts with the plain evaluation at some points."""
+
+    def __init__(self, loss: MeanLoss, plain: PlaneLoss, points: NDArray[np.float64]) -> None:
+        self._loss = loss
+        self._plain = plain
+        self._points = points
+        self._expected: NDArray[np.float64] | None = None
+
+    def accepted(self, name: str, make: Callable[[], PlaneLoss | None]) -> PlaneLoss | None:
+        """The shortcut if it gives the same losses; ``None`` otherwise."""
         try:
             candidate = make()
             if candidate is None:
-                return best
-            expected[:] = expected or [plain.losses(points)]
-            found = candidate.losses(points)
-            if np.allclose(found, expected[0], rtol=_TOLERANCE, atol=0.0, equal_nan=True):
+                return None
+            if self._expected is None:
+                self._expected = self._plain.losses(self._points)
+            found = candidate.losses(self._points)
+            if np.allclose(found, self._expected, rtol=_TOLERANCE, atol=0.0, equal_nan=True):
                 return candidate
-            reason = f"gives {found[0]:.7g} where the plain way gives {expected[0][0]:.7g}"
+            expected = self._expected[0]
+            reason = f"gives {found[0]:.7g} where the plain way gives {expected:.7g}"
         except Exception as error:
             reason = f"raises {type(error).__name__}: {error}".splitlines()[0]
-        if what not in loss.dropped:
-            loss.dropped.add(what)
-            _LOG.info("loss landscape: computed without %s, which %s", what, reason)
-        return best
-
-    fewer = joined(batches, int(max_bytes / loss.bytes_per_sample))
-    if len(fewer) < len(batches):
-        best = attempt("joining batches", lambda: PlaneLoss(loss, plane, fewer, options, autocast))
-    best = attempt("keeping the first layer", lambda: _keeping_first_layer(best))
-    return plain, best
+        if name not in self._loss.dropped:
+            self._loss.dropped.add(name)
+            _LOG.info("loss landscape: computed without %s, which %s", name, reason)
+        return None
 
 
 class KeptLayerLoss(PlaneLoss):
-    """Mean loss with the outputs of one layer for known inputs put together from three that are there.
+    """Mean loss with the outputs of a layer put together from three known outputs.
+
+    This is done for known inputs.
 
     Linear and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives
     ``Z0 + x Zx + y Zy``. For any other input, and for one that comes a second time at a point, the
@@ -106,23 +128,20 @@ class KeptLayerLoss(PlaneLoss):
 
     def __init__(self, plain: PlaneLoss, name: str, inputs: list[Tensor]) -> None:
         vars(self).update(vars(plain))
-        layer, plane, names = (
-            self._loss.module.get_submodule(name),
-            self._plane,
-            self._loss.canonical_names(),
-        )
-        parameters = {
-            key: names[f"{name}.{key}" if name else key] for key, _ in layer.named_parameters()
-        }
-        corners = [
-            {key: one[parameters[key]] for key in parameters}
-            for one in (plane.anchor, plane.first, plane.second)
-        ]
+        layer = self._loss.module.get_submodule(name)
+        names = self._loss.canonical_names()
+        parameters = {}
+        for key, _ in layer.named_parameters():
+            parameters[key] = names[f"{name}.{key}" if name else key]
+        corners = []
+        for state in (self._plane.anchor, self._plane.first, self._plane.second):
+            corners.append({key: state[first] for key, first in parameters.items()})
+        self.parts: list[list[Tensor]] = []
         with self.prepared():
-            self.parts: list[list[Tensor]] = [
-                [functional_call(layer, state, (data,)) for state in corners] for data in inputs
-            ]
-        self._name, self._inputs = name, inputs
+            for data in inputs:
+                self.parts.append([functional_call(layer, corner, (data,)) for corner in corners])
+        self._name = name
+        self._inputs = inputs
 
     def network_at(self, x: float, y: float) -> Any:
         """A copy of the network at a point."""
@@ -142,7 +161,10 @@ class KeptLayerLoss(PlaneLoss):
 
 
 def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
-    """One that keeps the layer which is called first, unless that or its input is of another kind or too large."""
+    """An evaluation that keeps the layer which is called first.
+
+    It is ``None`` if that layer or its input is of another kind, or too large.
+    """
     first: list[tuple[str, Any]] = []
     with plain.prepared():
         network = plain.network_at(0.0, 0.0)
@@ -160,12 +182,13 @@ def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
     if len(inputs) < len(plain.batches) or len({name for name, _ in first}) > 1:
         return None
     kept = KeptLayerLoss(plain, first[0][0], inputs)
-    return kept if 5 * sum(parts[0].nbytes for parts in kept.parts) <= _MAX_KEPT_BYTES else None
+    size = 5 * sum(parts[0].nbytes for parts in kept.parts)
+    return kept if size <= _MAX_KEPT_BYTES else None
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
     if type(one) is not Tensor or one.shape != other.shape or one.dtype != other.dtype:
         return False
-    return (one.data_ptr() == other.data_ptr() and one.stride() == other.stride()) or torch.equal(
-        one, other
-    )
+    if one.data_ptr() == other.data_ptr() and one.stride() == other.stride():
+        return True
+    return torch.equal(one, other)

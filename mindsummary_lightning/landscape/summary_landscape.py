@@ -1,12 +1,13 @@
-"""``SummaryLandscape``: from the checkpoints of a run to the landscapes MindInsight draws.
+"""``SummaryLandscape``: make the landscapes of a run from its checkpoints.
 
-It validates everything before any loss is computed, keeps finished rows so that an interrupted call
-can be continued, and writes one event per landscape. The mathematics is in `directions` and
-`evaluation`, the processes in `workers`.
+MindInsight draws them. Everything is validated before a loss is computed, finished rows are kept so
+that an interrupted call can be continued, and every landscape becomes an event. The mathematics is
+in `directions` and `evaluation`, the processes are in `workers`.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,7 +52,7 @@ CallbackFn = Callable[[], tuple[Any, nn.Module | None, Iterable[Any], Any]]
 
 
 class SummaryLandscape:
-    """Loss landscapes from the checkpoints that ``SummaryCollector`` saved in a run's directory.
+    """Loss landscapes from checkpoints that ``SummaryCollector`` saved.
 
     Args:
         summary_dir: the run's directory, the one that holds ``ckpt_dir``.
@@ -108,14 +109,14 @@ class SummaryLandscape:
         _settled(self._summary_dir, collect_landscape)
         answer = callback_fn()
         if not isinstance(answer, tuple) or len(answer) != 4:
-            raise TypeError(
-                f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}"
-            )
+            expected = "(model, network, dataset, metrics)"
+            raise TypeError(f"callback_fn must return {expected}, not {type(answer).__name__}")
         model, network, dataset, metrics = answer
         module = network if model is None else model
         if not isinstance(module, nn.Module):
             raise TypeError(
-                "callback_fn must return a LightningModule as model, or None and an nn.Module as network"
+                "callback_fn must return a LightningModule as model, "
+                "or None and an nn.Module as network"
             )
         loss_fn = metrics.get("Loss") if isinstance(metrics, Mapping) else metrics
         return self.generate(
@@ -188,13 +189,7 @@ class SummaryLandscape:
                 work.
             FileNotFoundError: the run has no checkpoints.
         """
-        if not isinstance(module, nn.Module):
-            given = (
-                f"the class {module.__name__} itself"
-                if isinstance(module, type)
-                else type(module).__name__
-            )
-            raise TypeError(f"module must be an nn.Module, not {given}")
+        _check_module(module)
         target = self._summary_dir if output is None else checked_directory("output", output)
         positive_int("points_at_once", points_at_once)
         saved = _settled(self._summary_dir, collect_landscape)
@@ -207,17 +202,14 @@ class SummaryLandscape:
         options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
         jobs = _jobs(saved, loss.module, seed, prefix)
         batches = take_batches(dataloader, saved.settings.num_samples, seed)
-        fabric = make_fabric(
-            accelerator,
-            devices,
-            num_nodes,
-            "32-true" if precision in TRUE_PRECISIONS else precision,
-        )
+        of_fabric = "32-true" if precision in TRUE_PRECISIONS else precision
+        fabric = make_fabric(accelerator, devices, num_nodes, of_fabric)
         first = f"{first_loss(loss, opened(jobs[-1].anchor), batches, fabric.device, options):.4g}"
         data = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
-        stores = [
-            RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(data)}")) for job in jobs
-        ]
+        stores = []
+        for job in jobs:
+            rows = os.path.join(saved.directory, f"rows_{job.fingerprint(data)}")
+            stores.append(RowStore(rows))
         try:
             work = partial(
                 compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options
@@ -230,17 +222,28 @@ class SummaryLandscape:
             )
             raise
         about = (saved.settings.unit, saved.step_per_epoch)
-        made = {
-            job.tag: job.landscape(of_job, *about) for job, of_job in zip(jobs, losses, strict=True)
-        }
+        made = {}
+        for job, of_job in zip(jobs, losses, strict=True):
+            made[job.tag] = job.landscape(of_job, *about)
         if fabric.global_rank == 0:
-            with SummaryRecord(target, raise_exception=True) as record:
-                for tag, landscape in made.items():
-                    record.add_value("LANDSCAPE", tag, landscape)
-                    record.record(0)
+            _record(target, made)
             for store in stores:
                 store.clear()
         return Landscapes(made)
+
+
+def _check_module(module: object) -> None:
+    if isinstance(module, type):
+        raise TypeError(f"module must be an nn.Module, not the class {module.__name__} itself")
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
+
+
+def _record(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:
+    with SummaryRecord(directory, raise_exception=True) as record:
+        for tag, landscape in landscapes.items():
+            record.add_value("LANDSCAPE", tag, landscape)
+            record.record(0)
 
 
 def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
@@ -254,15 +257,19 @@ def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
 
 
 def _settled(directory: str, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
-    """A run's checkpoints with changed settings; given intervals must be complete, the run's own are cut."""
+    """A run's checkpoints with changed settings.
+
+    Given intervals must be complete; the run's own intervals are cut.
+    """
     changes = {} if collect_landscape is None else collect_landscape
-    # what is wrong in any run is said before the run is looked at
+    # settings that are wrong for any run are refused before the run is read
     LandscapeSettings.from_dict(changes)
     saved = LandscapeCheckpoints.open(directory)
     settings = LandscapeSettings.from_dict(changes, base=saved.settings)
     if settings.unit != saved.settings.unit:
         raise ValueError(
-            f"the run saved one checkpoint per {saved.settings.unit}, so unit cannot be {settings.unit!r}"
+            f"the run saved one checkpoint per {saved.settings.unit}, "
+            f"so unit cannot be {settings.unit!r}"
         )
     settled = replace(saved, settings=settings, has_named_intervals="intervals" in changes)
     return settled if settled.has_named_intervals else settled.with_saved_intervals()
@@ -274,14 +281,15 @@ def _jobs(
     settings = saved.settings
     intervals = settings.intervals if settings.train else ()
     last = saved.last()
-    needed = {number for interval in intervals for number in interval} | (
-        {last} if settings.result else set()
-    )
+    needed = set(itertools.chain.from_iterable(intervals))
+    if settings.result:
+        needed.add(last)
     saved.check(sorted(needed))
     names = moving_names(module)
     if not names:
         raise LandscapeCheckpointError(
-            f"{type(module).__name__} has no parameter with weight or bias in its name, so nothing would move"
+            f"{type(module).__name__} has no parameter with weight or bias in its name, "
+            "so nothing would move"
         )
 
     def state(number: int) -> OpenState:
@@ -289,8 +297,9 @@ def _jobs(
         return partial(mapped, path, names_in_checkpoint(module, mapped(path), path, prefix))
 
     how = (names, settings.landscape_size, seed)
-    jobs = [
-        interval_grid(interval, [state(number) for number in interval], *how)
-        for interval in intervals
-    ]
-    return [*jobs, final_grid(last, state(last), *how)] if settings.result else jobs
+    jobs = []
+    for interval in intervals:
+        jobs.append(interval_grid(interval, list(map(state, interval)), *how))
+    if settings.result:
+        jobs.append(final_grid(last, state(last), *how))
+    return jobs

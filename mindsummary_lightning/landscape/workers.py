@@ -44,23 +44,25 @@ _KEEP_FREED_MEMORY = {
 def make_fabric(
     accelerator: AnyAccelerator, devices: int | str | Sequence[int], num_nodes: int, precision: Any
 ) -> Fabric:
-    """A Fabric that starts its processes itself, unless torchrun, SLURM or LSF has started them.
+    """A Fabric that starts its processes itself.
+
+    If torchrun, SLURM or LSF has started them, it uses these.
 
     On the CPU the number of devices is that of processes per machine. Several machines need a
     launcher.
     """
     is_launched = any(environment.detect() for environment in _LAUNCHERS)
     if num_nodes > 1 and not is_launched:
+        example = f"torchrun --nnodes {num_nodes} --nproc-per-node DEVICES SCRIPT"
         raise ValueError(
-            f"num_nodes is {num_nodes}, but this process was not started by torchrun, SLURM or LSF; start it on each "
-            f"machine, for example with torchrun --nnodes {num_nodes} --nproc-per-node DEVICES SCRIPT"
+            f"num_nodes is {num_nodes}, but this process was not started by torchrun, SLURM or "
+            f"LSF; start it on each machine, for example with {example}"
         )
     kind: Any = Fabric(accelerator=accelerator, devices=1).strategy.accelerator
     if not isinstance(devices, (int, str)):
         devices = len(devices) if isinstance(kind, CPUAccelerator) else list(devices)
-    chosen = kind.get_parallel_devices(
-        kind.parse_devices(kind.auto_device_count() if devices == "auto" else devices)
-    )
+    wanted = kind.auto_device_count() if devices == "auto" else devices
+    chosen = kind.get_parallel_devices(kind.parse_devices(wanted))
     strategy: Any = "auto"
     if is_launched:
         strategy = "ddp"
@@ -80,7 +82,7 @@ def make_fabric(
 
 
 def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
-    """Run ``work`` in every process of a Fabric; returns what the first one returned."""
+    """Run ``work`` in every process of a Fabric, and return the first result."""
     if not isinstance(fabric.strategy, SingleDeviceStrategy):
         with _environment_of_workers():
             return fabric.launch(work)
@@ -116,7 +118,7 @@ def compute_rows(
     batches: Sequence[Batch],
     options: EvaluationOptions,
 ) -> list[list[NDArray[np.float64]]]:
-    """The losses of every row of every job; what to give :func:`launch`.
+    """Compute the losses of all rows of all jobs; for :func:`launch`.
 
     Each process takes the next row that no other has taken, so that a slow one does not hold the
     others, and stores what it finishes in the store of the row's job. Each returns all rows: they
@@ -129,12 +131,9 @@ def compute_rows(
     # Every process must have read the stores before one of them stores more, or their lists of rows
     # would differ.
     fabric.barrier()
-    missing = [
-        (job, row)
-        for job, rows in enumerate(all_rows)
-        for row in range(len(rows))
-        if row not in found[job]
-    ]
+    missing = []
+    for job, rows in enumerate(all_rows):
+        missing += [(job, row) for row in range(len(rows)) if row not in found[job]]
     shared = None
     if fabric.world_size > 1:
         c10d: Any = torch.distributed.distributed_c10d
@@ -162,7 +161,8 @@ def compute_rows(
                 options,
                 fabric.autocast,
             )
-            _compute(make, jobs[job], ((each, missing[each][1]) for each in some), finish)
+            work = ((position, missing[position][1]) for position in some)
+            _compute(make, jobs[job], work, finish)
     return _gathered(fabric, found, missing, shared)
 
 
@@ -172,7 +172,10 @@ def _gathered(
     missing: Sequence[tuple[int, int]],
     shared: Any,
 ) -> list[list[NDArray[np.float64]]]:
-    """All rows of all jobs, those that another process has computed among them; ends the process group."""
+    """All rows of all jobs, also rows that another process has computed.
+
+    The process group ends.
+    """
     if shared is not None:
         fabric.barrier()  # all are there
         for position, (job, row) in enumerate(missing):
@@ -181,7 +184,7 @@ def _gathered(
         # A process that exits before its process group is destroyed is sometimes aborted by one of
         # the group's threads.
         torch.distributed.destroy_process_group()
-    return [[rows[row] for row in range(len(rows))] for rows in found]
+    return [list(map(rows.__getitem__, range(len(rows)))) for rows in found]
 
 
 def _compute(
@@ -190,18 +193,25 @@ def _compute(
     work: Iterable[tuple[int, int]],
     finish: Callable[[int, NDArray[np.float64]], None],
 ) -> None:
-    """The losses of rows of one job. A function of its own: its plane is gone when that of the next job is made."""
+    """Compute the losses of rows of a job.
+
+    This is a function of its own so that its plane is gone when the plane of the next job is made.
+    """
     points = job.rows()
     plain, fastest = make()
     with plain.prepared(), fastest.prepared():
         for position, row in work:
             # The path has few points, which a reader compares with the training's losses.
-            finish(position, (plain if row == len(job.y) else fastest).losses(points[row]))
+            evaluation = plain if row == len(job.y) else fastest
+            finish(position, evaluation.losses(points[row]))
     plain.release()
 
 
 def _positions(fabric: Fabric, count: int, shared: Any) -> Iterator[int]:
-    """Positions of missing rows that this process is to compute: one of its own, then the next free ones."""
+    """Positions of the missing rows that this process is to compute.
+
+    The first is its own, then the next free rows follow.
+    """
     position = fabric.global_rank
     while position < count:
         yield position
@@ -210,7 +220,9 @@ def _positions(fabric: Fabric, count: int, shared: Any) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _alone(fabric: Fabric) -> Iterator[None]:
-    """Hide the process group from the user's code, which would wait in its collectives for processes at other points.
+    """Hide the process group from the user's code.
+
+    It would wait in its collectives for processes at other points.
 
     A torchmetrics metric, for one, gathers from all processes when it is computed.
     """
@@ -226,7 +238,9 @@ def _alone(fabric: Fabric) -> Iterator[None]:
 
 
 class Progress:
-    """Shows how many of ``total`` rows are done, and the losses of the current landscape; a context manager.
+    """Shows how many of ``total`` rows are done, and the losses of the landscape.
+
+    A context manager.
 
     A bar on a terminal and in a notebook, at most a line for every tenth in a log.
     """
@@ -247,7 +261,10 @@ class Progress:
         self._bar.close()
 
     def show(self, done: int, tag: str, rows: Mapping[int, NDArray[np.float64]]) -> None:
-        """Say that ``done`` rows are finished, ``rows`` of them of the landscape with this tag."""
+        """Show that ``done`` rows are finished.
+
+        ``rows`` of them belong to the landscape with this tag.
+        """
         every = np.concatenate(list(rows.values()))
         good = every[np.isfinite(every)]
         losses = f"loss {good.min():.4g} to {good.max():.4g}" if good.size else "loss not finite"

@@ -1,4 +1,7 @@
-"""Values and graphs decoded from their location in a file; apart from what locates them, which needs no protobuf."""
+"""Values and graphs decoded from their location in a file.
+
+Locating them is a module of its own, because it needs no protobuf.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _MAX_OPEN = 64
 
 
 class OpenFiles:
-    """The files of one pass over runs: each is opened when something in it is asked for, and then stays open.
+    """The files of a pass over runs.
+
+    A file is opened when something in it is asked for, and then stays open.
 
     A context manager; for one thread. Of more than 64 files the one opened first is closed, and
     opened again.
@@ -36,7 +41,7 @@ class OpenFiles:
             self._files.popitem()[1].close()
 
     def decoded(self, location: Location, decode: Callable[[bytes], _T]) -> _T:
-        """What ``decode`` makes of the bytes at a location.
+        """Apply ``decode`` to the bytes at a location.
 
         Raises:
             DamagedFileError: they are not such a value.
@@ -59,12 +64,15 @@ class OpenFiles:
 
 
 def read_value(location: Location) -> SummaryValue:
-    """One summary value; raises as :meth:`OpenFiles.decoded`."""
+    """Read a summary value; raises as :meth:`OpenFiles.decoded`."""
     with OpenFiles() as files:
         return files.value(location)
 
 
 def read_graph(graph: GraphLocation) -> tuple[Graph, GraphTexts]:
-    """A graph and the texts of its attributes and constants; raises as :meth:`OpenFiles.decoded`."""
+    """Read a graph, and the texts of its attributes and constants.
+
+    Raises as :meth:`OpenFiles.decoded`.
+    """
     with OpenFiles() as files:
         return files.decoded(graph.location, decode_model if graph.is_model else decode_graph_event)

@@ -1,4 +1,4 @@
-"""``FollowedFile``: what was read of one summary file that may still grow.
+"""``FollowedFile``: the content of a summary file that may still grow.
 
 Scalars are columns; of every other value only its location is held. An incomplete last record is
 read once it is complete.
@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 import struct
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -49,7 +50,10 @@ SAMPLE = np.dtype(
         *(("width", "<i4"), ("height", "<i4"), ("tail", f"V{TAIL}")),
     ]
 )
-"""A sample that is no scalar: where its value lies, the size of an image, the last bytes of a histogram."""
+"""A sample that is no scalar.
+
+It tells where its value lies, the size of an image, and the last bytes of a histogram.
+"""
 _PACK = struct.Struct(f"<qdqqqii{TAIL}s").pack
 _BYTES = np.dtype(f"V{SAMPLE.itemsize}")  # of a sample: without columns they are copied at once
 _SCALAR = np.dtype([("row", "<i8"), ("step", "<i8"), ("wall_time", "<f8"), ("value", "<f4")])
@@ -104,7 +108,7 @@ class LocatedSample(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Scalars of neighbouring records with the same tags; ``values`` has a row for each tag."""
+    """Scalars of neighbouring records with the same tags; a row of values per tag."""
 
     rows: NDArray[np.int64] | range
     steps: NDArray[np.int64]
@@ -113,7 +117,9 @@ class _Chunk(NamedTuple):
 
 
 class FollowedFile:
-    """One summary file, read as far as it has been written. Not safe to use from several threads at once.
+    """A summary file, read as far as it has been written.
+
+    It is not safe to use from several threads at once.
 
     A damaged record, or one that is not an event, raises or is skipped with a warning.
 
@@ -165,7 +171,10 @@ class FollowedFile:
         return self._state is None or self._state[2] == 0
 
     def was_rewritten(self, stat: os.stat_result) -> bool:
-        """Whether the file is not merely longer than when it was last read, so that it must be read from its start."""
+        """Whether the file must be read from its start.
+
+        That is so if it is not merely longer than when it was last read.
+        """
         if self._state is None:
             return False
         device, inode, size, mtime_ns = self._state
@@ -175,7 +184,10 @@ class FollowedFile:
         return stat.st_mtime_ns != mtime_ns
 
     def refresh(self, stat: os.stat_result) -> None:
-        """Read the records that have been added; ``stat`` is the state of the file before this call."""
+        """Read the records that have been added.
+
+        ``stat`` is the state of the file before this call.
+        """
         state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if state == self._state and self._is_read:
             return
@@ -211,7 +223,10 @@ class FollowedFile:
             self.offset, self._scanner = scanner.offset, scanner
 
     def _take(self, payloads: Records) -> None:
-        """Take up neighbouring records, the first of which begins where the last call ended."""
+        """Take up neighbouring records.
+
+        The first of them begins where the last call ended.
+        """
         columns, others = self._decoder.decode(payloads)
         for row, one in sorted(
             (*((int(one.rows[0]), one) for one in columns), *others), key=itemgetter(0)
@@ -314,40 +329,49 @@ class FollowedFile:
             chunks[-2:] = [_joined(*chunks[-2:])]
 
     def scalar_parts(self, tag: str) -> list[ScalarPart]:
-        """Steps, wall times and values of a scalar, in one part or more; all parts together are in file order."""
-        found = [
-            (one.rows, (one.steps, one.wall_times, one.values[index]))
-            for chunks, index in self._places[tag]
-            for one in chunks
-        ]
+        """Steps, wall times and values of a scalar, in parts.
+
+        All parts together are in file order.
+        """
+        found: list[tuple[NDArray[np.int64] | range, ScalarPart]] = []
+        for chunks, index in self._places[tag]:
+            for chunk in chunks:
+                found.append((chunk.rows, (chunk.steps, chunk.wall_times, chunk.values[index])))
         loose = np.frombuffer(bytes(self._samples.get(("scalar", tag), b"")), _SCALAR)
         if loose.size:
-            rows, *columns = (np.ascontiguousarray(loose[name]) for name in _SCALAR.names or ())
-            found.append((rows, (columns[0], columns[1], columns[2])))
+            columns = {name: np.ascontiguousarray(loose[name]) for name in _SCALAR.names or ()}
+            samples = (columns["step"], columns["wall_time"], columns["value"])
+            found.append((columns["row"], samples))
         found.sort(key=lambda part: int(part[0][0]))
+        parts = [part for _, part in found]
         if all(before[-1] < rows[0] for (before, _), (rows, _) in itertools.pairwise(found)):
-            return [part for _, part in found]
+            return parts
         order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-        steps, wall_times, values = (
-            np.concatenate(column) for column in zip(*(part for _, part in found), strict=True)
-        )
+        steps, wall_times, values = joined_parts(parts)
         return [(steps[order], wall_times[order], values[order])]
 
     def time_span(self) -> tuple[float, float] | None:
-        """Wall times of the first and the last scalar, in seconds since the epoch; ``None`` without any."""
-        times = [
-            part[1]
-            for kind, tag in self.tags
-            if kind == "scalar"
-            for part in self.scalar_parts(tag)
-        ]
-        times = [one for one in times if one.size]
+        """Wall times of the first and the last scalar; ``None`` without any.
+
+        They are seconds since the epoch.
+        """
+        times = []
+        for kind, tag in self.tags:
+            if kind == "scalar":
+                times += [
+                    wall_times for _, wall_times, _ in self.scalar_parts(tag) if wall_times.size
+                ]
         if not times:
             return None
-        return min(float(one.min()) for one in times), max(float(one.max()) for one in times)
+        first = min(float(wall_times.min()) for wall_times in times)
+        last = max(float(wall_times.max()) for wall_times in times)
+        return first, last
 
     def samples(self, kind: str, tag: str) -> NDArray[np.void]:
-        """Samples of a tag in file order, as :data:`SAMPLE` says; ``kind`` is any but scalar."""
+        """Samples of a tag in file order, with the columns of :data:`SAMPLE`.
+
+        ``kind`` is any but scalar.
+        """
         parts = [np.frombuffer(bytes(self._samples[kind, tag]), _BYTES)]
         for blocks, number in self._columns_of.get(tag, []) if kind == "histogram" else ():
             parts += [block[:, number] for block in blocks]
@@ -356,12 +380,17 @@ class FollowedFile:
         return rows if ascends else rows[np.argsort(rows["record"], kind="stable")]
 
     def tags_in_order(self, kind: str) -> list[str]:
-        """Its tags of a kind as they first appear."""
-        return (
-            [*self._places]
-            if kind == "scalar"
-            else [tag for found, tag in self._samples if found == kind]
-        )
+        """Tags of a kind as they first appear in the file."""
+        if kind == "scalar":
+            return list(self._places)
+        return [tag for found, tag in self._samples if found == kind]
+
+
+def joined_parts(parts: Sequence[ScalarPart]) -> ScalarPart:
+    """Join the parts of a scalar; there is at least a part."""
+    steps = np.concatenate([steps for steps, _, _ in parts])
+    wall_times = np.concatenate([wall_times for _, wall_times, _ in parts])
+    return steps, wall_times, np.concatenate([values for _, _, values in parts])
 
 
 def _nbytes(chunk: _Chunk) -> int:

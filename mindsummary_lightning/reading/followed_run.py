@@ -1,4 +1,6 @@
-"""``FollowedRun``: the one reader of a run directory, which reads on from where it stopped whenever it is asked.
+"""``FollowedRun``: the reader of a run directory.
+
+Whenever it is asked, it reads on from where it stopped.
 
 Over the files samples are merged by MindInsight's rule for resumed runs: from the first step of a
 tag in a later file on, samples of that tag in older files are dropped; of two samples of one tag,
@@ -15,7 +17,7 @@ import logging
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -30,6 +32,7 @@ from mindsummary_lightning.reading.followed_file import (
     LocatedSample,
     Location,
     ScalarPart,
+    joined_parts,
 )
 from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.reading.series import ScalarSeries
@@ -45,7 +48,7 @@ _RUN_BYTES = 2000  # of a run, beside what it holds, measured
 
 
 class FollowedRun:
-    """Reads one run directory.
+    """Reads a run directory.
 
     Args:
         run_dir: the directory with the summary files.
@@ -84,7 +87,9 @@ class FollowedRun:
         self.is_complete: bool = True
 
     def refresh(self) -> bool:
-        """Read what has been added since the last call; everything, if a file was removed or rewritten.
+        """Read the records that were added since the last call.
+
+        If a file was removed or rewritten, everything is read again.
 
         Returns:
             Whether anything changed.
@@ -96,39 +101,37 @@ class FollowedRun:
         """
         with self._lock:
             stats = _files_by_name(self.run_dir, self._states, self._warnings)
-            states = {
-                name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns)
-                for name, one in stats.items()
-            }
+            states = {name: _file_state(stat) for name, stat in stats.items()}
             if states and states == self._states:
                 return False
             names = read_order(name for name in stats if is_summary_name(name))
-            known = {os.path.basename(file.path): file for file in self._files}
-            if any(
-                name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()
-            ):
-                known = {}
-                self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
-                self._has_news = True
+            known = self._known_files(stats)
             self._files = [known.get(name) or self._file(name) for name in names]
-            unread = [
-                name
-                for name, file in zip(names, self._files, strict=True)
-                if not self._read_file(file, stats[name])
-            ]
+            is_all_read = True
+            for name, file in zip(names, self._files, strict=True):
+                is_all_read &= self._read_file(file, stats[name])
             models = _models(self.run_dir, stats)
             changed = self._has_news or models != self._models
             self._models, self._has_news = models, False
             listed = [(file, len(file.tags)) for file in self._files]
             if listed != self._listed:
                 self._tags, self._listed = _tags_by_kind(self._files), listed
-            self.is_complete = next(
-                (file.is_complete for file in reversed(self._files) if not file.is_empty), True
-            )
-            self.state = object() if changed else self.state
-            if not unread:
+            self.is_complete = _is_complete(self._files)
+            if changed:
+                self.state = object()
+            if is_all_read:
                 self._states = states
             return changed
+
+    def _known_files(self, stats: Mapping[str, os.stat_result]) -> dict[str, FollowedFile]:
+        """The files that were read; none if any of them was removed or rewritten."""
+        known = {os.path.basename(file.path): file for file in self._files}
+        for name, file in known.items():
+            if name not in stats or file.was_rewritten(stats[name]):
+                self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
+                self._has_news = True
+                return {}
+        return known
 
     def _file(self, name: str) -> FollowedFile:
         return FollowedFile(os.path.join(self.run_dir, name), self._decoder, self._raises)
@@ -147,7 +150,7 @@ class FollowedRun:
             self._has_news |= file.offset > before
 
     def tags(self) -> dict[str, list[str]]:
-        """Sorted tags of each kind, as :meth:`SummaryReader.tags` gives them."""
+        """Sorted tags by kind, as :meth:`SummaryReader.tags` gives them."""
         with self._lock:
             return dict(self._tags)
 
@@ -159,13 +162,13 @@ class FollowedRun:
         """
         with self._lock:
             parts = _merged_scalars(self._files_with("scalar", tag), tag)
-        steps, wall_times, values = (
-            parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        )
+        steps, wall_times, values = parts[0] if len(parts) == 1 else joined_parts(parts)
         return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
     def scalar_parts(self, tag: str, size: int = 1 << 15) -> Iterator[ScalarSeries]:
-        """The samples of :meth:`scalars`, at most ``size`` at a time; no second copy of them all is made.
+        """The samples of :meth:`scalars`, at most ``size`` at a time.
+
+        No second copy of all samples is made.
 
         Raises:
             LookupError: the run has no scalar of this tag.
@@ -178,7 +181,10 @@ class FollowedRun:
                 yield ScalarSeries(steps[some].astype(np.int64), wall_times[some], values[some])
 
     def time_spans(self) -> list[tuple[float, float]]:
-        """Of each file with scalars the wall times of the first and the last one, in seconds since the epoch."""
+        """Wall times of the first and the last scalar, for every file with scalars.
+
+        They are seconds since the epoch.
+        """
         with self._lock:
             spans = [file.time_span() for file in self._files]
         return [span for span in spans if span is not None]
@@ -201,14 +207,12 @@ class FollowedRun:
         if select is not None:
             chosen = select(rows["step"])
             owners, rows = owners[chosen], rows[chosen]
-        return [
-            LocatedSample(
-                step, wall_time, Location(paths[owner], start, end, record), width, height
-            )
-            for owner, (step, wall_time, start, end, record, width, height, _) in zip(
-                owners.tolist(), rows.tolist(), strict=True
-            )
-        ]
+        found = []
+        for owner, row in zip(owners.tolist(), rows.tolist(), strict=True):
+            step, wall_time, start, end, record, width, height, _ = row
+            location = Location(paths[owner], start, end, record)
+            found.append(LocatedSample(step, wall_time, location, width, height))
+        return found
 
     def rows(self, kind: str, tag: str) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
         """The samples of :meth:`samples` as a table.
@@ -227,50 +231,70 @@ class FollowedRun:
     def tags_in_order(self, kind: str) -> list[str]:
         """Tags of a kind as they first appear in the files."""
         with self._lock:
-            return [*dict.fromkeys(tag for file in self._files for tag in file.tags_in_order(kind))]
+            tags: dict[str, None] = {}
+            for file in self._files:
+                tags.update(dict.fromkeys(file.tags_in_order(kind)))
+            return list(tags)
 
     def _files_with(self, kind: str, tag: str) -> list[FollowedFile]:
         files = [file for file in self._files if (kind, tag) in file.tags]
         if not files:
-            others = [other for other, tags in self._tags.items() if tag in tags]
-            if others and others[0] != "loss_landscape":
-                call = f"reader.{others[0]}s({tag!r})"
-                raise LookupError(
-                    f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}"
-                )
-            known, near = listed([*map(repr, self._tags[kind])], 10), closest(tag, self._tags[kind])
-            plain = str(tag).removesuffix(f"/{kind}")
-            suffix = f"; MindInsight adds the /{kind} of its pages to {plain!r}"
-            more = suffix if plain in self._tags[kind] else near
-            raise LookupError(
-                f"{self.run_dir} has no {kind} {tag!r}{more}; it has {known or 'none'}"
-            )
+            raise self._lacking_tag(kind, tag)
         return files
 
+    def _lacking_tag(self, kind: str, tag: str) -> LookupError:
+        """The error for a lacking tag, with the kind or the name that may be meant."""
+        others = [other for other, tags in self._tags.items() if tag in tags]
+        if others and others[0] != "loss_landscape":
+            call = f"reader.{others[0]}s({tag!r})"
+            return LookupError(
+                f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}"
+            )
+        tags = self._tags[kind]
+        known = listed(list(map(repr, tags)), 10) or "none"
+        plain = str(tag).removesuffix(f"/{kind}")
+        advice = closest(tag, tags)
+        if plain in tags:
+            advice = f"; MindInsight adds the /{kind} of its pages to {plain!r}"
+        return LookupError(f"{self.run_dir} has no {kind} {tag!r}{advice}; it has {known}")
+
     def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
-        """A result that depends on recorded bytes alone: kept until a file is rewritten or ``state`` is another one."""
+        """A result that depends on recorded bytes alone.
+
+        It is kept until a file is rewritten, or ``state`` differs from its state.
+        """
         return self._kept.of(key, compute, state)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it takes, roughly."""
-        return (
-            _RUN_BYTES
-            + self._decoder.nbytes
-            + self._kept.nbytes
-            + sum(file.nbytes for file in self._files)
-        )
+        of_files = sum(file.nbytes for file in self._files)
+        return _RUN_BYTES + self._decoder.nbytes + self._kept.nbytes + of_files
 
     def graphs(self) -> list[GraphLocation]:
-        """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""
+        """The newest graph of the summary files, if any, and every ``.pb`` file.
+
+        The ``.pb`` files are in the order of their times.
+        """
         with self._lock:
-            return [file.graph for file in self._files if file.graph is not None][
-                -1:
-            ] + self._models
+            graphs = [file.graph for file in self._files if file.graph is not None]
+            return graphs[-1:] + self._models
+
+
+def _file_state(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _is_complete(files: Sequence[FollowedFile]) -> bool:
+    """Whether the last file that is not empty ends with a complete record."""
+    for file in reversed(files):
+        if not file.is_empty:
+            return file.is_complete
+    return True
 
 
 def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
-    """Sorted tags of each of :data:`KINDS` in the files of a run."""
+    """Sorted tags of the files of a run, for all of :data:`KINDS`."""
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, tag in sorted(set().union(*(file.tags for file in files))):
         found[kind].append(tag)
@@ -278,31 +302,41 @@ def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
 
 
 def _merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]:
-    """One scalar of a run in parts, by step; ``files`` are in the reader's order, and at least one holds it."""
-    parts = [
-        (file.path, part)
-        for file in files
-        if ("scalar", tag) in file.tags
-        for part in file.scalar_parts(tag)
-    ]
-    steps_of = [part[0] for _, part in parts]
-    if all(map(_ascends, steps_of)) and all(
-        before[-1] < after[0] for before, after in itertools.pairwise(steps_of)
-    ):
-        return [part for _, part in parts]
-    by_file = itertools.groupby(parts, key=lambda part: part[0])
-    kept = selected_samples(
-        [(path, np.concatenate([part[0] for _, part in of_file])) for path, of_file in by_file]
-    )
-    columns = zip(*(part for _, part in parts), strict=True)
-    steps, wall_times, values = (np.concatenate(column)[kept] for column in columns)
-    return [(steps, wall_times, values)]
+    """The parts of a scalar of a run, by step.
+
+    ``files`` are in the reader's order, and at least one of them holds the scalar.
+    """
+    parts_of: dict[str, list[ScalarPart]] = {}
+    for file in files:
+        if ("scalar", tag) in file.tags:
+            parts_of[file.path] = file.scalar_parts(tag)
+    parts = list(itertools.chain.from_iterable(parts_of.values()))
+    if _ascend([steps for steps, _, _ in parts]):
+        return parts
+    steps_of = []
+    for path, of_file in parts_of.items():
+        if of_file:
+            steps_of.append((path, np.concatenate([steps for steps, _, _ in of_file])))
+    kept = selected_samples(steps_of)
+    steps, wall_times, values = joined_parts(parts)
+    return [(steps[kept], wall_times[kept], values[kept])]
+
+
+def _ascend(steps_of_parts: Sequence[NDArray[np.int64]]) -> bool:
+    """Whether steps ascend within all parts and from part to part."""
+    if not all(map(_ascends, steps_of_parts)):
+        return False
+    neighbours = itertools.pairwise(steps_of_parts)
+    return all(before[-1] < after[0] for before, after in neighbours)
 
 
 def _merged_samples(
     files: Iterable[FollowedFile], kind: str, tag: str
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
-    """Samples of one tag of another kind, by step: paths, of each sample the index of its path, and its row."""
+    """Samples of a tag that is no scalar's, by step.
+
+    The result has the paths, for every sample the index of its path, and its row.
+    """
     parts = [(file.path, file.samples(kind, tag)) for file in files if (kind, tag) in file.tags]
     paths, rows = [path for path, _ in parts], np.concatenate([rows for _, rows in parts])
     owners = np.repeat(np.arange(len(parts)), [rows.size for _, rows in parts])
@@ -313,7 +347,9 @@ def _merged_samples(
 
 
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """Indices of the samples that count, by step, each step once, by the rule of MindInsight's reader.
+    """Indices of the samples that count, by step, by MindInsight's rule.
+
+    Every step occurs once.
 
     ``files`` are path and steps in file order of each file with samples of the tag, in the reader's
     order; the indices are into the joined samples of all files.
@@ -322,16 +358,19 @@ def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[
     # over all files: a later one takes a step from those before it
     last = _last_of_each_step(steps)
     bounds = _first_dropped_steps(files)
-    file_of = np.repeat(np.arange(len(files)), [file_steps.size for _, file_steps in files])[last]
+    sizes = [file_steps.size for _, file_steps in files]
+    file_of = np.repeat(np.arange(len(files)), sizes)[last]
     is_bound = np.array([bound is not None for bound in bounds])[file_of]
-    is_stale = is_bound & (
-        steps[last] >= np.array([bound or 0 for bound in bounds], np.int64)[file_of]
-    )
+    bound_of = np.array([bound or 0 for bound in bounds], np.int64)[file_of]
+    is_stale = is_bound & (steps[last] >= bound_of)
     return last[~is_stale]
 
 
 def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list[int | None]:
-    """Of each file the step from which on later files take its place, ``None`` if none does."""
+    """The step from which later files replace a file, for all files.
+
+    It is ``None`` for a file that no later file replaces.
+    """
     # The reader compares the names' digits as text, and drops larger steps of files with smaller
     # digits only.
     digits = [str(timestamp_of(os.path.basename(path))) for path, _ in files]
@@ -346,12 +385,18 @@ def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list
         bounds.append(firsts[at - 1] if at else None)
         first = int(file_steps.min())
         if not at or first < firsts[at - 1]:
-            end = at
-            while end < len(firsts) and firsts[end] >= first:
-                end += 1
-            if end > at or at == len(ranks) or ranks[at] != rank[text]:
-                ranks[at:end], firsts[at:end] = [rank[text]], [first]
+            _insert_first(ranks, firsts, rank[text], first)
     return bounds[::-1]
+
+
+def _insert_first(ranks: list[int], firsts: list[int], rank: int, first: int) -> None:
+    """Insert the first step of a rank, in the place of larger first steps behind it."""
+    at = bisect_left(ranks, rank)
+    end = at
+    while end < len(firsts) and firsts[end] >= first:
+        end += 1
+    if end > at or at == len(ranks) or ranks[at] != rank:
+        ranks[at:end], firsts[at:end] = [rank], [first]
 
 
 def _ascends(steps: NDArray[np.int64]) -> bool:
@@ -359,7 +404,7 @@ def _ascends(steps: NDArray[np.int64]) -> bool:
 
 
 def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the last sample of each step, by step."""
+    """Indices of the last sample of every step, by step."""
     if _ascends(steps):
         return np.arange(steps.size)
     _, from_the_end = np.unique(steps[::-1], return_index=True)
@@ -372,13 +417,16 @@ def _files_by_name(
     stats = {}
     with os.scandir(run_dir) as entries:
         for entry in entries:
-            is_wanted = (
-                entry.name in known or is_summary_name(entry.name) or entry.name.endswith(".pb")
-            )
-            if is_wanted and entry.is_symlink():
-                message = "%s is a symbolic link, and was not read: below a run directory none is followed"
+            name = entry.name
+            if name not in known and not is_summary_name(name) and not name.endswith(".pb"):
+                continue
+            if entry.is_symlink():
+                message = (
+                    "%s is a symbolic link, and was not read: "
+                    "below a run directory none is followed"
+                )
                 warnings.warn(entry.path, message, entry.path)
-            elif is_wanted and entry.is_file(follow_symlinks=False):
+            elif entry.is_file(follow_symlinks=False):
                 try:  # the entry's own answer may be stale on Windows
                     stats[entry.name] = os.stat(entry.path, follow_symlinks=False)
                 except FileNotFoundError:  # deleted since the directory was listed
@@ -386,12 +434,11 @@ def _files_by_name(
     return stats
 
 
-def _models(run_dir: str, stats: dict[str, os.stat_result]) -> list[GraphLocation]:
-    models = [
-        GraphLocation(
-            name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime
-        )
-        for name, stat in stats.items()
-        if name.endswith(".pb") and stat.st_size
-    ]
+def _models(run_dir: str, stats: Mapping[str, os.stat_result]) -> list[GraphLocation]:
+    """The ``.pb`` files with content, oldest first."""
+    models = []
+    for name, stat in stats.items():
+        if name.endswith(".pb") and stat.st_size:
+            location = Location(os.path.join(run_dir, name), 0, stat.st_size, 0)
+            models.append(GraphLocation(name, location, True, stat.st_mtime))
     return sorted(models, key=lambda model: (model.wall_time, model.name))

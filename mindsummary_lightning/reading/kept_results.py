@@ -1,4 +1,4 @@
-"""``KeptResults``: what was computed, kept for the next one who asks, with a bound on its memory."""
+"""``KeptResults``: results that are kept for the next caller, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _RESULT_BYTES = 500  # of a result beside what it holds, measured
 
 
 class KeptResults:
-    """Results by their keys; of all the newest are kept. Safe to use from several threads.
+    """Results by their keys, of which the newest are kept.
+
+    It is safe to use from several threads.
 
     Args:
         most: results.

@@ -1,18 +1,22 @@
-"""Figures of landscapes: contours, the path of training and its end. Needs matplotlib (the ``plot`` extra)."""
+"""Recorded landscapes, and figures: contours, the path of training and its end.
+
+Figures need matplotlib (the ``plot`` extra).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.reading.series import RecordedLandscape
-from mindsummary_lightning.values import LossLandscape
-from mindsummary_lightning.values.summary_values import check_landscape_shapes
+from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
+from mindsummary_lightning.values.summary_values import check_landscape_shapes, surface_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +25,48 @@ if TYPE_CHECKING:
 _INCHES = 5.0
 _LEVELS = 24
 _DOTS_PER_INCH = 150
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedLandscape:
+    """A loss landscape of a run.
+
+    Attributes:
+        tag: its tag, ``landscape_[first, last]`` or ``landscape_[last]`` from MindSpore and this
+            package.
+        step: the step it was recorded at.
+        wall_time: seconds since the epoch.
+        x: float32, shape ``(n,)``.
+        y: float32, shape ``(m,)``.
+        z: loss at ``(x[j], y[i])`` in ``z[i, j]``, float32, shape ``(m, n)``.
+        intervals: steps or epochs of the path's points; empty for a final landscape.
+        path: the path's points, or ``None``.
+        convergence_point: ``(x, y, loss)`` at the end of the training, or ``None``.
+        metadata: how it was computed.
+    """
+
+    tag: str
+    step: int
+    wall_time: float
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+    z: NDArray[np.float32]
+    intervals: tuple[int, ...]
+    path: Points | None
+    convergence_point: tuple[float, float, float] | None
+    metadata: LandscapeMetadata
+
+    @property
+    def surface(self) -> Points:
+        """``x``, ``y`` and ``z`` together, as a landscape that was computed has them."""
+        return Points(self.x, self.y, self.z)
+
+    def __repr__(self) -> str:
+        surface = surface_text(self.surface, self.intervals)
+        return f"{type(self).__name__}({self.tag!r}, step {self.step}, {surface})"
+
+    def _repr_png_(self) -> bytes | None:
+        return picture_of([self])
 
 
 def plot_landscapes(
@@ -53,13 +99,7 @@ def plot_landscapes(
         ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as
             many as landscapes, or the coordinates of one have other dimensions.
     """
-    given = landscapes.values() if isinstance(landscapes, Mapping) else landscapes
-    drawn: list[Any] = list(given) if isinstance(given, Iterable) else [given]
-    if not all(isinstance(each, (LossLandscape, RecordedLandscape)) for each in drawn):
-        expected = "those of SummaryLandscape.generate() or of SummaryReader.landscapes()"
-        raise TypeError(f"landscapes must be {expected}, not {landscapes!r}")
-    if not drawn:
-        raise ValueError("there is no landscape to draw")
+    drawn = _checked_landscapes(landscapes)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -89,6 +129,23 @@ def plot_landscapes(
     return figure
 
 
+def _checked_landscapes(landscapes: object) -> list[LossLandscape | RecordedLandscape]:
+    """The landscapes as a list.
+
+    Raises:
+        TypeError: something else than landscapes is given.
+        ValueError: there is no landscape.
+    """
+    given = landscapes.values() if isinstance(landscapes, Mapping) else landscapes
+    drawn: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(found, (LossLandscape, RecordedLandscape)) for found in drawn):
+        expected = "those of SummaryLandscape.generate() or of SummaryReader.landscapes()"
+        raise TypeError(f"landscapes must be {expected}, not {landscapes!r}")
+    if not drawn:
+        raise ValueError("there is no landscape to draw")
+    return drawn
+
+
 class Landscapes(dict[str, LossLandscape]):
     """Landscapes by tag; a notebook draws them."""
 
@@ -99,7 +156,7 @@ class Landscapes(dict[str, LossLandscape]):
 def picture_of(
     landscapes: Mapping[str, LossLandscape] | Iterable[RecordedLandscape],
 ) -> bytes | None:
-    """What a notebook draws; ``None`` without matplotlib."""
+    """The picture that a notebook draws; ``None`` without matplotlib."""
     try:
         return _png(plot_landscapes(landscapes))
     except ImportError:
@@ -132,45 +189,63 @@ def _draw(axes: Axes, title: str, landscape: LossLandscape | RecordedLandscape) 
     colors: Any = axes.figure.colorbar(filled, ax=axes, ticks=ticks, format="%g")
     colors.ax.minorticks_off()
     colors.set_label("loss")
-    if landscape.path is not None:
-        path = landscape.path
-        axes.plot(
-            path.x,
-            path.y,
-            color="white",
-            linewidth=1.2,
-            marker="o",
-            markersize=3.5,
-            markeredgecolor="black",
-        )
-        for end in (0, -1):
-            x, y = float(path.x[end]), float(path.y[end])
-            # where the text would leave the figure
-            is_right = x > (surface.x[0] + surface.x[-1]) / 2
-            axes.annotate(
-                f"{landscape.metadata.unit} {landscape.intervals[end]}", (x, y), color="white", fontsize=8,
-                textcoords="offset points", xytext=(-6 if is_right else 6, 6), ha="right" if is_right else "left",
-            )  # fmt: skip
-    if landscape.convergence_point is not None:
-        x, y, loss = landscape.convergence_point
-        # Of an even grid, MindSpore takes the middle point beside the origin, which is where the
-        # training ended.
-        is_end = landscape.path is not None or (x == 0 and y == 0)
-        name = f"{'end' if is_end else 'grid centre'}, loss {loss:.4g}"
-        axes.plot([x], [y], color="red", marker="*", markersize=11, linestyle="none", label=name)
-        if not is_end:
-            axes.plot(
-                [0], [0], color="white", marker="+", markersize=9, linestyle="none", label="end"
-            )
-        axes.legend(loc="lower right", fontsize=8, facecolor="lightgrey")
+    _draw_path(axes, landscape)
+    _draw_end(axes, landscape)
     axes.locator_params(nbins=5)
     axes.set_title(title)
     axes.set_xlabel(f"direction 1 ({landscape.metadata.decomposition})")
     axes.set_ylabel(f"direction 2 ({landscape.metadata.decomposition})")
 
 
+def _draw_path(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None:
+    """Draw the path of training, and name its ends."""
+    path = landscape.path
+    if path is None:
+        return
+    axes.plot(
+        path.x,
+        path.y,
+        color="white",
+        linewidth=1.2,
+        marker="o",
+        markersize=3.5,
+        markeredgecolor="black",
+    )
+    middle = (landscape.surface.x[0] + landscape.surface.x[-1]) / 2
+    for end in (0, -1):
+        x, y = float(path.x[end]), float(path.y[end])
+        is_right = x > middle  # on the other side the text would leave the figure
+        axes.annotate(
+            f"{landscape.metadata.unit} {landscape.intervals[end]}",
+            (x, y),
+            color="white",
+            fontsize=8,
+            textcoords="offset points",
+            xytext=(-6 if is_right else 6, 6),
+            ha="right" if is_right else "left",
+        )
+
+
+def _draw_end(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None:
+    """Mark the end of training, or the middle of the grid."""
+    if landscape.convergence_point is None:
+        return
+    x, y, loss = landscape.convergence_point
+    # Of an even grid, MindSpore takes the middle point next to the origin, which is where the
+    # training ended.
+    is_end = landscape.path is not None or (x == 0 and y == 0)
+    name = f"{'end' if is_end else 'grid centre'}, loss {loss:.4g}"
+    axes.plot([x], [y], color="red", marker="*", markersize=11, linestyle="none", label=name)
+    if not is_end:
+        axes.plot([0], [0], color="white", marker="+", markersize=9, linestyle="none", label="end")
+    axes.legend(loc="lower right", fontsize=8, facecolor="lightgrey")
+
+
 def _levels(z: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], bool]:
-    """Strictly ascending; equally spaced in the logarithm, and True, where the loss spans decades: the basin shows."""
+    """The strictly ascending levels of contours, and whether they are logarithmic.
+
+    They are logarithmic if the loss spans decades, so that the basin shows.
+    """
     low, high = float(z.min()), float(z.max())
     if low > 0 and high > 10 * low:
         return np.geomspace(low, high, _LEVELS), True

@@ -1,24 +1,61 @@
-"""A run's lineage as a flat list of names and values, typed for tables and as text for display."""
+"""The lineage of a run, and its values by name, typed for tables and as text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.conversion.json_events import plain, train_fields
 from mindsummary_lightning.reading.run_status import recorded_status
+from mindsummary_lightning.reading.series import html_table
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    TrainInfo,
+    UserDefinedInfo,
+)
 from mindsummary_lightning.values.lineage_info import parsed_metric
 from mindsummary_lightning.values.text import utf8_json
 
-if TYPE_CHECKING:
-    from mindsummary_lightning.reading.series import RunLineage
+
+@dataclass(frozen=True, slots=True)
+class RunLineage:
+    """The newest lineage of a run by its kinds; ``None`` for a kind without any.
+
+    Attributes:
+        train: how the model was trained.
+        evaluation: its metrics and evaluation data.
+        dataset: the data pipeline.
+        custom: everything the user added, and what a run notes of itself without MindInsight
+            showing it (versions, precision, how it ended); of entries with one name the later one,
+            but the user's before the run's.
+    """
+
+    train: TrainInfo | None = None
+    evaluation: EvaluationInfo | None = None
+    dataset: DatasetGraph | None = None
+    custom: UserDefinedInfo | None = None
+
+    def __repr__(self) -> str:
+        recorded = [name for name in self.__slots__ if getattr(self, name)]
+        return f"{type(self).__name__}({', '.join(recorded)})"
+
+    def __str__(self) -> str:
+        fields = lineage_fields(self)
+        width = max(map(len, fields), default=0)
+        return "\n".join(f"{name:{width}}  {text}" for name, text in fields.items())
+
+    def _repr_html_(self) -> str:
+        return html_table(lineage_fields(self))
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
-    """Values by name, in order: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
+    """Values by name, in a fixed order.
+
+    The order is: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
 
     Custom data with the name of another entry, such as a setting ``loss``, is
     ``user_defined/<name>``, as in a table of lineage, unless both are the same text: then it is in
@@ -35,16 +72,11 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     custom = dict(leaves(lineage.custom.values)) if lineage.custom else {}
     if "status" in custom:
         custom["status"] = recorded_status(custom["status"]) or custom["status"]
-    taken = {
-        name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])
-    }
-    return {
-        **values,
-        **{
-            f"user_defined/{name}" if name in taken else name: value
-            for name, value in custom.items()
-        },
-    }
+    recorded = dict(values)
+    for name, value in custom.items():
+        is_taken = name in recorded and as_text(recorded[name]) != as_text(value)
+        values[f"user_defined/{name}" if is_taken else name] = value
+    return values
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:
@@ -53,7 +85,7 @@ def lineage_fields(lineage: RunLineage) -> dict[str, str]:
 
 
 def as_text(value: Any) -> str:
-    """One of the values as text, a float in six significant digits."""
+    """A value as text, a float in six significant digits."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

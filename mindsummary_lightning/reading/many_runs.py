@@ -1,4 +1,4 @@
-"""The scalars of many runs as one table."""
+"""Scalars of many runs as a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_scalars(
     runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     tags: Collection[str] | None = None,
 ) -> pandas.DataFrame:
-    """Scalars of many runs as one table.
+    """Read the scalars of many runs as a table.
 
     Args:
         runs: run directories or readers; or one directory, whose runs at any depth are read.
@@ -49,7 +49,8 @@ def read_scalars(
     """
     if isinstance(tags, str):
         raise TypeError(f"tags must be a collection of names, not {tags!r}; write [{tags!r}]")
-    found: list[tuple[str, str, ScalarSeries]] = []
+    labels: dict[str, list[str]] = {"run": [], "tag": []}
+    found: list[ScalarSeries] = []
     damaged: list[DamagedFileError] = []
     named = _named(runs)
     for path, name in named.items():
@@ -59,18 +60,23 @@ def read_scalars(
             damaged.append(error)
             _LOG.warning("%s is left out: %s", name, error)
             continue
-        found += [
-            (name, tag, series) for tag, series in scalars.items() if tags is None or tag in tags
-        ]
+        for tag, series in scalars.items():
+            if tags is None or tag in tags:
+                labels["run"].append(name)
+                labels["tag"].append(tag)
+                found.append(series)
     if damaged and len(damaged) == len(named):
         raise damaged[0]
-    labels = {"run": [name for name, _, _ in found], "tag": [tag for _, tag, _ in found]}
-    return scalar_table(labels, [series for _, _, series in found])
+    return scalar_table(labels, found)
 
 
 def _named(runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """Paths of runs and their names: those of a directory, or those that are named one by one."""
+    """Paths of runs and their names: all in a directory, or the runs of a list."""
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
         base = local_path("runs", runs)
         return run_names(find_run_directories(base), base)
-    return {os.fspath(run): run.run if isinstance(run, RunPath) else os.fspath(run) for run in runs}
+    names = {}
+    for run in runs:
+        path = os.fspath(run)
+        names[path] = run.run if isinstance(run, RunPath) else path
+    return names

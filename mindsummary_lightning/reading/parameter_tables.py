@@ -1,4 +1,4 @@
-"""``ParameterTable``: the statistics of a run's parameters, read with the names of their rows."""
+"""``ParameterTable``: the statistics of a run's parameters, with their names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _LOSS_TAG = "loss/auto"
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """The first number that was not finite: the ``step``, the ``parameter``, and ``"gradient"`` or ``"weight"``."""
+    """The first number that was not finite.
+
+    It is known by the ``step``, the ``parameter``, and ``"gradient"`` or ``"weight"``.
+    """
 
     step: int
     parameter: str
@@ -42,7 +45,7 @@ class NonFinite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterTable:
-    """Statistics of every parameter that an optimizer holds, at every step that has a table.
+    """Statistics of every parameter of the optimizers, at every step with a table.
 
     Attributes:
         steps: optimizer steps, int64, shape ``(s,)``.
@@ -68,7 +71,8 @@ class ParameterTable:
         shape = (self.steps.size, len(self.parameters), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values need a shape of steps, parameters and columns, {shape}, not {self.values.shape}"
+                f"values need a shape of steps, parameters and columns, {shape}, "
+                f"not {self.values.shape}"
             )
 
     def __repr__(self) -> str:
@@ -76,26 +80,31 @@ class ParameterTable:
         return f"{type(self).__name__}({steps} steps, {parameters} parameters, {columns} columns)"
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """One statistic, shape ``(s, p)``.
+        """The values of a statistic, shape ``(s, p)``.
 
         Raises:
             ValueError: there is no column of this name.
         """
         if name not in self.columns:
-            raise ValueError(
-                f"no column {name!r}{closest(name, self.columns)}; there are {', '.join(self.columns)}"
-            )
+            known = ", ".join(self.columns)
+            raise ValueError(f"no column {name!r}{closest(name, self.columns)}; there are {known}")
         return self.values[:, :, self.columns.index(name)]
 
     def gradient_logarithms(self) -> NDArray[np.float64]:
-        """log10 of ``gradient_rms``, shape ``(s, p)``: -inf for zero, +inf where gradient or weight is not finite."""
+        """log10 of ``gradient_rms``, shape ``(s, p)``.
+
+        It is -inf for zero, and +inf where the gradient or the weight is not finite.
+        """
         with np.errstate(divide="ignore"):
             logarithms = np.log10(self.column("gradient_rms"))
         is_bad = (self.column("gradient_non_finite") > 0) | (self.column("weight_non_finite") > 0)
         return np.where(is_bad, np.inf, logarithms)
 
     def first_non_finite(self) -> NonFinite | None:
-        """The first number of the tables that is not finite, as the training's warning names it, or ``None``."""
+        """The first number of the tables that is not finite, or ``None``.
+
+        The warning of the training names the same number.
+        """
         for step, table in zip(self.steps.tolist(), self.values, strict=True):
             first = origin(self.parameters, table)
             if first is not None:
@@ -126,7 +135,10 @@ def loss_at(run: FollowedRun, step: int) -> float | None:
 
 
 def row_names(run_dir: str) -> tuple[list[str], list[str]]:
-    """Names of the rows and columns of a run's tables; no rows where the file is missing or damaged."""
+    """Names of the rows and columns of a run's tables.
+
+    There are no rows if their file is missing or damaged.
+    """
     with contextlib.suppress(OSError, ValueError):
         return decode_row_names(read_regular(os.path.join(run_dir, ROW_NAMES_FILE)))
     return [], list(COLUMNS)
@@ -135,31 +147,38 @@ def row_names(run_dir: str) -> tuple[list[str], list[str]]:
 def stacked_tables(
     run: FollowedRun, tag: str, width: int, rows: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Steps and values, shape ``(s, r, width)``, of a run's tables; NaN where one has fewer rows, ``None`` without any.
+    """Steps and values of a run's tables, shape ``(s, r, width)``.
 
-    Tensors of the tag that are no such tables, or have more than ``rows``, are passed over.
+    Without tables the result is ``None``.
+
+    Values are NaN where a table has fewer rows.
+
+    Tensors of the tag with another shape, or with more than ``rows`` rows, are skipped.
     """
     if tag not in run.tags()["tensor"]:
         return None
-    with OpenFiles() as files:
-        tensors = [
-            (at.step, cast("Tensor", files.value(at.location)).data)
-            for at in run.samples("tensor", tag)
-        ]
     most = sys.maxsize if rows is None else rows
-    tables = [
-        (step, data) for step, data in tensors if data.shape[1:] == (width,) and len(data) <= most
-    ]
+    steps = []
+    tables = []
+    with OpenFiles() as files:
+        for sample in run.samples("tensor", tag):
+            data = cast("Tensor", files.value(sample.location)).data
+            if data.shape[1:] == (width,) and len(data) <= most:
+                steps.append(sample.step)
+                tables.append(data)
     if not tables:
         return None
-    values = np.full((len(tables), rows or max(len(data) for _, data in tables), width), np.nan)
-    for table, (_, data) in zip(values, tables, strict=True):
+    values = np.full((len(tables), rows or max(map(len, tables)), width), np.nan)
+    for table, data in zip(values, tables, strict=True):
         table[: len(data)] = data
-    return np.array([step for step, _ in tables]), values
+    return np.array(steps), values
 
 
 def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
-    """All tables of a run, as it was when it was last refreshed, or ``None``; a row without a name has its number."""
+    """Read all tables of a run in the state of its last refresh, or ``None``.
+
+    A row without a name has its number.
+    """
     names, columns = row_names(run.run_dir)
     found = stacked_tables(run, STATISTICS_TAG, len(COLUMNS)) if columns == list(COLUMNS) else None
     if found is None:
@@ -173,7 +192,7 @@ def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
 
 
 def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] | None:
-    """The table of a run and what JSON says of it, if it has one."""
+    """The table of a run and its facts for JSON, or ``None``."""
     table = read_parameter_table(run)
     if table is None:
         return None

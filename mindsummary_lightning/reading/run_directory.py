@@ -48,7 +48,10 @@ def _without_scheme(address: str) -> str:
 
 
 def summary_files(run_dir: str) -> list[str]:
-    """Paths of a run's summary files in the reader's order; the last one is the live one."""
+    """Paths of a run's summary files in the reader's order.
+
+    The last of them is the live file.
+    """
     return _files(run_dir, is_summary_name)
 
 
@@ -68,7 +71,9 @@ def _files(run_dir: str, is_wanted: Callable[[str], bool]) -> list[str]:
 
 
 def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
-    """Of paths by ``/`` and sizes (-1: no file) those that belong to a run, by run, in an order in which to copy them.
+    """Group the paths of files that belong to runs, by run, in an order for copying.
+
+    ``sizes`` has the size in bytes by path with ``/``; -1 stands for an entry that is no file.
 
     Summary files come first, in the reader's order, and what is listed in a file (``.json``,
     ``.txt``) before that.
@@ -86,7 +91,10 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 
 
 def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
-    """The folders with an event file. As in a list of runs, a hidden folder may be a run but contains none."""
+    """The folders with an event file.
+
+    As in a list of runs, a hidden folder may be a run but contains none.
+    """
     for path, size in sizes.items():
         folder, name = os.path.split(path)
         is_in_hidden = folder.startswith(".") and "/" in folder
@@ -96,13 +104,15 @@ def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
 
 def _place(path: str) -> tuple[int, int]:
     name = os.path.basename(path)
-    return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(
-        name
-    ) or 0
+    group = int(not is_summary_name(name)) + name.endswith((".json", ".txt"))
+    return group, timestamp_of(name) or 0
 
 
 def files_size(run: str) -> int:
-    """Bytes of all event files of a run; 0 if it cannot be looked into, which is said where it is read."""
+    """Bytes of all event files of a run.
+
+    The size is 0 if the run cannot be read; the error is raised where it is read.
+    """
     try:
         return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
     except OSError:

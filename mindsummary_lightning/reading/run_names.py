@@ -1,4 +1,7 @@
-"""The one name of a run: the same in every table, export and function, so that their rows can be joined."""
+"""The name of a run, the same in every table, export and function.
+
+Rows of different tables can therefore be joined by it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _ITSELF = "./"  # MindInsight's name of a run that is the base directory itself
 
 
 class RunPath(str):
-    """Path of a run that was found below a directory: a text that also has the run's name.
+    """Path of a run that was found in a directory: a text that also has its name.
 
     Attributes:
         run: the run's name, as in every table.
@@ -42,7 +45,14 @@ def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
 
 
 def names_of_ids(train_ids: Sequence[str], base: str) -> list[str]:
-    """The names of runs, see :func:`run_names`, by MindInsight's: ``./`` and the path below ``base``."""
+    """The names of runs by MindInsight's names: ``./`` and the path in ``base``.
+
+    See :func:`run_names`.
+    """
     own_name = f"./{os.path.basename(os.path.abspath(base))}"
     itself = "." if own_name == _ITSELF or own_name in train_ids else own_name.removeprefix("./")
-    return [utf8_text(itself if one == _ITSELF else one.removeprefix("./")) for one in train_ids]
+    names = []
+    for train_id in train_ids:
+        name = itself if train_id == _ITSELF else train_id.removeprefix("./")
+        names.append(utf8_text(name))
+    return names

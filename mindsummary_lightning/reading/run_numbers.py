@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from mindsummary_lightning.reading.followed_file import SAMPLE, TAIL, Location
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Histogram
 
+# paths of files, of every sample the index of its path, and the samples
+_Located: TypeAlias = tuple[list[str], NDArray[np.intp], NDArray[np.void]]
 _MAX_VARINT = 10  # bytes
 _TOGETHER = 1 << 15  # samples that are decoded at once
 # Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key
@@ -29,7 +32,7 @@ _KEYS = {"max_key": 0x29, "min_key": 0x31, "sum_key": 0x39, "count_key": 0x40}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistogramStatistics:
-    """What a histogram says without its buckets, over the steps of a run.
+    """The statistics of a histogram without its buckets, over the steps of a run.
 
     Attributes:
         steps: ascending, no step twice; int64, shape ``(n,)``.
@@ -57,13 +60,15 @@ class HistogramStatistics:
 
 
 def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:
-    """Statistics of every histogram by its tag; a sample that is not encoded as known writers do it is read whole.
+    """Read the statistics of every histogram by its tag.
+
+    A sample with an unusual encoding is read as a whole.
 
     Raises:
         DamagedFileError: a sample contradicts itself.
     """
     statistics: dict[str, HistogramStatistics] = {}
-    located: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.void]]] = {}
+    located: dict[str, _Located] = {}
     waiting = 0
     for tag in run.tags_in_order("histogram"):
         located[tag] = run.rows("histogram", tag)
@@ -74,55 +79,66 @@ def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:
     return statistics | _statistics(located) if located else statistics
 
 
-def _statistics(
-    located: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.void]]],
-) -> dict[str, HistogramStatistics]:
-    ends = np.cumsum([rows.size for *_, rows in located.values()])
-    rows = np.concatenate([rows.view(f"V{rows.itemsize}") for *_, rows in located.values()]).view(
-        SAMPLE
-    )
-    tails = np.ascontiguousarray(rows["tail"]).view(np.uint8).reshape(-1, TAIL)
+def _statistics(located: Mapping[str, _Located]) -> dict[str, HistogramStatistics]:
+    parts = list(located.values())
+    ends = np.cumsum([rows.size for *_, rows in parts])
+    joined = np.concatenate([rows.view(f"V{rows.itemsize}") for *_, rows in parts])
+    rows = joined.view(SAMPLE)
     numbers = np.full((3, rows.size), np.nan)  # minimum, maximum, and sum, later mean
     counts = np.zeros((4, rows.size), np.int64)
+    is_read = _read_tails(rows["tail"], numbers, counts)
+    with OpenFiles() as files:
+        for row in np.flatnonzero(~is_read).tolist():
+            place = int(np.searchsorted(ends, row, side="right"))
+            paths, owners, _ = parts[place]
+            path = paths[owners[row - ends[place]]]
+            sample = rows[row]
+            location = Location(
+                path, int(sample["start"]), int(sample["end"]), int(sample["record"])
+            )
+            value = cast("Histogram", files.value(location))
+            numbers[:, row] = _number(value.min), _number(value.max), _number(value.sum)
+            counts[:, row] = value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count
+    finite = counts[0] - counts[1:].sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.divide(numbers[2], finite, out=numbers[2])
+    numbers[2, finite <= 0] = np.nan
+    columns = [rows["step"].copy(), *numbers, *map(_without_zeros, counts)]
+    by_tag = [np.split(column, ends[:-1]) for column in columns]
+    return dict(zip(located, map(HistogramStatistics, *by_tag), strict=True))
+
+
+def _read_tails(
+    ends_of_values: NDArray[np.void], numbers: NDArray[np.float64], counts: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Decode the last bytes of histograms: minimum, maximum, sum and count.
+
+    The result tells which of them have the usual encoding; of all others nothing is decoded.
+    """
+    tails = np.ascontiguousarray(ends_of_values).view(np.uint8).reshape(-1, TAIL)
     goes_on = tails[:, : TAIL - _MAX_VARINT - 2 : -1] >= 128
     # of the count's varint, behind its key, which is below 128
     sizes = goes_on[:, 1:].argmin(axis=1) + 1
-    is_left = np.ones(rows.size, np.bool_)
+    is_read = np.zeros(len(tails), np.bool_)
     for size in np.flatnonzero(np.bincount(sizes)).tolist():
-        fields = np.ascontiguousarray(tails[:, TAIL - size - _FIELDS.itemsize : TAIL - size]).view(
-            _FIELDS
-        )[:, 0]
+        before_varint = tails[:, TAIL - size - _FIELDS.itemsize : TAIL - size]
+        fields = np.ascontiguousarray(before_varint).view(_FIELDS)[:, 0]
         is_usual = (sizes == size) & ~goes_on[:, 0] & (fields["none"] == _NONE)
         for name, key in _KEYS.items():
             is_usual &= fields[name] == key
         for index, name in enumerate(("min", "max", "sum")):
             np.copyto(numbers[index], fields[name], where=is_usual)
         for index in range(size):
-            counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(
-                np.int64
-            ) << 7 * index
-        is_left &= ~is_usual
-    parts, left = [*located.values()], np.flatnonzero(is_left)
-    with OpenFiles() as files:
-        for row, place in zip(
-            left.tolist(), np.searchsorted(ends, left, side="right").tolist(), strict=True
-        ):
-            paths, owners, _ = parts[place]
-            bounds = (int(rows[name][row]) for name in ("start", "end", "record"))
-            value = cast(
-                "Histogram", files.value(Location(paths[owners[row - ends[place]]], *bounds))
-            )
-            numbers[:, row] = [
-                np.nan if one is None else one for one in (value.min, value.max, value.sum)
-            ]
-            counts[:, row] = value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count
-    finite = counts[0] - counts[1:].sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        np.divide(numbers[2], finite, out=numbers[2])
-    numbers[2, finite <= 0] = np.nan
-    # What most tensors have none of takes no memory.
-    kept = (
-        each.copy() if each.any() else np.broadcast_to(np.int64(0), each.shape) for each in counts
-    )
-    columns = (np.split(column, ends[:-1]) for column in (rows["step"].copy(), *numbers, *kept))
-    return dict(zip(located, map(HistogramStatistics, *columns), strict=True))
+            digits = (tails[is_usual, TAIL - size + index] & 127).astype(np.int64)
+            counts[0, is_usual] |= digits << 7 * index
+        is_read |= is_usual
+    return is_read
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _without_zeros(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The counts; zeros alone, as most tensors have them, take no memory."""
+    return counts.copy() if counts.any() else np.broadcast_to(np.int64(0), counts.shape)

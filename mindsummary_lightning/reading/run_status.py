@@ -1,4 +1,6 @@
-"""How a run ended, in the words of every table: one of :data:`STATUSES`, or ``None`` where it is not known.
+"""The status of a run, in the words of every table.
+
+It is one of :data:`STATUSES`, or ``None`` if it is not known.
 
 Files hold Lightning's own words. A run that was killed could not write any, so it is told by its
 files: a fit has begun there, no end was written, and nothing has grown for a while.
@@ -17,7 +19,10 @@ STATUSES = ("running", "finished", "failed", "interrupted", "killed", "pruned")
 STARTED = "started"
 """What a file says of a fit that has begun and not ended."""
 KILLED_AFTER_S = 600.0
-"""Seconds without growth after which a run without an end counts as killed: longer than most validations take."""
+"""Seconds without growth after which a run without an end counts as killed.
+
+Most validations take less.
+"""
 
 GROWING_S = 120.0
 """Seconds since the last write for which a run that is looked at is expected to grow."""
@@ -60,12 +65,14 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
 
 
 def last_written(run_dir: str) -> float | None:
-    """When an event file of a run was written last, seconds since the epoch; ``None`` if there is none."""
+    """The time of the last write to an event file of a run; ``None`` without files.
+
+    It is in seconds since the epoch.
+    """
     try:
         with os.scandir(run_dir) as entries:
             files = [entry for entry in entries if timestamp_of(entry.name) is not None]
-            return max(
-                (entry.stat(follow_symlinks=False).st_mtime for entry in files), default=None
-            )
+            times = [entry.stat(follow_symlinks=False).st_mtime for entry in files]
+            return max(times, default=None)
     except OSError:  # removed since it was listed
         return None

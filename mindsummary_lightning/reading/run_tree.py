@@ -1,10 +1,10 @@
-"""``RunTree``: the one walk of directories. Runs at any depth, followed as they appear, grow and vanish.
+"""``RunTree``: the runs at any depth, followed as they appear, grow and vanish.
 
-A scan lists only directories that changed since the last one and asks each run for the state of one
-file, so that thousands of runs cost milliseconds. No file is opened. The order of a listing, which
-files date a run and which links and hidden directories count are MindInsight 2.3.1's rules; beyond
-it, runs may lie deeper, there is no limit of 999 of them, and a name whose digits are not a valid
-time hides that file instead of every run.
+It is the only walk of directories. A scan lists only directories that changed since the last scan
+and asks every run for the state of a file, so that thousands of runs cost milliseconds. No file is
+opened. The order of a listing, which files date a run and which links and hidden directories count
+are MindInsight 2.3.1's rules. Beyond them, runs may lie deeper, there is no limit of 999 of them,
+and a name whose digits are not a valid time hides that file instead of every run.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ListedRun(NamedTuple):
 
 
 class RunDirectory(NamedTuple):
-    """A directory with at least one lineage file.
+    """A directory with lineage files.
 
     Attributes:
         summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.
@@ -97,6 +97,15 @@ class _Directory:
 
 
 @dataclass(slots=True)
+class _Entries:
+    """The directories to enter and the files of a directory."""
+
+    children: list[tuple[str, str]] = field(default_factory=list)
+    files: list[tuple[str, int | None]] = field(default_factory=list)
+    is_misdated: bool = False
+
+
+@dataclass(slots=True)
 class RunTree:
     """The runs below a directory.
 
@@ -119,7 +128,10 @@ class RunTree:
     _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG))
 
     def scan(self) -> list[ListedRun]:
-        """List the runs there are now, last updated first, then by name; do not change the list."""
+        """List the present runs, the last updated first, then by name.
+
+        Do not change the list.
+        """
         seen: dict[str, _Directory] = {}
         has_changed = False
         pending = [(self.base, "./")]
@@ -131,8 +143,9 @@ class RunTree:
             seen[train_id] = directory
             if directory.files:
                 has_changed |= _refresh(directory, train_id)
-            elif (known := self._directories.get(train_id)) is not None and known.run is not None:
-                has_changed = True  # its files are gone
+            else:
+                known = self._directories.get(train_id)
+                has_changed |= known is not None and known.run is not None  # its files are gone
             pending += directory.children
         if has_changed or seen.keys() != self._directories.keys():
             runs = [directory.run for directory in seen.values() if directory.run is not None]
@@ -141,7 +154,10 @@ class RunTree:
         return self._order
 
     def event_directories(self) -> set[str]:
-        """Paths of all directories of the last scan with summary or lineage files, misdated ones included."""
+        """Paths of all directories of the last scan with summary or lineage files.
+
+        They include misdated files.
+        """
         return {
             directory.path
             for directory in self._directories.values()
@@ -158,57 +174,71 @@ class RunTree:
             now_ns = self.wall_clock_ns()
             seen_ns = known.seen_ns if known is not None and known.mtime_ns == mtime_ns else now_ns
             is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > SETTLED_S * 1e9
-            children, files, is_misdated = self._entries(path, train_id)
+            entries = self._entries(path, train_id)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
             return None
-        if known is None or known.files != files:
-            return _Directory(path, mtime_ns, seen_ns, is_settled, children, files, is_misdated)
-        known.mtime_ns, known.seen_ns, known.is_settled = mtime_ns, seen_ns, is_settled
-        known.children, known.is_misdated = children, is_misdated
+        if known is None or known.files != entries.files:
+            return _Directory(
+                path,
+                mtime_ns,
+                seen_ns,
+                is_settled,
+                entries.children,
+                entries.files,
+                entries.is_misdated,
+            )
+        known.mtime_ns = mtime_ns
+        known.seen_ns = seen_ns
+        known.is_settled = is_settled
+        known.children = entries.children
+        known.is_misdated = entries.is_misdated
         return known
 
-    def _entries(
-        self, path: str, train_id: str
-    ) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]], bool]:
-        """The directories to enter, the event and graph files in a directory, and whether any is misdated."""
+    def _entries(self, path: str, train_id: str) -> _Entries:
+        """List a directory."""
         depth = 0 if train_id == "./" else train_id.count("/")
         below = train_id if train_id == "./" else train_id + "/"
         is_entered = "/." not in train_id and depth != self.max_depth
-        children: list[tuple[str, str]] = []
-        files: list[tuple[str, int | None]] = []
-        is_misdated = False
+        found = _Entries()
         with os.scandir(path) as entries:
             for entry in entries:
-                name = entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if is_entered and not (depth and name.startswith(".")):
-                        children.append((entry.path, below + _utf8(name)))
-                    continue
-                timestamp = timestamp_of(name)
-                if timestamp is None:
-                    is_listed = is_graph_name(name)
-                elif timestamp > MAX_TIMESTAMP:
-                    is_listed = False
-                    is_misdated |= entry.is_file(follow_symlinks=False) and not name.endswith(
-                        EXPLAIN_SUFFIX
-                    )
-                    text = "%s in %s: %d is not a time in seconds; MindInsight lists no run then, the viewer not this file"
-                    self._warnings.warn((path, name), text, name, path, timestamp)
-                else:
-                    is_listed = not name.endswith(EXPLAIN_SUFFIX)
-                if is_listed and entry.is_file(follow_symlinks=False):
-                    files.append((name, timestamp))
-        if depth > 1 and all(timestamp is None for _, timestamp in files):
-            files = []  # graphs alone
-        files.sort()
-        return children, files, is_misdated
+                if not entry.is_dir(follow_symlinks=False):
+                    self._add_file(found, path, entry)
+                elif is_entered and not (depth and entry.name.startswith(".")):
+                    found.children.append((entry.path, below + _utf8(entry.name)))
+        if depth > 1 and all(timestamp is None for _, timestamp in found.files):
+            found.files = []  # graphs alone
+        found.files.sort()
+        return found
+
+    def _add_file(self, found: _Entries, path: str, entry: os.DirEntry[str]) -> None:
+        """Add a file of the directory ``path`` if it is an event file or a graph."""
+        name = entry.name
+        timestamp = timestamp_of(name)
+        if timestamp is None:
+            is_listed = is_graph_name(name)
+        elif timestamp > MAX_TIMESTAMP:
+            is_listed = False
+            is_file = entry.is_file(follow_symlinks=False)
+            found.is_misdated |= is_file and not name.endswith(EXPLAIN_SUFFIX)
+            text = (
+                "%s in %s: %d is not a time in seconds; MindInsight lists no run then, "
+                "the viewer not this file"
+            )
+            self._warnings.warn((path, name), text, name, path, timestamp)
+        else:
+            is_listed = not name.endswith(EXPLAIN_SUFFIX)
+        if is_listed and entry.is_file(follow_symlinks=False):
+            found.files.append((name, timestamp))
 
 
 def find_run_directories(root: str) -> list[str]:
-    """The directories with a summary or lineage file at or below a directory, in order of their paths.
+    """Find the directories with a summary or lineage file, in order of their paths.
+
+    ``root`` itself may be among them.
 
     A directory below ``root`` that cannot be listed is skipped with a warning. Links below ``root``
     are not followed.
@@ -223,16 +253,22 @@ def find_run_directories(root: str) -> list[str]:
 
 
 def count_links(root: str) -> int:
-    """Count the symbolic links below a directory that could lead to runs: those to directories and to event files."""
+    """Count the symbolic links in a directory that could lead to runs.
+
+    These are links to directories and to event files.
+    """
     number = 0
     for folder, folders, names in os.walk(root):
-        candidates = [*folders, *(name for name in names if timestamp_of(name) is not None)]
+        event_files = [name for name in names if timestamp_of(name) is not None]
+        candidates = folders + event_files
         number += sum(os.path.islink(os.path.join(folder, name)) for name in candidates)
     return number
 
 
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
-    """The runs with lineage files under an absolute path, last updated first (to the second), then by name.
+    """List the runs with lineage files in an absolute path, the last updated first.
+
+    Runs of the same second are in order of their names.
 
     A ``base`` that is missing or is not a directory holds no run; ``max_depth`` is that of
     :class:`RunTree`.
@@ -247,13 +283,19 @@ def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
 
 
 def runs_with_lineage(tree: RunTree) -> list[RunDirectory]:
-    """The runs with lineage files in a tree, scanned now, in the order of :func:`list_train_jobs`."""
+    """List the runs with lineage files in a tree, which is scanned now.
+
+    The order is as in :func:`list_train_jobs`.
+    """
     runs = [with_lineage_files(run) for run in tree.scan() if run.lineage_names]
     return sorted(runs, key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir))
 
 
 def with_lineage_files(run: ListedRun) -> RunDirectory:
-    """A listed run with the states of its lineage files now; without those that have vanished since."""
+    """A listed run with the present states of its lineage files.
+
+    Files that have vanished since it was listed are left out.
+    """
     files = {}
     for name in run.lineage_names:
         path = f"{run.path}{os.sep}{name}"
@@ -267,7 +309,10 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
 
 
 def _utf8(name: str) -> str:
-    """A name with escapes for bytes that are not UTF-8, which neither an address nor a browser can hold."""
+    """A name with escapes for bytes that are not UTF-8.
+
+    Neither an address nor a browser can hold such bytes.
+    """
     if name.isascii():
         return name
     # here: it loads NumPy, which most lists do not need
@@ -284,24 +329,39 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
                 return False
         except OSError:  # deleted since the directory was listed
             pass
-    created, newest, newest_mtime_ns = -1.0, "", 0
+    newest = _newest_file(directory)
+    before = directory.run
+    directory.newest, directory.newest_mtime_ns = newest.path, newest.mtime_ns
+    directory.run = _listed(directory, train_id, newest.created_s) if newest.path else None
+    return directory.run != before
+
+
+@dataclass(frozen=True, slots=True)
+class _NewestFile:
+    """The file whose modification time is the run's; without a file the path is empty."""
+
+    path: str = ""
+    created_s: float = -1.0
+    mtime_ns: int = 0
+
+
+def _newest_file(directory: _Directory) -> _NewestFile:
+    newest = _NewestFile()
     # The reader shows the mtime of the file that was created last, by its name (a graph: by its
-    # ctime); of several, it meets the one with the oldest mtime first.
+    # ctime); of several, it meets the file with the oldest mtime first.
     for name, timestamp in directory.files:
         path = f"{directory.path}{os.sep}{name}"
-        if timestamp is not None and timestamp < created:
+        if timestamp is not None and timestamp < newest.created_s:
             continue
         try:
             state = os.lstat(path)
         except OSError:
             continue
         seconds = state.st_ctime if timestamp is None else float(timestamp)
-        if seconds > created or (seconds == created and state.st_mtime_ns < newest_mtime_ns):
-            created, newest, newest_mtime_ns = seconds, path, state.st_mtime_ns
-    before = directory.run
-    directory.newest, directory.newest_mtime_ns = newest, newest_mtime_ns
-    directory.run = _listed(directory, train_id, created) if newest else None
-    return directory.run != before
+        is_older = seconds == newest.created_s and state.st_mtime_ns < newest.mtime_ns
+        if seconds > newest.created_s or is_older:
+            newest = _NewestFile(path, seconds, state.st_mtime_ns)
+    return newest
 
 
 def _listed(directory: _Directory, train_id: str, created: float) -> ListedRun:

@@ -1,4 +1,6 @@
-"""Last, least and greatest value of every scalar of many runs, without their curves.
+"""Last, least and greatest value of every scalar of many runs.
+
+The curves are not kept.
 
 The files of small runs are decoded together: NumPy's calls, not the bytes, are what small files
 cost. A run with several files, or with a damaged one, is read by itself.
@@ -37,7 +39,7 @@ _LOWER_IS_BETTER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TagSummary:
-    """One scalar of a run.
+    """The summary of a scalar of a run.
 
     Attributes:
         last: value of the last step; NaN and infinities as recorded.
@@ -54,7 +56,10 @@ class TagSummary:
     max_step: int | None
 
     def best_step(self, tag: str) -> int | None:
-        """The step of the best value, which for some tags is the least; see :func:`is_lower_better`."""
+        """The step of the best value; see :func:`is_lower_better`.
+
+        For some tags that is the least value.
+        """
         return self.min_step if is_lower_better(tag) else self.max_step
 
 
@@ -76,23 +81,31 @@ class RunScalars:
 
     @property
     def is_diverged(self) -> bool | None:
-        """Whether a loss ended as NaN or infinite; ``None`` if the run has no scalar that is a loss."""
-        return is_diverged({tag: one.last for tag, one in self.tags.items()})
+        """Whether a loss ended as NaN or infinite; ``None`` without a loss."""
+        return is_diverged({tag: summary.last for tag, summary in self.tags.items()})
 
 
 def is_diverged(last: Mapping[str, float]) -> bool | None:
-    """Whether a loss ended as NaN or infinite, by the last values of scalars; ``None`` if none of them is a loss."""
+    """Whether a loss ended as NaN or infinite, by the last values of scalars.
+
+    The result is ``None`` if no scalar is a loss.
+    """
     losses = [value for tag, value in last.items() if "loss" in tag.lower()]
     return not all(map(math.isfinite, losses)) if losses else None
 
 
 def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
-    """Seconds of recording, by the first and the last time of each file; a clock that was set back counts as none."""
+    """Seconds of recording, by the first and the last time of every file.
+
+    A clock that was set back counts as no time.
+    """
     return sum(max(0.0, end - begin) for begin, end in spans) if spans else None
 
 
 def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) -> float | None:
-    """The median time between two samples of a scalar by the steps between them; ``None`` where time does not pass.
+    """The median of the times between samples, by the steps between them.
+
+    The result is ``None`` where time does not pass.
 
     A pause, such as that before a run is resumed, and a clock that was set back do not count.
 
@@ -106,7 +119,10 @@ def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) 
 
 
 def is_lower_better(tag: str) -> bool:
-    """Whether smaller values of a scalar are better, judged by its name: a loss, an error, a perplexity and so on."""
+    """Whether smaller values of a scalar are better, judged by its name.
+
+    The names mean a loss, an error, a perplexity and so on.
+    """
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", tag).lower())
     return any(word in _LOWER_IS_BETTER or word.endswith(("loss", "error")) for word in words)
 
@@ -115,7 +131,10 @@ _Result: TypeAlias = "RunScalars | DamagedFileError | OSError"
 
 
 def read_run_scalars(run_dirs: Iterable[str]) -> Iterator[tuple[str, _Result]]:
-    """Each run directory and its scalars, or why they cannot be read; in no particular order."""
+    """Read the scalars of runs, or the errors of runs that cannot be read.
+
+    Runs come in no particular order.
+    """
     decoder = ScalarDecoder()
     small: list[_SmallFile] = []
     for run_dir in run_dirs:
@@ -140,7 +159,10 @@ class _SmallFile(NamedTuple):
 
 
 def _small_file(run_dir: str) -> _SmallFile | None:
-    """The only summary file of a run, if it is small; ``None`` if it is not, or there are several."""
+    """The only summary file of a run, if it is small.
+
+    The result is ``None`` for a large file or several files.
+    """
     paths = summary_files(run_dir)
     if len(paths) > 1:
         return None
@@ -173,7 +195,7 @@ def run_scalars(run: FollowedRun) -> RunScalars:
 
 
 def tag_summary(series: ScalarSeries) -> TagSummary:
-    """The summary of a scalar of at least one step."""
+    """The summary of a scalar with at least a step."""
     _, summaries = _summarized(np.zeros(len(series), np.int64), series.steps, series.values)
     return summaries[0]
 
@@ -181,13 +203,17 @@ def tag_summary(series: ScalarSeries) -> TagSummary:
 def _read_together(
     files: Sequence[_SmallFile], decoder: ScalarDecoder
 ) -> Iterator[tuple[str, _Result]]:
-    """The scalars of runs with a small file each; of one that is damaged, all are read by themselves."""
+    """The scalars of runs with a small file.
+
+    If a file is damaged, all of the runs are read by themselves.
+    """
     samples = _decoded(files, decoder) if files else None
     if samples is None:
-        yield from ((file.run_dir, _read_alone(file.run_dir, decoder)) for file in files)
+        for file in files:
+            yield file.run_dir, _read_alone(file.run_dir, decoder)
         return
-    found = _by_run(samples, len(files))
-    yield from ((file.run_dir, one) for file, one in zip(files, found, strict=True))
+    for file, scalars in zip(files, _by_run(samples, len(files)), strict=True):
+        yield file.run_dir, scalars
 
 
 # of samples, as the fields of _ScalarSamples after the first one
@@ -196,7 +222,7 @@ _KINDS = (np.int64, np.int64, np.int64, np.int64, np.float64, np.float32)
 
 
 class _ScalarSamples(NamedTuple):
-    """Scalars of several runs; the arrays have one element a sample, shape ``(n,)``.
+    """Scalars of several runs; the arrays have the shape ``(n,)`` for n samples.
 
     Attributes:
         tags: the tags that ``tag`` counts.
@@ -218,7 +244,10 @@ class _ScalarSamples(NamedTuple):
 
 
 def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamples | None:
-    """All scalars of some files, or ``None`` if one is damaged or does not end with a complete record."""
+    """All scalars of some files.
+
+    The result is ``None`` if a file is damaged, or does not end with a complete record.
+    """
     content = b"".join(file.content for file in files)
     try:
         blocks = list(blocks_of(io.BytesIO(content), "", 0, len(content)))
@@ -245,7 +274,10 @@ def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamp
 def _loose_samples(
     outline: EventOutline, run: int, row: int, tags: dict[str, int]
 ) -> Iterator[_Columns]:
-    """The scalars of one record whose set of tags is rare; new tags are added to ``tags``."""
+    """The scalars of a record whose set of tags is rare.
+
+    New tags are added to ``tags``.
+    """
     for value in outline.values:
         if value.kind == "scalar":
             tag = tags.setdefault(value.tag, len(tags))
@@ -273,7 +305,7 @@ def _joined(parts: Sequence[_Columns], tags: Mapping[str, int]) -> _ScalarSample
 
 
 def _by_run(samples: _ScalarSamples, runs: int) -> list[RunScalars]:
-    """The scalars of each run."""
+    """The scalars of the runs."""
     found: list[dict[str, TagSummary]] = [{} for _ in range(runs)]
     group = samples.run * max(1, len(samples.tags)) + samples.tag
     order = np.lexsort((samples.row, samples.step, group))
@@ -319,7 +351,10 @@ def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:
 def _summarized(
     group: NDArray[np.int64], step: NDArray[np.int64], value: NDArray[np.float32]
 ) -> tuple[list[int], list[TagSummary]]:
-    """Of samples by group and step, the groups and the summary of each; of samples of one step the last one counts."""
+    """The groups of samples, and the summaries of the groups.
+
+    Samples are ordered by group and step; of samples of the same step the last one counts.
+    """
     if not group.size:
         return [], []
     is_replaced = (group[1:] == group[:-1]) & (step[1:] == step[:-1])
@@ -346,15 +381,18 @@ def _summarized(
         np.isfinite(lowest).tolist(),
         strict=True,
     )
-    summaries = [
-        TagSummary(last, low, high, low_step, high_step)
-        if has_finite
-        else TagSummary(last, math.nan, math.nan, None, None)
-        for last, low, high, low_step, high_step, has_finite in columns
-    ]
+    summaries = []
+    for last, low, high, low_step, high_step, has_finite in columns:
+        if has_finite:
+            summaries.append(TagSummary(last, low, high, low_step, high_step))
+        else:
+            summaries.append(TagSummary(last, math.nan, math.nan, None, None))
     return group[begins].tolist(), summaries
 
 
 def _shortest(values: NDArray[np.float32]) -> list[float]:
-    """The numbers with the fewest digits, as :func:`~mindsummary_lightning.values.text.shortest_float32`, faster."""
+    """The numbers with the fewest digits, for an array.
+
+    It is faster than :func:`~mindsummary_lightning.values.text.shortest_float32`.
+    """
     return [float(str(value)) for value in values]

@@ -1,4 +1,6 @@
-"""``SummaryReader``: the content of a run of MindSpore or of this package as NumPy arrays and plain values.
+"""``SummaryReader``: the content of a run as NumPy arrays and plain values.
+
+The run is of MindSpore or of this package.
 
 A facade of ``FollowedRun`` that refuses what is damaged. Several files of a resumed run are merged
 as MindInsight does it. Neither torch nor MindSpore is needed.
@@ -6,6 +8,7 @@ as MindInsight does it. Neither torch nor MindSpore is needed.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +22,9 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
+from mindsummary_lightning.reading.landscape_plot import RecordedLandscape
+from mindsummary_lightning.reading.lineage_text import RunLineage
+from mindsummary_lightning.reading.output_statistics import OutputStatistics, read_output_statistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import (
     lineage_file_paths,
@@ -29,8 +34,6 @@ from mindsummary_lightning.reading.run_directory import (
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.series import (
-    RecordedLandscape,
-    RunLineage,
     Sample,
     ScalarSeries,
     html_table,
@@ -61,7 +64,7 @@ _LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph
 
 
 class SummaryReader:
-    """Reads one run directory. Each call sees the run as it is then.
+    """Reads a run directory. Every call sees the run in its present state.
 
     The files are read once, however many tags are asked for, and only what has been added is read
     later. Scalars are held in memory, of all other values only where they lie, so a run larger than
@@ -107,7 +110,9 @@ class SummaryReader:
     # ---- values
 
     def tags(self) -> dict[str, list[str]]:
-        """Sorted tags of each kind (scalar, image, tensor, histogram, loss_landscape), without MindInsight's suffix.
+        """Sorted tags by kind, without MindInsight's suffix.
+
+        The kinds are scalar, image, tensor, histogram and loss_landscape.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -133,7 +138,9 @@ class SummaryReader:
         return {tag: run.scalars(tag) for tag in run.tags()["scalar"]}
 
     def histograms(self, tag: str) -> Iterator[Sample[Histogram]]:
-        """Step, wall time in seconds and value of each sample, by step; values are read one at a time.
+        """Read the samples of a histogram: step, wall time in seconds and value.
+
+        They come in order of their steps, and are decoded when they are asked for.
 
         Raises:
             LookupError: the run has no histogram of this tag.
@@ -142,7 +149,9 @@ class SummaryReader:
         return self._values("histogram", tag)
 
     def histogram_statistics(self) -> dict[str, HistogramStatistics]:
-        """Minimum, maximum, mean and counts of every histogram by its tag, as columns; no bucket is decoded.
+        """Minimum, maximum, mean and counts of every histogram by its tag, as columns.
+
+        Buckets are not decoded.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -154,7 +163,9 @@ class SummaryReader:
         return self._values("image", tag)
 
     def pictures(self, tag: str) -> Iterator[Sample[PIL.Image.Image]]:
-        """Images of a tag, opened with Pillow (PNG, JPEG, GIF, BMP and WebP); yields as :meth:`histograms`.
+        """Images of a tag, opened with Pillow; yields as :meth:`histograms`.
+
+        Pillow reads PNG, JPEG, GIF, BMP and WebP.
 
         Raises:
             LookupError: the run has no image of this tag.
@@ -168,20 +179,24 @@ class SummaryReader:
         return self._values("tensor", tag)
 
     def parameter_statistics(self) -> ParameterTable | None:
-        """Statistics of every parameter (``collect_parameter_statistics``); ``None`` if the run has none.
+        """Statistics of every parameter; ``None`` if the run has none.
+
+        ``collect_parameter_statistics`` records them.
 
         Raises:
             DamagedFileError: a file is damaged.
         """
         return read_parameter_table(self._refreshed())
 
-    def module_statistics(self) -> ModuleTable | None:
-        """The chain of each recorded step (``collect_output_statistics``); ``None`` if the run has none.
+    def output_statistics(self) -> OutputStatistics | None:
+        """Output statistics of every recorded step; ``None`` if the run has none.
+
+        ``collect_output_statistics`` records it.
 
         Raises:
             DamagedFileError: a file is damaged.
         """
-        return read_module_table(self._refreshed())
+        return read_output_statistics(self._refreshed())
 
     def landscapes(self) -> list[RecordedLandscape]:
         """Every loss landscape of the run, by tag and step.
@@ -190,17 +205,23 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         run = self._refreshed()
-        return [
-            RecordedLandscape(
-                tag,
-                step,
-                wall_time,
-                *(value.surface.x, value.surface.y, value.surface.z),
-                *(value.intervals, value.path, value.convergence_point, value.metadata),
-            )
-            for tag in run.tags()["loss_landscape"]
-            for step, wall_time, value in _read_values(run.samples("loss_landscape", tag))
-        ]
+        found = []
+        for tag in run.tags()["loss_landscape"]:
+            for step, wall_time, value in _read_values(run.samples("loss_landscape", tag)):
+                landscape = RecordedLandscape(
+                    tag,
+                    step,
+                    wall_time,
+                    x=value.surface.x,
+                    y=value.surface.y,
+                    z=value.surface.z,
+                    intervals=value.intervals,
+                    path=value.path,
+                    convergence_point=value.convergence_point,
+                    metadata=value.metadata,
+                )
+                found.append(landscape)
+        return found
 
     def graph(self) -> Graph | None:
         """The newest computational graph in the summary files, or ``None``.
@@ -212,7 +233,7 @@ class SummaryReader:
         return read_graph(newest[0])[0] if newest else None
 
     def lineage(self) -> RunLineage:
-        """The newest lineage of each kind in the run's lineage files, custom data joined.
+        """Newest lineage of every kind in the run's lineage files, custom data joined.
 
         As in MindInsight, a file with training or dataset lineage replaces all earlier files: it is
         of another training, or repeats what they say.
@@ -224,15 +245,16 @@ class SummaryReader:
         custom: dict[type, dict[str, CustomValue]] = {}
         self._check_is_run()
         for path in lineage_file_paths(self.run_dir):
-            contents = [event.what for event in RecordScanner(path).decoded(decode_lineage_event)]
-            if any(isinstance(what, (TrainInfo, DatasetGraph)) for what in contents):
+            events = RecordScanner(path).decoded(decode_lineage_event)
+            contents = [event.what for event in events]
+            if any(isinstance(content, (TrainInfo, DatasetGraph)) for content in contents):
                 newest, custom = {}, {}
-            for what in contents:
-                if isinstance(what, UserDefinedInfo):
-                    custom.setdefault(type(what), {}).update(what.values)
-                elif what is not None:
-                    newest[_LINEAGE_NAMES[type(what)]] = what
-        # what the user says of a run counts before what it notes of itself, as in queries
+            for content in contents:
+                if isinstance(content, UserDefinedInfo):
+                    custom.setdefault(type(content), {}).update(content.values)
+                elif content is not None:
+                    newest[_LINEAGE_NAMES[type(content)]] = content
+        # the user's entries count before the entries that the run notes of itself, as in queries
         if custom:
             newest["custom"] = UserDefinedInfo(
                 {**custom.get(RunInfo, {}), **custom.get(UserDefinedInfo, {})}
@@ -242,7 +264,7 @@ class SummaryReader:
     # ---- events
 
     def events(self) -> Iterator[Event]:
-        """Every event of the run in file order, decoded one at a time; nothing is merged.
+        """Decode every event of the run in file order; no samples are merged.
 
         Raises:
             DamagedFileError: a file is damaged; the events before it have been yielded.
@@ -259,10 +281,10 @@ class SummaryReader:
         stop: Callable[[], bool] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> Iterator[Event]:
-        """Every recorded event, then each new one as the run grows; continues with a later file when one appears.
+        """Yield every recorded event, then every new event as the run grows.
 
-        A file or directory that is removed, as by a training that begins again, is no end: the next
-        file is followed from its start.
+        A later file is followed when it appears. A file or directory that is removed, as by a
+        training that begins again, is no end: the next file is followed from its start.
 
         Args:
             poll_s: seconds between two reads of the files.
@@ -276,39 +298,24 @@ class SummaryReader:
             FileNotFoundError: the directory is not a run but holds some.
         """
         self._check_is_run()
-        scanner: RecordScanner | None = None
+        has_stopped = stop or (lambda: False)
+        limit_s = math.inf if timeout_s is None else timeout_s
+        events = _EventFollower(self.run_dir)
         waited = 0.0
         while True:
-            try:
-                paths = summary_files(self.run_dir)
-            except FileNotFoundError:  # removed with its files
-                paths = []
-            if not paths:  # whatever comes, also by an earlier name, is another run
-                scanner = None
-            following = _behind(paths, scanner.path) if scanner is not None else list(paths)
-            if following and (scanner is None or scanner.path not in paths):
-                scanner = RecordScanner(following.pop(0))
-            if scanner is not None and scanner.path in paths:
-                try:
-                    if scanner.was_rewritten():  # or is another file of its name
-                        scanner = RecordScanner(scanner.path)
-                    for event in scanner.decoded(decode_event):
-                        waited = 0.0
-                        yield event
-                except FileNotFoundError:  # removed since it was listed
-                    continue
-                # Listed before it was read: whatever was written to it before a later file was
-                # started has been read.
-                if following:
-                    scanner = RecordScanner(following[0])
-                    continue
-            if (stop is not None and stop()) or (timeout_s is not None and waited >= timeout_s):
+            for event in events.read():
+                waited = 0.0
+                yield event
+            if has_stopped() or waited >= limit_s:
                 return
             wait(poll_s)
             waited += poll_s
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All scalars, a row per sample: ``tag`` (categorical), ``step``, ``wall_time`` (seconds), ``value`` (float32).
+        """All scalars as a table with a row per sample.
+
+        The columns are ``tag`` (categorical), ``step``, ``wall_time`` (seconds) and ``value``
+        (float32).
 
         Raises:
             ImportError: pandas is not installed.
@@ -341,12 +348,71 @@ class SummaryReader:
 
 
 def table_of(reader: SummaryReader) -> FollowedRun:
-    """The run behind a reader, read as far as it has been written; raises as :meth:`SummaryReader.tags`."""
+    """The run of a reader, read as far as it has been written.
+
+    Raises as :meth:`SummaryReader.tags`.
+    """
     return reader._refreshed()
 
 
-def _behind(paths: list[str], path: str) -> list[str]:
-    """Those of a run's files that follow another one, which may be gone, in the reader's order."""
+class _EventFollower:
+    """Reads the events of a run as its files grow."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._run_dir = run_dir
+        self._scanner: RecordScanner | None = None
+
+    def read(self) -> Iterator[Event]:
+        """Yield the events that are new since the last call."""
+        while True:
+            paths = self._summary_files()
+            self._scanner, later = _file_to_read(paths, self._scanner)
+            if self._scanner is None or self._scanner.path not in paths:
+                return
+            try:
+                self._scanner = _restarted_if_rewritten(self._scanner)
+                yield from self._scanner.decoded(decode_event)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            # Listed before it was read: all records that were written to it before a later file
+            # was started have been read.
+            if not later:
+                return
+            self._scanner = RecordScanner(later[0])
+
+    def _summary_files(self) -> list[str]:
+        """Paths of the summary files; none if the directory was removed."""
+        try:
+            return summary_files(self._run_dir)
+        except FileNotFoundError:
+            return []
+
+
+def _file_to_read(
+    paths: list[str], scanner: RecordScanner | None
+) -> tuple[RecordScanner | None, list[str]]:
+    """Choose the file to read now, and the files after it.
+
+    Without files there is no scanner: a file that comes later belongs to another run, even by an
+    earlier name. A scanner whose file is gone stays until there is a later file.
+    """
+    if not paths:
+        return None, []
+    if scanner is None:
+        return RecordScanner(paths[0]), paths[1:]
+    later = _later_files(paths, scanner.path)
+    if later and scanner.path not in paths:
+        return RecordScanner(later[0]), later[1:]
+    return scanner, later
+
+
+def _restarted_if_rewritten(scanner: RecordScanner) -> RecordScanner:
+    """Start again with a file that was rewritten, or that is another file of its name."""
+    return RecordScanner(scanner.path) if scanner.was_rewritten() else scanner
+
+
+def _later_files(paths: list[str], path: str) -> list[str]:
+    """The files after ``path``, which may be gone, in the reader's order."""
     names = read_order({*map(os.path.basename, paths), os.path.basename(path)})
     later = names[names.index(os.path.basename(path)) + 1 :]
     return [other for other in paths if os.path.basename(other) in later]

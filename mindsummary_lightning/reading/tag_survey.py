@@ -1,4 +1,6 @@
-"""``TagSurvey``: tags of many runs from the beginning and the end of their files, for lists.
+"""``TagSurvey``: tags of many runs for lists.
+
+They come from the beginning and the end of files.
 
 A tag appears early or never in most runs, so the numbers are nearly always right; what was not read
 is said.
@@ -27,13 +29,18 @@ _HEAD, _TAIL = 1 << 15, 1 << 15
 
 
 class TagSurvey:
-    """Tags of many runs. Runs of one training script hold events of the same shapes, which are worked out once."""
+    """Tags of many runs.
+
+    Runs of the same training script hold events of the same shapes, which are decoded faster.
+    """
 
     def __init__(self) -> None:
         self._decoder = ScalarDecoder()
 
     def tags(self, paths: Iterable[str], is_exact: bool = False) -> tuple[Tags, bool]:
-        """Kinds and tags in some summary files, each opened once, and whether all of each file has been read.
+        """Kinds and tags in summary files, and whether all of the files was read.
+
+        Every file is opened once.
 
         ``is_exact`` asks for that; otherwise it is the first and last part of a large file.
 
@@ -63,7 +70,9 @@ class TagSurvey:
 
     def _tags(self, path: str, begin: int, payloads: Records) -> Tags:
         columns, others = self._decoder.decode(payloads)
-        tags: Tags = {("scalar", tag) for one in columns for tag in one.tags}
+        tags: Tags = set()
+        for group in columns:
+            tags.update(("scalar", tag) for tag in group.tags)
         for index, outline in others:
             if isinstance(outline, ValueError):
                 raise DamagedFileError(
@@ -79,8 +88,6 @@ class TagSurvey:
             if piece.payload is not None:
                 first = first if payloads else piece.start
                 payloads.append(piece.payload)
-            elif (
-                payloads and not piece.is_tail
-            ):  # what lies before the first record is the end of another one
+            elif payloads and not piece.is_tail:  # before the first record is the rest of another
                 raise DamagedFileError(path, piece.start, str(piece.damage))
         return self._tags(path, first, Records.of(payloads))

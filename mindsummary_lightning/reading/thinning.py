@@ -1,4 +1,6 @@
-"""Which samples of a tag a page shows, if there are more than it can draw: of curves points, of other kinds steps.
+"""The samples of a tag that a page shows, if there are more than it can draw.
+
+Of curves these are points, and of other kinds steps.
 
 A front end smooths the points that it gets as if they were all. So a curve keeps samples that have
 the mean and the spread of what they stand for, and few that stand far out: a spike is seen, and a
@@ -34,14 +36,19 @@ _MAX_SHIFT = 0.02  # of a window's mean magnitude: as far may spikes move its me
 
 
 def every_nth(count: int, max_samples: int) -> NDArray[np.intp]:
-    """At most ``max_samples`` evenly spaced indices of ``count`` samples, the first and the last among them."""
+    """At most ``max_samples`` evenly spaced indices of ``count`` samples.
+
+    The first and the last sample are among them.
+    """
     if count <= max_samples:
         return np.arange(count)
     return np.round(np.linspace(0, count - 1, max_samples)).astype(np.intp)
 
 
 def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArray[np.intp]:
-    """Choose the points of a curve that show its shape, and whose smoothing is that of the whole curve.
+    """Choose the points of a curve that show its shape.
+
+    Smoothing them gives the smoothed curve.
 
     Args:
         values: shape ``(n,)``; NaN and infinities are allowed.
@@ -74,16 +81,20 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
 
 
 def _before(places: NDArray[np.intp], deleted: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where what is at these places stood before others were deleted."""
+    """The places before deletion of samples that have these places after it."""
     return places + np.searchsorted(
         np.sort(deleted) - np.arange(deleted.size), places, side="right"
     )
 
 
 def _apart(values: NDArray[np.float32]) -> list[int]:
-    """Points farther from those around them than the tail of all distances leads to expect, the farthest first."""
+    """Points that stand out, the farthest first.
+
+    They are farther from the points around them than the tail of all distances leads to expect.
+    """
     tail = min(_TAIL, values.size // 10)
-    if not (few := tail // 10):
+    few = tail // 10
+    if not few:
         return []
     blocks = np.append(values, values[values.size - -values.size % _BLOCK :]).reshape(-1, _BLOCK)
     medians = np.partition(blocks, _BLOCK // 2, axis=1)[:, _BLOCK // 2, None].astype(np.float64)
@@ -100,22 +111,23 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
     distances /= np.maximum(noise, _LEAST_NOISE * noise.mean() or 1)[:, None]
     distances = distances.ravel()[: values.size]
     farthest = np.argpartition(distances, -tail)[-tail:]
-    far = distances[farthest := farthest[np.argsort(-distances[farthest], kind="stable")]]
+    farthest = farthest[np.argsort(-distances[farthest], kind="stable")]
+    far = distances[farthest]
     begin, end = float(far[few - 1]), float(far[-1])
-    exponent = (
-        min(_STEEPEST, np.log(10) / np.log(begin / end))
-        if 0 < end < begin
-        else _STEEPEST * (begin == end)
-    )
+    exponent = _STEEPEST * (begin == end)
+    if 0 < end < begin:
+        exponent = min(_STEEPEST, np.log(10) / np.log(begin / end))
     far = far[:few][far[:few] > begin]
     surplus = np.arange(1, far.size + 1) >= _SURPLUS * few * (begin / far) ** exponent
     return list(farthest[: np.flatnonzero(surplus).max(initial=-1) + 1])
 
 
 def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Points that are shown in any case, and how far all others of each window move to take back their weight.
+    """Points that are shown in any case, and how far the rest moves for them.
 
-    That is a share of the way to the least points around them or, if it is negative, to the
+    The others of a window move to take back the weight of its kept points.
+
+    The move is a share of the way to the least points around them or, if it is negative, to the
     greatest.
     """
     ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))
@@ -125,10 +137,9 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
     means, least, greatest = _levels(others, begins)
     begins = _before(begins, single)
     windows = begins * _WINDOWS // values.size
-    to_least, to_greatest, magnitude = (
-        np.bincount(windows, one, _WINDOWS)
-        for one in (means - least, greatest - means, np.abs(means))
-    )
+    to_least = np.bincount(windows, means - least, _WINDOWS)
+    to_greatest = np.bincount(windows, greatest - means, _WINDOWS)
+    magnitude = np.bincount(windows, np.abs(means), _WINDOWS)
     lowest, highest = -_MAX_MOVE * to_greatest, _MAX_MOVE * to_least
     own = np.maximum(np.searchsorted(begins, single, side="right") - 1, 0)
     weights = (values[single] - means[own]) * (1 - count / values.size)
@@ -136,12 +147,10 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
     kept: list[int] = []
     unpaid = []
     owed, lent = np.zeros(_WINDOWS), np.zeros(_WINDOWS)
-    for place, window, weight in zip(
-        single.tolist(), (single * _WINDOWS // values.size).tolist(), weights, strict=True
-    ):
-        payers = sorted(range(_WINDOWS), key=lambda other: abs(other - window))[
-            : _PAYERS if len(kept) < most else 0
-        ]
+    window_of = (single * _WINDOWS // values.size).tolist()
+    for place, window, weight in zip(single.tolist(), window_of, weights, strict=True):
+        nearest = sorted(range(_WINDOWS), key=lambda other: abs(other - window))
+        payers = nearest[:_PAYERS] if len(kept) < most else []
         for payer in payers:
             after, beyond = owed[payer] + weight, _MAX_SHIFT * magnitude[payer]
             debt = lent[window] + (weight if payer != window else 0.0)
@@ -174,29 +183,31 @@ def _stretches(size: int, count: int) -> NDArray[np.intp]:
     return np.asarray(np.cumsum(lengths) - lengths)
 
 
-def _levels(values: NDArray[np.float32], begins: NDArray[np.intp]) -> list[NDArray[np.float64]]:
-    """Mean, least and greatest value of each stretch."""
-    sums = np.add.reduceat(values, begins, dtype=np.float64)
-    extremes = [one.reduceat(values, begins).astype(np.float64) for one in (np.minimum, np.maximum)]
-    return [sums / np.diff(begins, append=values.size), *extremes]
+def _levels(
+    values: NDArray[np.float32], begins: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mean, least and greatest value of every stretch."""
+    means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(begins, append=values.size)
+    least = np.minimum.reduceat(values, begins).astype(np.float64)
+    greatest = np.maximum.reduceat(values, begins).astype(np.float64)
+    return means, least, greatest
 
 
 def _unbiased(
     values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """One point of each stretch, so that they have the curve's mean, moved as far as wanted.
+    """A point of every stretch, so that together they have the mean of the curve.
 
-    Of eight stretches each takes another quantile, corrected by part of the error of those before
-    it.
+    ``moves`` moves the mean as far as wanted. Eight neighbouring stretches take different
+    quantiles, corrected by part of the error of the stretches before.
     """
-    chance, count = np.random.default_rng(1), begins.size
+    chance = np.random.default_rng(1)
+    count = begins.size
     lengths = np.diff(begins, append=values.size)
-    candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(
-        np.intp
-    )
-    ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[
-        :count
-    ]
+    offsets = chance.random((count, _CANDIDATES)) * lengths[:, None]
+    candidates = begins[:, None] + offsets.astype(np.intp)
+    groups = -(-count // _CANDIDATES)
+    ranks = np.argsort(chance.random((groups, _CANDIDATES)), axis=1).ravel()[:count]
     means, least, greatest = _levels(values, begins)
     candidates = np.take_along_axis(candidates, np.argsort(values[candidates], axis=1), axis=1)
     share = np.abs(moves)
@@ -204,11 +215,12 @@ def _unbiased(
     targets = means + share * (ends - means)
     drawn = values[candidates[np.arange(count), ranks]].astype(np.float64)
     drawn += share * (ends - drawn)
-    if (is_far := share > _FAR).any():
+    is_far = share > _FAR
+    if is_far.any():
         places = np.flatnonzero(values == np.repeat(ends, lengths))
-        candidates[is_far, np.where(moves < 0, -1, 0)[is_far]] = places[
-            np.searchsorted(places, begins)
-        ][is_far]
+        extremes = places[np.searchsorted(places, begins)]
+        end_column = np.where(moves < 0, -1, 0)
+        candidates[is_far, end_column[is_far]] = extremes[is_far]
     chosen = np.empty(count, np.intp)
     error = 0.0
     rows = zip(values[candidates].tolist(), drawn.tolist(), targets.tolist(), strict=True)

@@ -7,17 +7,17 @@ from typing import Any
 
 import torch
 
-from mindsummary_lightning.collection.options import ChainOptions
-from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.collection.options import OutputStatisticsOptions
+from mindsummary_lightning.fileformat.output_rows import OUTPUT_ROWS_FILE, encode_output_rows
 from mindsummary_lightning.graph.replaced_method import ReplacedMethod
 from mindsummary_lightning.porting.chain.chain_collector import ChainCollector
 from mindsummary_lightning.porting.chain.whole_step_recorder import WholeStepRecorder
-from mindsummary_lightning.reading.module_tables import module_rows
+from mindsummary_lightning.reading.output_statistics import output_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard
 from mindsummary_lightning.trainer.trainer_state import backward_scale, loss_scale
-from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class ChainRecorder:
@@ -31,7 +31,7 @@ class ChainRecorder:
         steps: those whose chains are recorded, ``None`` for a rhythm.
     """
 
-    def __init__(self, options: ChainOptions | None, guard: HookGuard) -> None:
+    def __init__(self, options: OutputStatisticsOptions | None, guard: HookGuard) -> None:
         self.chain: ChainCollector | None = None
         self.steps: Container[int] | None = () if options is None else options.steps
         self._options = options
@@ -39,19 +39,19 @@ class ChainRecorder:
         self._guard = guard
         self._module: Any = None
         self._methods: tuple[ReplacedMethod, ...] = ()
-        self._descriptions: RowDescriptions[ChainRow] | None = None
+        self._descriptions: RowDescriptions[OutputRow] | None = None
 
     def plan(self, module: Any, record: RunRecorder | None) -> None:
         """A fit begins, on a rank that records or not."""
         self.end()
         if self._options is not None and record is not None:
-            rows = module_rows(record.directory)
+            rows = output_rows(record.directory)
             whole: WholeStepRecorder | None = None
             if self._options.whole_steps:
                 is_wanted = self._options.whole_steps.__contains__
                 whole = WholeStepRecorder(record.directory, self._options.max_bytes, is_wanted)
             self.chain, self._module = ChainCollector(rows, self._options.modules, whole), module
-            self._descriptions = RowDescriptions(record, MODULE_ROWS_FILE, encode_module_rows, rows)
+            self._descriptions = RowDescriptions(record, OUTPUT_ROWS_FILE, encode_output_rows, rows)
             self._methods = (
                 ReplacedMethod(module, "training_step", self._call),
                 ReplacedMethod(module, "configure_gradient_clipping", self._clip),
@@ -102,7 +102,7 @@ class ChainRecorder:
         chain = self.chain
         if chain is None:
             return original(*args, **kwargs)
-        with self._guard("the chain of a step"):
+        with self._guard("the output statistics"):
             chain.begin(self._module, self._step)
             chain.scale_gradients(backward_scale(self._module.trainer))
         return chain.call(args[0] if args else None, original, args, kwargs)
@@ -113,10 +113,10 @@ class ChainRecorder:
         """Clip, and take the gradients once more if that has changed any: in place, or for another tensor."""
         optimizer: Any = args[0] if args else kwargs.get("optimizer")
         before: list[tuple[int, int]] = []
-        with self._guard("the chain of a step"):
+        with self._guard("the output statistics"):
             before = _states(optimizer)
         result = original(*args, **kwargs)
-        with self._guard("the chain of a step"):
+        with self._guard("the output statistics"):
             if self.chain is not None and before and _states(optimizer) != before:
                 self.chain.add_clipped(
                     optimizer, loss_scale(self._module.trainer, self._module, optimizer)

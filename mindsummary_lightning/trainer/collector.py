@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,11 @@ import torch
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.collection.options import (
     CollectOptions,
-    chain_options,
     checked_custom_lineage,
     checked_gradients,
-    checked_statistics,
+    checked_parameter_statistics,
     hyper_config,
+    output_statistics_options,
 )
 from mindsummary_lightning.collection.parameter_selection import ParameterNames
 from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
@@ -114,10 +114,14 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             and weights, as tensor ``parameter_statistics``, and a picture of it: ``True`` for every
             parameter of an optimizer, or an expression for others.
         collect_parameter_updates: have the ratio of each update to its weight in the table, which
-            takes a copy of the weights during a collected step.
+            takes a copy of the weights during a collected step. Implies
+            ``collect_parameter_statistics=True`` where that is ``None``.
         collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and
-            update of a step as tensor ``module_statistics``: ``True``, some steps as a tuple, or an
-            expression for names of modules.
+            update of a step as tensor ``output_statistics``: ``True`` for the first three steps and
+            at most 20 others, or the numbers of the steps, counted from 1.
+        output_statistics_modules: an expression matched from the start of a module's name; only
+            these modules have output statistics. ``None``: every module. Implies
+            ``collect_output_statistics=True`` where that is ``None``.
         whole_tensors: write every tensor of these steps, or of the first, to files for
             :class:`PortCheck`.
         whole_tensors_max_bytes: greatest size of such a file, at least 1; of a larger step a
@@ -155,7 +159,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         loss: str | None = None,
         collect_parameter_statistics: bool | str | None = None,
         collect_parameter_updates: bool = False,
-        collect_output_statistics: bool | str | tuple[int, ...] | None = None,
+        collect_output_statistics: bool | Sequence[int] | None = None,
+        output_statistics_modules: str | None = None,
         whole_tensors: bool = False,
         whole_tensors_max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
@@ -182,16 +187,23 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._record: RunRecorder | None = None
         self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
-        self._statistics = checked_statistics(collect_parameter_statistics)
-        self._has_updates = checked_bool("collect_parameter_updates", collect_parameter_updates)
+        statistics = checked_parameter_statistics(
+            collect_parameter_statistics, collect_parameter_updates
+        )
+        self._statistics, self._has_updates = statistics.expression, statistics.has_updates
         self._statistics_names: RowDescriptions[str] | None = None
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = (
             None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
         )
         self._guard = HookGuard(_LOG, "SummaryCollector")
-        chain = chain_options(collect_output_statistics, whole_tensors, whole_tensors_max_bytes)
-        self._chain = ChainRecorder(chain, self._guard)
+        output_statistics = output_statistics_options(
+            collect_output_statistics,
+            output_statistics_modules,
+            whole_tensors,
+            whole_tensors_max_bytes,
+        )
+        self._chain = ChainRecorder(output_statistics, self._guard)
         self._warn_once = WarnOnce(_LOG)
         self._steps: StepCollector | None = None
         self._names = ParameterNames()

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-MODULES_TAG = "module_statistics"
+OUTPUT_STATISTICS_TAG = "output_statistics"
 
 Link = Literal["data", "weights", "forward", "loss", "gradients", "clipped", "update", "settings"]
 
@@ -21,7 +21,7 @@ GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
-class ChainRow:
+class OutputRow:
     """What a row of the table is of; two calls, ports or paths are two rows.
 
     Attributes:

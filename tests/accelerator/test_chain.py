@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mindsummary_lightning import SummaryReader
-from mindsummary_lightning.types import ModuleTable
+from mindsummary_lightning.types import OutputStatistics
 from tests.accelerator import npu
 from tests.accelerator.test_training import STEPS, collector, fit
 
@@ -17,14 +17,14 @@ CHAIN = (1, 5, 10)
 
 def spent(
     folder: Path, device: str = "npu:0", **options: object
-) -> tuple[Counter[str], ModuleTable | None]:
+) -> tuple[Counter[str], OutputStatistics | None]:
     """What a training asked the device for, and its table."""
     before = Counter(npu.counts())
     logger = fit(folder, collector(**options), device=device)
     counts = Counter(npu.counts())
     counts.subtract(before)
     counts.pop("bytes_to_host", None)
-    return counts, SummaryReader(logger.log_dir).module_statistics()
+    return counts, SummaryReader(logger.log_dir).output_statistics()
 
 
 def test_a_recorded_step_needs_no_copy_of_its_own_and_no_wait(tmp_path: Path) -> None:

@@ -187,6 +187,23 @@ def test_no_hook_waits_for_a_device_that_is_behind(tmp_path: Path) -> None:
     assert {step for kind, _, step in recorded(logger) if kind == "histogram"} == {1, STEPS}
 
 
+def test_steps_whose_landscape_checkpoints_are_written_later_do_not_wait(tmp_path: Path) -> None:
+    landscape = {"intervals": [[1, 2, 3, 4, 5]]}
+    callback = SummaryCollector(
+        collect_freq=100, collect_specified_data={"collect_landscape": landscape}
+    )
+    meter = Meter(callback)
+    logger = fit(tmp_path, callback)
+
+    for step in (2, 3, 4):
+        assert "blocking_copies_to_host" not in meter.of_step(step)
+    assert meter.of_step(5)["blocking_copies_to_host"] > 0
+    saved = torch.load(
+        next(Path(logger.log_dir).rglob("*_3_step.ckpt")), map_location="cpu", weights_only=True
+    )
+    assert {tensor.device.type for tensor in saved.values()} == {"cpu"}
+
+
 def test_values_in_flight_are_bounded(tmp_path: Path) -> None:
     callback = collector(collect_freq=1)
     meter = Meter(callback)

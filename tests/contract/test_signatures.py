@@ -176,6 +176,7 @@ _KEYWORD_ONLY = {
         "collect_parameter_statistics": None,
         "collect_parameter_updates": False,
         "collect_output_statistics": None,
+        "output_statistics_modules": None,
         "whole_tensors": False,
         "whole_tensors_max_bytes": 2**33,
     },

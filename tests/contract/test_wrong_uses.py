@@ -180,8 +180,8 @@ landscape runs/a --out x | 2 | are for landscapes that are computed: name a func
 landscape runs/a --plot x.docx | 2 | --plot writes a file that ends in .png, .svg, .pdf, not x.docx
 landscape runs/c | 1 | runs/c has no loss landscape; to compute those of a collector, name a function: --module
 sync nowhere far | 1 | there is no directory nowhere: nothing was sent
-sync runs runs/far | 2 | runs/far is in runs: its copies would be copied
-sync runs far --every 0 | 2 | --every takes a number of seconds
+sync runs runs/far | 2 | runs/far is in runs: the next round would copy the copies
+sync runs far --every 0 | 2 | --every must be a positive number of seconds
 sync runs gs://bucket/runs | 1 | pip install gcsfs
 view nowhere | 1 | nowhere is not a directory
 view runs --port 70000 | 2 | --port 70000 is not between 0 and 65535

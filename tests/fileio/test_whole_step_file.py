@@ -98,7 +98,7 @@ def test_a_step_that_is_too_large_states_its_whole_size_and_leaves_nothing(tmp_p
 
     with pytest.raises(
         ValueError,
-        match=r"step 2 is not recorded whole: it takes 2.4 MB and max_bytes allows 1.0 MB",
+        match=r"step 2 is not recorded whole: it takes 2.4 MB and whole_tensors_max_bytes allows 1.0 MB",
     ):
         writer.finish(WholeStep("torch", "2", 2))
     assert [*tmp_path.iterdir()] == []

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning.reading.lineage_text import lineage_values
-from mindsummary_lightning.reading.series import RunLineage
+from mindsummary_lightning.reading.lineage_text import RunLineage, lineage_values
 from mindsummary_lightning.values import Tensor, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_lineage, write_summary

@@ -396,23 +396,83 @@ def test_no_command_line_source_text_or_variable_is_recorded(
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
-        (1, TypeError, "collect_output_statistics must be a bool, a tuple of steps, .*, not 1"),
-        (b"fc", TypeError, "not b'fc'"),
-        ({1}, TypeError, "not {1}"),
-        ((), ValueError, "collect_output_statistics names no step"),
+        (1, TypeError, "collect_output_statistics must be True, None or a sequence .*, got 1"),
+        (b"fc", TypeError, "got b'fc'"),
+        ({1}, TypeError, "got {1}"),
+        ("fc", TypeError, "got 'fc'. Pass names of modules as output_statistics_modules"),
+        ((), ValueError, "collect_output_statistics must name at least one step"),
         ((1, 0), ValueError, "a step of collect_output_statistics must be"),
         ((1, "fc"), TypeError, "a step of collect_output_statistics must be"),
         ((True,), TypeError, "a step of collect_output_statistics must be"),
-        ("(", ValueError, "collect_output_statistics .* is not a regular expression"),
     ],
 )
-def test_a_wrong_choice_of_outputs_is_refused_before_anything_is_written(
+def test_a_wrong_choice_of_steps_is_refused_before_anything_is_written(
     wrong: Any, error: type[Exception], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=said):
         SummaryCollector(tmp_path / "run", collect_output_statistics=wrong)
 
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        ({"output_statistics_modules": "("}, ValueError, "is not a regular expression"),
+        ({"output_statistics_modules": True}, TypeError, "must be a regular expression"),
+        (
+            {"output_statistics_modules": "fc", "collect_output_statistics": False},
+            ValueError,
+            "output_statistics_modules must be None with collect_output_statistics=False",
+        ),
+        (
+            {"collect_parameter_updates": True, "collect_parameter_statistics": False},
+            ValueError,
+            "collect_parameter_updates must be False with collect_parameter_statistics=False",
+        ),
+    ],
+)
+def test_a_wrong_choice_of_statistics_is_refused_before_anything_is_written(
+    wrong: dict[str, Any], error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        SummaryCollector(tmp_path / "run", **wrong)
+
+    assert [*tmp_path.iterdir()] == []
+
+
+def _names_of_outputs(path: Path, **options: Any) -> tuple[list[int], set[str]]:
+    """Steps with output statistics, and the modules that have rows in them."""
+    collector = SummaryCollector(path, collect_freq=1, **options)
+    trainer(logger=False, callbacks=[collector], max_epochs=1).fit(Net(), loader(2))
+    table = SummaryReader(path).output_statistics()
+    assert table is not None
+    return table.steps.tolist(), {row.name for row in table.rows if row.link == "forward"}
+
+
+def test_modules_with_output_statistics_are_chosen_by_name_with_or_without_steps(
+    tmp_path: Path,
+) -> None:
+    every_step, every_name = _names_of_outputs(tmp_path / "all", collect_output_statistics=True)
+    steps, names = _names_of_outputs(tmp_path / "some", output_statistics_modules="second")
+    second, same_names = _names_of_outputs(
+        tmp_path / "second", output_statistics_modules="second", collect_output_statistics=(2,)
+    )
+
+    assert {"", "second"} < every_name
+    assert (steps, names) == (every_step, {"second"})
+    assert (second, same_names) == ([2], {"second"})
+
+
+def test_updates_alone_record_the_statistics_of_every_parameter(tmp_path: Path) -> None:
+    collector = SummaryCollector(tmp_path, collect_freq=1, collect_parameter_updates=True)
+    net = Net()
+    trainer(logger=False, callbacks=[collector], max_epochs=1).fit(net, loader(2))
+
+    table = SummaryReader(tmp_path).parameter_statistics()
+    assert table is not None
+    assert table.parameters == tuple(name for name, _ in net.named_parameters())
+    assert np.isfinite(table.column("update_ratio")).all()
 
 
 # ---- custom lineage

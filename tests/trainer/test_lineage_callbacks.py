@@ -17,7 +17,7 @@ from mindsummary_lightning import (
     SummaryRecord,
     TrainLineage,
 )
-from mindsummary_lightning.reading.series import RunLineage
+from mindsummary_lightning.reading.lineage_text import RunLineage
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from tests.trainer.support import Net, files, kinds, loader, trainer
 

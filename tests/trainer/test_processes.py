@@ -85,10 +85,10 @@ def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = Fal
 
 def _assert_chains_equal(run: Path, alone: Path, without: frozenset[str] = frozenset()) -> None:
     """``without``: parts of a step of which each rank holds a share."""
-    ours, theirs = (SummaryReader(path).module_statistics() for path in (run, alone))
+    ours, theirs = (SummaryReader(path).output_statistics() for path in (run, alone))
     assert ours.steps.tolist() == theirs.steps.tolist()
     for step in ours.steps.tolist():
-        (rows, values), (their_rows, their_values) = ours.chain(step), theirs.chain(step)
+        (rows, values), (their_rows, their_values) = ours.rows_at(step), theirs.rows_at(step)
         whole = [place for place, row in enumerate(their_rows) if row.link not in without]
         assert [row.key for row in rows] == [their_rows[place].key for place in whole]
         np.testing.assert_allclose(values[:, 1:], their_values[whole, 1:], rtol=1e-4, atol=1e-6)
@@ -268,7 +268,7 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without
         tags = SummaryReader(tmp_path / "runs" / name).tags()
         assert (tags["histogram"], tags["tensor"], tags["scalar"]) == (
             [],
-            ["module_statistics"],
+            ["output_statistics"],
             ["loss/auto"],
         )
         assert steps(tmp_path / "runs" / name, "loss/auto") == [1, 2, 4, 6]

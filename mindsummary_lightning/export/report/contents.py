@@ -23,7 +23,7 @@ from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import GraphLocation, LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import lineage_fields
-from mindsummary_lightning.reading.module_tables import origin_text, read_module_table
+from mindsummary_lightning.reading.output_statistics import origin_text, read_output_statistics
 from mindsummary_lightning.reading.parameter_tables import (
     ParameterTable,
     loss_at,
@@ -166,11 +166,11 @@ def planned_cards(
         if (table := run.parameters)
     ]
     for run in runs:
-        chains = read_module_table(run.content)
+        chains = read_output_statistics(run.content)
         if chains is not None and (first := chains.first_non_finite()):
             plan.append(
                 (
-                    "Modules",
+                    "Output statistics",
                     partial(Card, "first number that is not finite", run, note=origin_text(*first)),
                 )
             )

@@ -1,4 +1,7 @@
-"""Export to and import from TensorBoard event files; both formats share the record framing."""
+"""Export to and import from TensorBoard event files.
+
+Both formats share the record framing.
+"""
 
 from mindsummary_lightning.export.tensorboard.exporter import (
     export_tensorboard as export_tensorboard,

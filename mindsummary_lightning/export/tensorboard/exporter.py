@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import operator
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 
 _WINDOW = 1 << 18  # scalars that are ordered at a time
+_RENAMED = (
+    "tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"
+)
 _KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kinds keeps its name
 
 
@@ -67,61 +71,104 @@ def export_tensorboard(
     tags = run.tags()
     names = _one_kind_per_name(tags)
     exported = ExportedFiles()
-    written, changed = exported.written, exported.changed
-    told, first, last = in_bytes(run, _KINDS, progress), _first_second(run), {}
-    for tag in tags["scalar"]:
-        *_, end = run.scalar_parts(tag)
-        last[tag] = float(end.values[-1])
-    name = f"events.out.tfevents.{first:010d}.{socket.gethostname()}.mindsummary"
+    first = _first_second(run)
+    file_name = f"events.out.tfevents.{first:010d}.{socket.gethostname()}.mindsummary"
     with (
         OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out,
-        out.file(name) as file,
+        out.file(file_name) as file,
     ):
-
-        def write(wall_time: float, **what: Any) -> None:
-            file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
-
-        write(first, file_version="brain.Event:2")
-        settings, results, texts = session_start(tb, lineage, last)
-        changed.update(texts)
+        writer = _EventWriter(tb, file, exported, in_bytes(run, _KINDS, progress))
+        writer.write(first, file_version="brain.Event:2")
+        session = session_start(tb, lineage, _last_values(run))
+        exported.changed.update(session.texts)
         if graph is not None:
-            write(first, graph_def=graph_def(tb, graph).SerializeToString())
-            written["graph"] = 1
-        if settings is not None:
-            write(first, summary=tb.Summary(value=[settings]))
-            written["hparams"] = 1
-        for step, wall_time, values in _scalar_samples(tb, run, names):
-            write(wall_time, step=step, summary=tb.Summary(value=values))
-            written["scalar"] += len(values)
-            told(len(values))
+            writer.write(first, graph_def=graph_def(tb, graph).SerializeToString())
+            exported.written["graph"] = 1
+        if session.message is not None:
+            writer.write(first, summary=tb.Summary(value=[session.message]))
+            exported.written["hparams"] = 1
+        writer.write_scalars(run, names)
         for kind in ("image", "histogram", "tensor"):
-            for tag, step, wall_time, value in samples_of(run, kind):
-                message, change = encode_value(tb, names[kind, tag], value)
-                write(wall_time, step=step, summary=tb.Summary(value=[message]))
-                written[kind] += 1
-                changed.update([change] if change else [])
-                told(1)
+            writer.write_samples(run, kind, names)
     renamed = sum(name != tag for (_, tag), name in names.items())
     if renamed:
-        changed[
-            "tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"
-        ] = renamed
+        exported.changed[_RENAMED] = renamed
     skipped = {
         "loss_landscape": len(tags["loss_landscape"]),
         "dataset_graph": int(lineage.dataset is not None),
         "evaluation_lineage": int(lineage.evaluation is not None),
-        "lineage_result": results,
+        "lineage_result": session.left_out,
     }
-    exported.skipped.update({kind: number for kind, number in skipped.items() if number})
+    for kind, number in skipped.items():
+        if number:
+            exported.skipped[kind] += number
     exported.extend(out.files)
     return exported
 
 
+class _EventWriter:
+    """Writes TensorBoard's events to a file and counts the samples."""
+
+    def __init__(
+        self,
+        tb: SimpleNamespace,
+        file: IO[bytes],
+        exported: ExportedFiles,
+        advance: Callable[[int], object],
+    ) -> None:
+        self._tb = tb
+        self._file = file
+        self._exported = exported
+        self._advance = advance
+
+    def write(self, wall_time: float, **content: Any) -> None:
+        event = self._tb.Event(wall_time=wall_time, **content)
+        self._file.writelines(frame([event.SerializeToString()]))
+
+    def write_scalars(self, run: FollowedRun, names: Mapping[tuple[str, str], str]) -> None:
+        tb = self._tb
+        for samples in _scalar_samples(run):
+            values = []
+            for tag, value in samples.values:
+                values.append(tb.Summary.Value(tag=names["scalar", tag], simple_value=value))
+            self.write(samples.wall_time, step=samples.step, summary=tb.Summary(value=values))
+            self._exported.written["scalar"] += len(values)
+            self._advance(len(values))
+
+    def write_samples(
+        self, run: FollowedRun, kind: str, names: Mapping[tuple[str, str], str]
+    ) -> None:
+        for tag, step, wall_time, value in samples_of(run, kind):
+            message, change = encode_value(self._tb, names[kind, tag], value)
+            self.write(wall_time, step=step, summary=self._tb.Summary(value=[message]))
+            self._exported.written[kind] += 1
+            if change:
+                self._exported.changed[change] += 1
+            self._advance(1)
+
+
+def _last_values(run: FollowedRun) -> dict[str, float]:
+    """The last value of every scalar."""
+    values = {}
+    for tag in run.tags()["scalar"]:
+        *_, end = run.scalar_parts(tag)
+        values[tag] = float(end.values[-1])
+    return values
+
+
 def _first_second(run: FollowedRun) -> int:
-    parts = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
-    # ten digits, by which TensorBoard orders files
-    known = (times[(times >= 0) & (times < 1e10)] for times in parts)
-    return int(min((times.min() for times in known if times.size), default=0))
+    """The second of the first scalar; 0 if no wall time has at most ten digits.
+
+    TensorBoard orders files by these digits.
+    """
+    earliest = []
+    for tag in run.tags()["scalar"]:
+        for part in run.scalar_parts(tag):
+            times = part.wall_times
+            known = times[(times >= 0) & (times < 1e10)]
+            if known.size:
+                earliest.append(known.min())
+    return int(min(earliest, default=0))
 
 
 def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
@@ -137,43 +184,72 @@ def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], s
     return names
 
 
-def _scalar_samples(
-    tb: SimpleNamespace, run: FollowedRun, names: Mapping[tuple[str, str], str]
-) -> Iterator[tuple[int, float, list[Any]]]:
-    """Step, wall time and messages of all scalars of a step that were recorded at one moment, by step."""
+@dataclass(frozen=True)
+class _ScalarSamples:
+    """Tags and values of the scalars of a step with the same wall time."""
+
+    step: int
+    wall_time: float
+    values: list[tuple[str, float]]
+
+
+def _scalar_samples(run: FollowedRun) -> Iterator[_ScalarSamples]:
+    """All scalars, by step and wall time."""
     tags = run.tags()["scalar"]
-    size = max(_WINDOW // max(len(tags), 1), 1)
-    parts = [run.scalar_parts(tag, size) for tag in tags]
-    held = {owner: next(waiting) for owner, waiting in enumerate(parts)}
-    while held:
-        # up to which the next samples of all are here
-        bound = min(int(series.steps[-1]) for series in held.values())
-        taken = []
-        for owner, series in [item for item in held.items() if item[1].steps[0] <= bound]:
-            count = int(np.searchsorted(series.steps, bound, "right"))
-            columns = [getattr(series, name) for name in ScalarSeries.__slots__]
-            taken.append((np.full(count, owner), *(column[:count] for column in columns)))
-            is_left = count < len(series)
-            rest = (
-                ScalarSeries(*(column[count:] for column in columns))
-                if is_left
-                else next(parts[owner], None)
-            )
-            if rest is None:
-                del held[owner]
-            else:
-                held[owner] = rest
-        owners, steps, wall_times, values = map(np.concatenate, zip(*taken, strict=True))
-        order = np.lexsort((wall_times, steps))
-        rows = zip(
-            *(column[order].tolist() for column in (steps, wall_times, owners, values)), strict=True
-        )
+    for rows in _ordered_rows(run, tags):
         for (step, wall_time), found in itertools.groupby(rows, key=operator.itemgetter(0, 1)):
-            yield (
-                step,
-                wall_time,
-                [
-                    tb.Summary.Value(tag=names["scalar", tags[owner]], simple_value=value)
-                    for _, _, owner, value in found
-                ],
-            )
+            values = [(tags[owner], value) for _, _, owner, value in found]
+            yield _ScalarSamples(step, wall_time, values)
+
+
+def _ordered_rows(run: FollowedRun, tags: Sequence[str]) -> Iterator[Iterable[tuple[Any, ...]]]:
+    """Rows of step, wall time, index of the tag and value, in this order.
+
+    A part of every tag is held at a time. All rows up to the smallest of the parts' last steps are
+    known, and are ordered and yielded together.
+    """
+    size = max(_WINDOW // max(len(tags), 1), 1)
+    waiting = [run.scalar_parts(tag, size) for tag in tags]
+    held = {owner: next(parts) for owner, parts in enumerate(waiting)}
+    while held:
+        taken = _take_known(held, waiting)
+        owners = np.concatenate([np.full(len(series), owner) for owner, series in taken])
+        steps = np.concatenate([series.steps for _, series in taken])
+        wall_times = np.concatenate([series.wall_times for _, series in taken])
+        values = np.concatenate([series.values for _, series in taken])
+        order = np.lexsort((wall_times, steps))
+        columns = (steps, wall_times, owners, values)
+        yield zip(*(column[order].tolist() for column in columns), strict=True)
+
+
+def _take_known(
+    held: dict[int, ScalarSeries], waiting: Sequence[Iterator[ScalarSeries]]
+) -> list[tuple[int, ScalarSeries]]:
+    """Take the rows up to the smallest of the held parts' last steps, and hold the following rows."""
+    bound = min(int(series.steps[-1]) for series in held.values())
+    taken = []
+    for owner, series in list(held.items()):
+        count = int(np.searchsorted(series.steps, bound, "right"))
+        if count == 0:
+            continue
+        taken.append((owner, _slice(series, slice(count))))
+        if count < len(series):
+            held[owner] = _slice(series, slice(count, None))
+        else:
+            _replace_by_next(held, owner, waiting[owner])
+    return taken
+
+
+def _slice(series: ScalarSeries, rows: slice) -> ScalarSeries:
+    return ScalarSeries(series.steps[rows], series.wall_times[rows], series.values[rows])
+
+
+def _replace_by_next(
+    held: dict[int, ScalarSeries], owner: int, parts: Iterator[ScalarSeries]
+) -> None:
+    """Hold the next part of a tag, or no part if it has ended."""
+    following = next(parts, None)
+    if following is None:
+        del held[owner]
+    else:
+        held[owner] = following

@@ -38,7 +38,7 @@ _MAX_SECOND = 1e11
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """The run that was made of one directory.
+    """The run that was made of a directory of TensorBoard.
 
     Attributes:
         source: the directory with TensorBoard's event files.
@@ -64,9 +64,11 @@ class ImportedRun:
 def event_files(
     directory: str, on_error: Callable[[OSError], object] | None = None
 ) -> dict[str, list[str]]:
-    """TensorBoard event files at and below a directory: paths by directory, each list in the order of the names.
+    """TensorBoard event files in a directory at any depth, by their directory.
 
-    ``on_error`` is called for each directory below it that cannot be listed.
+    Every list is in the order of the names.
+
+    ``on_error`` is called for every directory in it that cannot be listed.
 
     Raises:
         OSError: the directory itself cannot be listed.
@@ -90,7 +92,9 @@ def import_tensorboard(
     *,
     force: bool = False,
 ) -> list[ImportedRun]:
-    """Write TensorBoard event files as MindInsight runs: scalars, images, histograms, tensors, and hparams as lineage.
+    """Write TensorBoard event files as MindInsight runs.
+
+    Scalars, images, histograms and tensors become values, and hparams become lineage.
 
     Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir``
     itself becomes ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists
@@ -138,7 +142,7 @@ def import_tensorboard(
 
 
 class _RunImport:
-    """Writes the values of TensorBoard's event files of one run into a directory."""
+    """Writes the values of a run of TensorBoard into a directory."""
 
     def __init__(self, tb: SimpleNamespace, run: ImportedRun, directory: str) -> None:
         self._tb = tb
@@ -176,7 +180,10 @@ class _RunImport:
         self._count()
 
     def _purge_step(self, path: str) -> float:
-        """The step from which a file takes back what is in files before it: ``SummaryWriter(purge_step=...)``."""
+        """The step from which a file replaces the files before it.
+
+        ``SummaryWriter(purge_step=...)`` sets it; otherwise it is infinite.
+        """
         with contextlib.suppress(OSError, self._tb.DecodeError):  # named where it is read
             for piece in read_pieces(path):
                 event = self._tb.Event.FromString(piece.payload or b"")
@@ -204,19 +211,18 @@ class _RunImport:
         if math.isfinite(event.wall_time):
             self._wall_time = event.wall_time
         else:
-            self._run.changed["wall time: not finite, so that of the value before"] += len(
-                event.summary.value
-            )
+            change = "wall time: not finite, so that of the value before"
+            self._run.changed[change] += len(event.summary.value)
         if not self._second and 0 <= self._wall_time < _MAX_SECOND:
             self._second = int(self._wall_time)
         for message in event.summary.value:
             tag = message.tag or message.node_name
-            # Only the first value of a tag need say whose it is.
-            plugin = self._plugins.setdefault(tag, message.metadata.plugin_data.plugin_name)
-            plugin = plugin or message.metadata.plugin_data.plugin_name
+            # Only the first value of a tag has to name its plugin.
+            own_plugin = message.metadata.plugin_data.plugin_name
+            plugin = self._plugins.setdefault(tag, own_plugin) or own_plugin
             try:
-                # its own: another value may have the tag
-                if message.metadata.plugin_data.plugin_name == "hparams":
+                # its own plugin: another value may have the tag
+                if own_plugin == "hparams":
                     self._write_settings(message)
                 else:
                     self._take(event.step, tag, message, plugin, place)
@@ -240,15 +246,17 @@ class _RunImport:
         if decoded.change:
             self._run.changed[decoded.change] += 1
         if self._wall_time != self._pending_time:
-            self._run.changed["wall time: that of the first of neighbouring values of a step"] += (
-                len(decoded.values)
-            )
+            change = "wall time: that of the first of neighbouring values of a step"
+            self._run.changed[change] += len(decoded.values)
         for index, value in enumerate(decoded.values):
             self._pending[decoded.kind, self._name(decoded.kind, tag, index)] = value
             self._decoded[decoded.kind] += 1
 
     def _name(self, kind: str, tag: str, index: int) -> str:
-        """The tag of an image of several, which is no other tag's."""
+        """Name an image; no other tag has the name.
+
+        ``index`` counts the images of the same value.
+        """
         name = f"{tag}/{index}" if index else tag
         while self._names.setdefault((kind, name), (tag, index)) != (tag, index):
             name += f"/{index}"
@@ -279,12 +287,13 @@ class _RunImport:
     def _write_pending(self, place: str) -> None:
         pairs = [(tag, value) for (_, tag), value in self._pending.items()]
         self._pending = {}
-        for payload in encode_step(self._pending_time, self._pending_step, pairs) if pairs else ():
+        if not pairs:
+            return
+        for payload in encode_step(self._pending_time, self._pending_step, pairs):
             size = total_length(payload)
             if size > MAX_EVENT:
-                self._skip(
-                    "", f"an event of {size} bytes; MindInsight takes at most {MAX_EVENT}", place
-                )
+                problem = f"an event of {size} bytes; MindInsight takes at most {MAX_EVENT}"
+                self._skip("", problem, place)
                 continue
             if self._file is None:
                 self._file = self._files.create()
@@ -298,7 +307,7 @@ class _RunImport:
             self._files.begin_anew()
 
     def _count(self) -> None:
-        """Count what a reader of the run gets."""
+        """Count the samples that a reader of the run gets."""
         reader = SummaryReader(self._directory)
         tags = reader.tags()
         numbers = {"scalar": sum(map(len, reader.all_scalars().values()))}
@@ -307,7 +316,9 @@ class _RunImport:
             ("histogram", reader.histograms),
             ("tensor", reader.tensors),
         ):
-            numbers[kind] = sum(1 for tag in tags[kind] for _ in read(tag))
+            numbers[kind] = 0
+            for tag in tags[kind]:
+                numbers[kind] += sum(1 for _ in read(tag))
         for kind, number in numbers.items():
             if number:
                 self._run.written[kind] = number

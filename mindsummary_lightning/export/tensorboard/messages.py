@@ -1,16 +1,19 @@
-"""Messages of the ``tensorboard`` package, imported only when something is converted; a run's graph and settings."""
+"""Messages of the ``tensorboard`` package, and a run's graph and settings in them.
+
+The package is imported only when something is converted.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.reading.lineage_text import lineage_values
-from mindsummary_lightning.reading.series import RunLineage
+from mindsummary_lightning.reading.lineage_text import RunLineage, lineage_values
 from mindsummary_lightning.values import Graph, TensorType
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 
@@ -55,17 +58,11 @@ def messages() -> SimpleNamespace:
 
 
 def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
-    """The graph with its nodes, edges, parameters and constants, and the shapes of tensors.
+    """Encode the nodes, edges, parameters, constants and shapes of a graph.
 
     An edge from a node that is not in the graph is skipped, as MindInsight does.
     """
-    names = {node.name: node.full_name or node.name for node in graph.nodes}
-    # of the first use
-    scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}
-    names.update(
-        (one.name, _in_its_module(one.name, scopes.get(one.name, ""))) for one in graph.parameters
-    )
-    names.update((constant.name, constant.name) for constant in graph.constants)
+    names = _graph_names(graph)
     found = tb.GraphDef()
     for parameter in graph.parameters:
         _add_shape(found.node.add(name=names[parameter.name], op="Parameter"), parameter.type)
@@ -73,53 +70,76 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
         found.node.add(name=constant.name, op="Const")
     for node in graph.nodes:
         # In a GraphDef, edges of control come last.
-        edges = sorted(
-            (edge for edge in node.inputs if edge.name in names), key=lambda edge: edge.is_control
-        )
-        sources = [
-            f"^{names[edge.name]}" if edge.is_control else names[edge.name] for edge in edges
-        ]
-        _add_shape(
-            found.node.add(name=names[node.name], op=node.op_type, input=sources), node.output_type
-        )
+        edges = [edge for edge in node.inputs if edge.name in names]
+        data = [names[edge.name] for edge in edges if not edge.is_control]
+        control = [f"^{names[edge.name]}" for edge in edges if edge.is_control]
+        added = found.node.add(name=names[node.name], op=node.op_type, input=data + control)
+        _add_shape(added, node.output_type)
     return found
+
+
+def _graph_names(graph: Graph) -> dict[str, str]:
+    """Names of nodes, parameters and constants in TensorBoard's graph."""
+    scopes: dict[str, str] = {}
+    for node in reversed(graph.nodes):  # the scope of the first use remains
+        scopes.update((edge.name, node.scope) for edge in node.inputs)
+    names = {node.name: node.full_name or node.name for node in graph.nodes}
+    for parameter in graph.parameters:
+        names[parameter.name] = _in_its_module(parameter.name, scopes.get(parameter.name, ""))
+    names.update((constant.name, constant.name) for constant in graph.constants)
+    return names
+
+
+@dataclass(frozen=True)
+class SessionStart:
+    """The settings of a run for the plugin HPARAMS.
+
+    Attributes:
+        message: the ``Summary.Value``; ``None`` if there are no settings.
+        left_out: the number of results that the plugin takes from the run's scalars.
+        texts: the number of settings that became text, by the reason.
+    """
+
+    message: Any
+    left_out: int
+    texts: Mapping[str, int]
 
 
 def session_start(
     tb: SimpleNamespace, lineage: RunLineage, last: Mapping[str, float]
-) -> tuple[Any, int, Mapping[str, int]]:
-    """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
+) -> SessionStart:
+    """Encode hyper-parameters, optimizer and the like for the plugin HPARAMS.
 
-    The plugin takes a run's results from its scalars, by their names there, so those of the lineage
-    are left out, as is what the ``last`` value of a scalar with its name is: the second part of the
-    answer says how many. The third is the number of those that became text, by the reason.
+    The plugin takes a run's results from its scalars, by their names there. The results of the
+    lineage are therefore left out, and so is a value that is the ``last`` value of the scalar with
+    its name.
     """
     content = tb.HParams()
     left_out = 0
     texts: Counter[str] = Counter()
     results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
-    for name, value in lineage_values(
-        RunLineage(train=lineage.train, custom=lineage.custom)
-    ).items():
+    settings = lineage_values(RunLineage(train=lineage.train, custom=lineage.custom))
+    for name, value in settings.items():
         if name in results or name == "final_learning_rate" or last.get(name) == value:
             left_out += 1
             continue
         reason = _why_text(value)
+        if reason:
+            texts[reason] += 1
         if isinstance(value, (int, float)) and not reason:
             content.session_start_info.hparams[name].number_value = value
         else:
             content.session_start_info.hparams[name].string_value = str(value)
-            texts.update([reason] if reason else [])
     if not content.session_start_info.hparams:
-        return None, left_out, texts
+        return SessionStart(None, left_out, texts)
     message = tb.Summary.Value(tag="_hparams_/session_start_info")
     message.metadata.plugin_data.plugin_name = "hparams"
     message.metadata.plugin_data.content = content.SerializeToString()
-    return message, left_out, texts
+    return SessionStart(message, left_out, texts)
 
 
 def _why_text(value: Any) -> str:
-    """Why a number is written as text; ``""`` if it is not."""
+    """The reason for writing a number as text; ``""`` if it stays a number."""
     if isinstance(value, float) and not math.isfinite(value):
         return "hparams: not finite, so text"
     if isinstance(value, int) and abs(value) > EXACT_MAX:
@@ -128,7 +148,10 @@ def _why_text(value: Any) -> str:
 
 
 def _in_its_module(name: str, scope: str) -> str:
-    """A weight inside of the module that has it, as TensorBoard draws it; everything else stays at the top."""
+    """The name of a weight inside of its module, as TensorBoard draws it.
+
+    Everything else stays at the top.
+    """
     path = "".join(f"{part.rpartition('-')[0]}." for part in scope.split("/"))
     return f"{scope}/{name.removeprefix(path)}" if name.startswith(path) else name
 

@@ -1,4 +1,7 @@
-"""Values as TensorBoard's messages and back; what the messages cannot say exactly is named."""
+"""Values as TensorBoard's messages and back.
+
+Differences that the messages cannot avoid are named.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _Encodable: TypeAlias = "Image | Histogram | Tensor"
 
 
 class DecodedMessage(NamedTuple):
-    """What a ``Summary.Value`` holds.
+    """The values of a ``Summary.Value``.
 
     Attributes:
         kind: a kind of MindInsight's; what the message is called in TensorBoard where MindInsight
@@ -37,7 +40,10 @@ class DecodedMessage(NamedTuple):
 
 
 def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any, str | None]:
-    """A value as a ``Summary.Value``, and what of it TensorBoard cannot hold, or ``None``."""
+    """Encode a value as a ``Summary.Value``, and name its change.
+
+    The change is ``None`` if TensorBoard can hold the value exactly.
+    """
     if isinstance(value, Image):
         size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
         message = tb.Summary.Value(
@@ -61,17 +67,14 @@ def decode_value(tb: SimpleNamespace, message: Any, plugin: str) -> DecodedMessa
     if kind == "simple_value":
         return DecodedMessage("scalar", (float(message.simple_value),))
     if kind == "image":
-        image = message.image
-        size = (image.height, image.width)
-        return DecodedMessage(
-            "image", (_image(*size, image.encoded_image_string, image.colorspace or 3),)
-        )
+        found = message.image
+        colorspace = found.colorspace or 3
+        image = _image(found.height, found.width, found.encoded_image_string, colorspace)
+        return DecodedMessage("image", (image,))
     if kind == "histo":
         histo = message.histo
-        limits, buckets = (
-            np.array(histo.bucket_limit, np.float64),
-            np.array(histo.bucket, np.float64),
-        )
+        limits = np.array(histo.bucket_limit, np.float64)
+        buckets = np.array(histo.bucket, np.float64)
         histogram = histogram_of_limits(limits, buckets, histo.min, histo.max, histo.num, histo.sum)
         return _decoded_histogram(histogram, buckets, (histo.num, histo.min, histo.max))
     if kind == "tensor" and plugin in _OF_TENSOR:
@@ -117,7 +120,10 @@ def _tensor_message(tb: SimpleNamespace, value: Tensor) -> Any:
 
 
 def _typed(tensor: Tensor) -> NDArray[Any]:
-    """The elements in the type that they had, if that gives them back; else float32, in which they are recorded."""
+    """The elements in their original type, if it holds them exactly.
+
+    Otherwise they stay float32, in which they are recorded.
+    """
     data = tensor.data
     if not DataType.BOOL <= tensor.data_type <= DataType.FLOAT64:
         return data
@@ -127,61 +133,55 @@ def _typed(tensor: Tensor) -> NDArray[Any]:
             limits = np.iinfo(dtype)
             # float32 rounds the largest integers up to a power of two, which casts back to the
             # smallest or to 0.
-            typed = np.where(data >= np.float32(limits.max), limits.max, data.astype(dtype)).astype(
-                dtype
-            )
+            is_largest = data >= np.float32(limits.max)
+            typed = np.where(is_largest, limits.max, data.astype(dtype)).astype(dtype)
         else:
             typed = data.astype(dtype)
-        return (
-            typed
-            if np.array_equal(typed.astype(np.float32), data, equal_nan=dtype.kind == "f")
-            else data
-        )
+        is_exact = np.array_equal(typed.astype(np.float32), data, equal_nan=dtype.kind == "f")
+    return typed if is_exact else data
 
 
 def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | None:
-    """What differs between a value and what its message says."""
+    """Describe the difference between a value and its message."""
     try:
         (back,) = decode_value(tb, message, message.metadata.plugin_data.plugin_name).values
     except ValueError as error:
         return f"{error}"
     if isinstance(value, Histogram) and isinstance(back, Histogram):
-        if value.pos_inf_count or value.neg_inf_count:
-            return (
-                None
-                if _totals(back) == _totals(value)
-                else "histogram: infinite elements count as NaN"
-            )
-        return None if _is_same_histogram(value, back) else "histogram: other extremes or buckets"
+        return _histogram_difference(value, back)
     if isinstance(value, Tensor) and isinstance(back, Tensor):
-        return (
-            None
-            if back.data_type == value.data_type
-            else f"tensor: {value.data_type.name} written as float32"
-        )
+        if back.data_type == value.data_type:
+            return None
+        return f"tensor: {value.data_type.name} written as float32"
     return None if value == back else "image: no color space is RGB"
 
 
-def _is_same_histogram(one: Histogram, other: Histogram) -> bool:
-    kept = [
-        [
-            part[histogram.counts > 0]
-            for part in (histogram.lefts, histogram.widths, histogram.counts)
-        ]
-        for histogram in (one, other)
-    ]
-    (lefts, widths, counts), (other_lefts, other_widths, other_counts) = kept
-    if (
-        _totals(one) != _totals(other)
-        or counts.shape != other_counts.shape
-        or (counts != other_counts).any()
-    ):
+def _histogram_difference(value: Histogram, back: Histogram) -> str | None:
+    if value.pos_inf_count or value.neg_inf_count:
+        is_same = _totals(back) == _totals(value)
+        return None if is_same else "histogram: infinite elements count as NaN"
+    is_same = _is_same_histogram(value, back)
+    return None if is_same else "histogram: other extremes or buckets"
+
+
+def _is_same_histogram(value: Histogram, back: Histogram) -> bool:
+    filled, filled_back = value.counts > 0, back.counts > 0
+    if _totals(value) != _totals(back):
         return False
+    if not np.array_equal(value.counts[filled], back.counts[filled_back]):
+        return False
+    widths = value.widths[filled]
     tolerance = 1e-6 * (widths.max() if widths.size else 0)
-    edges = ((lefts, other_lefts), (widths, other_widths))
-    return all(
-        bool((abs(mine - theirs) <= tolerance + 1e-6 * abs(theirs)).all()) for mine, theirs in edges
+    return _are_close(value.lefts[filled], back.lefts[filled_back], tolerance) and _are_close(
+        widths, back.widths[filled_back], tolerance
     )
+
+
+def _are_close(
+    numbers: NDArray[np.float64], expected: NDArray[np.float64], tolerance: float
+) -> bool:
+    """Whether numbers differ by at most 1e-6 of ``expected`` and a tolerance."""
+    return bool((abs(numbers - expected) <= tolerance + 1e-6 * abs(expected)).all())
 
 
 def _totals(histogram: Histogram) -> tuple[float | None, ...]:
@@ -231,12 +231,22 @@ def _decoded_histogram(
     buckets: NDArray[np.float64],
     stated: tuple[float, float, float] | None = None,
 ) -> DecodedMessage:
-    """``stated``: number of elements, smallest and largest, where the message has these."""
-    change, found = None, (histogram.count, histogram.min, histogram.max)
+    """Name the change of a histogram.
+
+    ``stated`` has the number of elements, the smallest and the largest, if the message has them.
+    """
+    change = None
+    found = (histogram.count, histogram.min, histogram.max)
     if not np.array_equal(histogram.counts[histogram.counts > 0], buckets[buckets > 0]):
-        change = f"histogram: other buckets, because there were none, more than {MAX_BUCKETS} or some without width"
+        change = (
+            "histogram: other buckets, because there were none, "
+            f"more than {MAX_BUCKETS} or some without width"
+        )
     elif stated and (found[0] != stated[0] or (found != stated and histogram.counts.any())):
-        change = "histogram: min, max or number of elements estimated from buckets, which contradict it or it is not finite"
+        change = (
+            "histogram: min, max or number of elements estimated from buckets, "
+            "which contradict it or it is not finite"
+        )
     return DecodedMessage("histogram", (histogram,), change)
 
 
@@ -245,12 +255,10 @@ def _tensor_of(array: NDArray[Any]) -> DecodedMessage | None:
         return None
     with np.errstate(over="ignore"):
         tensor = Tensor(array)
-        is_same = np.array_equal(
-            tensor.data.astype(np.longdouble), array.astype(np.longdouble), equal_nan=True
-        )
-    return DecodedMessage(
-        "tensor", (tensor,), None if is_same else "tensor: elements rounded to float32"
-    )
+        recorded = tensor.data.astype(np.longdouble)
+        is_same = np.array_equal(recorded, array.astype(np.longdouble), equal_nan=True)
+    change = None if is_same else "tensor: elements rounded to float32"
+    return DecodedMessage("tensor", (tensor,), change)
 
 
 _OF_TENSOR = {
@@ -263,7 +271,10 @@ _OF_TENSOR = {
 
 
 def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
-    """The numbers of a tensor; ``None`` if NumPy has none of its type, or its values are of another."""
+    """The numbers of a tensor.
+
+    The result is ``None`` if NumPy lacks its type, or its values have another type.
+    """
     # A few bytes may claim any shape: the one value of a message fills it all.
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
     if not 0 <= size <= MAX_ELEMENTS:

@@ -29,7 +29,7 @@ from mindsummary_lightning.graph.observation import named_tensors
 from mindsummary_lightning.porting.chain.open_step import ChainPart, OpenStep, Reduced
 from mindsummary_lightning.porting.chain.whole_step_recorder import WholeStepRecorder
 from mindsummary_lightning.values import SummaryValue, Tensor
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, Link
+from mindsummary_lightning.values.step_chain import COLUMNS, OUTPUT_STATISTICS_TAG, Link, OutputRow
 
 # Any, in this module: batches, and arguments and results of the user's modules.
 # settings that change no number
@@ -41,7 +41,7 @@ class _Call:
     """A module that runs, and what is left of its inputs; without a row it is known for its place alone."""
 
     place: Place
-    row: ChainRow | None = None
+    row: OutputRow | None = None
     inputs: Sequence[tuple[str, Reduced]] = ()
 
 
@@ -59,11 +59,11 @@ class ChainCollector(Watcher):
 
     def __init__(
         self,
-        rows: Sequence[ChainRow] = (),
+        rows: Sequence[OutputRow] = (),
         modules: str | None = None,
         whole: WholeStepRecorder | None = None,
     ) -> None:
-        self.rows: list[ChainRow] = [*rows]
+        self.rows: list[OutputRow] = [*rows]
         self._whole = whole
         self._numbers = {row.key: number for number, row in enumerate(self.rows)}
         self._modules = re.compile(modules or "")
@@ -119,7 +119,7 @@ class ChainCollector(Watcher):
             with step.taking("the batch"):
                 tensors = [*_tensors(batch)]
                 for path, tensor in tensors:
-                    step.add(ChainRow("data", path, call=number), tensor)
+                    step.add(OutputRow("data", path, call=number), tensor)
                 if self._whole is not None:
                     self._whole.add_batch(tensors)
 
@@ -128,7 +128,7 @@ class ChainCollector(Watcher):
         if (step := self._step) is not None:
             with step.taking("the loss"):
                 if (loss := mean_loss(output)) is not None:
-                    step.add(ChainRow("loss", "", call=step.count("loss")), loss)
+                    step.add(OutputRow("loss", "", call=step.count("loss")), loss)
                     if self._whole is not None:
                         self._whole.add_loss(loss)
 
@@ -155,7 +155,7 @@ class ChainCollector(Watcher):
                 name = f"group {number}"
                 call = step.count("settings", name)
                 for port, path, value in _settings(optimizer, group):
-                    step.add(ChainRow("settings", name, call=call, port=port, path=path), value)
+                    step.add(OutputRow("settings", name, call=call, port=port, path=path), value)
 
     def add_clipped(self, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
         """Take the gradients of an optimizer once more, after they were clipped."""
@@ -181,7 +181,7 @@ class ChainCollector(Watcher):
                         gradient if scale is None else gradient.float() / scale.to(gradient.device)
                     )
                     step.add(
-                        ChainRow(link, name, kind, step.count(link, name), "gradient"), unscaled
+                        OutputRow(link, name, kind, step.count(link, name), "gradient"), unscaled
                     )
 
     def move_into(self, values: StepValues) -> None:
@@ -192,7 +192,7 @@ class ChainCollector(Watcher):
             with step.taking("gradients"):
                 for name, kind, parameter in step.names.tensors():
                     if parameter.grad is not None and not step.counted("gradients", name):
-                        step.add(ChainRow("gradients", name, kind, 0, "gradient"), parameter.grad)
+                        step.add(OutputRow("gradients", name, kind, 0, "gradient"), parameter.grad)
             if self._whole is not None:
                 with step.taking("whole tensors"):
                     self._whole.finish()
@@ -209,15 +209,15 @@ class ChainCollector(Watcher):
         with np.errstate(over="ignore"):
             for part in parts:
                 table[part.rows] = part.values
-        return [*others, (MODULES_TAG, Tensor(table))]
+        return [*others, (OUTPUT_STATISTICS_TAG, Tensor(table))]
 
     def _add_weights(self, step: OpenStep, link: Link) -> None:
         with step.taking("weights"):
             for name, kind, tensor in step.names.tensors():
                 if not is_lazy(tensor):
-                    step.add(ChainRow(link, name, kind), tensor)
+                    step.add(OutputRow(link, name, kind), tensor)
 
-    def _number_of(self, row: ChainRow) -> int:
+    def _number_of(self, row: OutputRow) -> int:
         number = self._numbers.setdefault(row.key, len(self.rows))
         if number == len(self.rows):
             self.rows.append(row)
@@ -255,7 +255,7 @@ class ChainCollector(Watcher):
         if is_wrapper or not self._modules.match(place.path):
             return _Call(place)
         number = step.count("forward", place.path)
-        row = ChainRow(
+        row = OutputRow(
             "forward", place.path, module_class_name(module), number, line=calling_line()
         )
         each = ((path, step.reduced(tensor)) for path, tensor in _arguments(*arguments))
@@ -290,8 +290,8 @@ class ChainCollector(Watcher):
             self._step.note(error)
 
 
-def _at(row: ChainRow, port: str, path: str) -> ChainRow:
-    return ChainRow(row.link, row.name, row.kind, row.call, port, path, line=row.line)
+def _at(row: OutputRow, port: str, path: str) -> OutputRow:
+    return OutputRow(row.link, row.name, row.kind, row.call, port, path, line=row.line)
 
 
 def _tensors(value: Any) -> Iterable[tuple[str, torch.Tensor]]:

@@ -22,15 +22,15 @@ from mindsummary_lightning.conversion.arguments import (
     recorded_steps,
 )
 from mindsummary_lightning.errors import error_text
-from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.fileformat.output_rows import OUTPUT_ROWS_FILE, encode_output_rows
 from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES
 from mindsummary_lightning.graph.module_calls import ModuleCalls
 from mindsummary_lightning.porting.chain.chain_collector import ChainCollector
 from mindsummary_lightning.porting.chain.whole_step_recorder import WholeStepRecorder
-from mindsummary_lightning.reading.module_tables import module_rows
+from mindsummary_lightning.reading.output_statistics import output_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
-from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class StepRecorder:
@@ -49,7 +49,7 @@ class StepRecorder:
             from 1.
         whole_tensors: also write every tensor of these steps to ``whole_step_<n>.npz``, for
             :func:`check_port`.
-        max_bytes: greatest size of such a file, at least 1. A step that is larger is not written,
+        whole_tensors_max_bytes: greatest size of such a file, at least 1. A step that is larger is not written,
             and a warning states its size.
 
     Raises:
@@ -77,19 +77,19 @@ class StepRecorder:
         steps: int | Sequence[int] = 3,
         *,
         whole_tensors: bool = False,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        whole_tensors_max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
         directory = checked_directory("summary_dir", summary_dir)
         self._steps = recorded_steps(steps)
-        limit = positive_int("max_bytes", max_bytes)
+        limit = positive_int("whole_tensors_max_bytes", whole_tensors_max_bytes)
         whole: WholeStepRecorder | None = None
         if checked_bool("whole_tensors", whole_tensors):
             whole = WholeStepRecorder(directory, limit, self._steps.__contains__)
         self._record = RunRecorder(directory)
-        rows = module_rows(directory)
+        rows = output_rows(directory)
         self._chain = ChainCollector(rows, whole=whole)
-        self._descriptions: RowDescriptions[ChainRow] = RowDescriptions(
-            self._record, MODULE_ROWS_FILE, encode_module_rows, rows
+        self._descriptions: RowDescriptions[OutputRow] = RowDescriptions(
+            self._record, OUTPUT_ROWS_FILE, encode_output_rows, rows
         )
         self._count = 0
 

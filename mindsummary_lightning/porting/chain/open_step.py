@@ -20,7 +20,7 @@ from mindsummary_lightning.collection.tensor_statistics import (
     unseen,
 )
 from mindsummary_lightning.graph.module_names import ModuleNames
-from mindsummary_lightning.values.step_chain import MODULES_TAG, ChainRow
+from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG, OutputRow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class OpenStep:
         AttributeError: this version of PyTorch lacks a name that :func:`unseen` needs.
     """
 
-    def __init__(self, names: ModuleNames, number_of: Callable[[ChainRow], int]) -> None:
+    def __init__(self, names: ModuleNames, number_of: Callable[[OutputRow], int]) -> None:
         with unseen():
             pass  # an error is raised here, before the step, and not while the user's modules run
         self.names: ModuleNames = names
@@ -71,11 +71,11 @@ class OpenStep:
             with unseen():
                 yield
         except Exception as error:
-            self._values.problems.append((f"{MODULES_TAG} of {what}", error))
+            self._values.problems.append((f"{OUTPUT_STATISTICS_TAG} of {what}", error))
 
     def note(self, error: Exception) -> None:
         """Something is missing."""
-        self._values.problems.append((MODULES_TAG, error))
+        self._values.problems.append((OUTPUT_STATISTICS_TAG, error))
 
     def count(self, link: str, name: str = "") -> int:
         """How often this was asked for before: the number of a call."""
@@ -100,7 +100,7 @@ class OpenStep:
             tuple(tensor.shape),
         )
 
-    def add(self, row: ChainRow, tensor: torch.Tensor | Reduced) -> None:
+    def add(self, row: OutputRow, tensor: torch.Tensor | Reduced) -> None:
         """Take a tensor, or what is left of one, as the next row, if it has one."""
         reduced = tensor if isinstance(tensor, Reduced) else self.reduced(tensor)
         if reduced is not None:
@@ -115,7 +115,7 @@ class OpenStep:
             counts = np.array([(each.elements, each.counted) for each in reduced], np.float64)
             build = partial(_built, np.array(rows, np.intp), np.array(orders, np.float64), counts)
             self._values.add_deferred(
-                MODULES_TAG, [torch.stack([each.vector for each in reduced])], build
+                OUTPUT_STATISTICS_TAG, [torch.stack([each.vector for each in reduced])], build
             )
         values.extend(self._values)
 

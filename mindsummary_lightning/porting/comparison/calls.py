@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.porting.comparison.distances import Floats
 from mindsummary_lightning.porting.comparison.name_blocks import TensorName
-from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
+from mindsummary_lightning.values.step_chain import COLUMNS, OutputRow
 
 ELEMENTS, RMS, MEAN, LOW, HIGH, _, BAD, *SAMPLED = range(1, len(COLUMNS))
 _SINGLE_WEIGHT = 0.1  # rounding of one element is ten times that of a sum of many
@@ -53,7 +53,7 @@ class Call(NamedTuple):
 class Step:
     """One step of a run: its rows in order, and their statistics, shape ``(n, columns)``."""
 
-    rows: list[ChainRow]
+    rows: list[OutputRow]
     values: Floats
 
     def of(self, link: str) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Step:
             links.setdefault(row.link, {})[".".join(filter(None, words))] = place
         return links
 
-    def row(self, place: int) -> ChainRow:
+    def row(self, place: int) -> OutputRow:
         """What a row is of; a tensor of another size than when it first occurred is known by its elements alone."""
         row, elements = self.rows[place], self.values[place, ELEMENTS]
         return (

@@ -32,7 +32,7 @@ from mindsummary_lightning.porting.comparison.chain_parts import (
     RowPair,
 )
 from mindsummary_lightning.porting.comparison.distances import Floats, Tolerance, largest
-from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.output_statistics import OutputStatistics
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
 GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
@@ -50,11 +50,11 @@ _ROUNDED = 2.0**-22  # of a weight: what an update is known to, of one precision
 
 
 def compare_chains(
-    a: ModuleTable | None,
-    b: ModuleTable | None,
+    a: OutputStatistics | None,
+    b: OutputStatistics | None,
     limits: Tolerance,
     names: Mapping[str, str],
-    again: ModuleTable | None,
+    again: OutputStatistics | None,
 ) -> tuple[Chain | None, Part | None, Mapping[str, str]]:
     """Pair weights, and follow the steps with a table in both, up to a gap behind which weights are others, if any.
 
@@ -72,11 +72,13 @@ def compare_chains(
     compared: _Compared | None = None
     last, part, late, is_sure = compared, None, None, True
     for step in np.intersect1d(a.steps, b.steps).tolist():
-        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limits, names, last)
+        compared = _Compared(
+            step, Step(*a.rows_at(step)), Step(*b.rows_at(step)), limits, names, last
+        )
         is_next = step == (steps[-1] + 1 if steps else 1)
         compared.is_sure = is_sure = (is_next and is_sure) or not compared.apart(compared.weights)
         if again is not None and step in again.steps:
-            compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
+            compared.floors = TIMES_FLOOR * compared.a.floors(Step(*again.rows_at(step)))
         if not is_next and (others := compared.apart(compared.weights)):
             late = Part(step, "weights", others)  # what led there is not known
             break

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from mindsummary_lightning.porting.comparison.calls import Calls
 from mindsummary_lightning.porting.comparison.distances import Floats
-from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.step_chain import OutputRow
 
 DifferenceKind = Literal["data", "weights", "forward", "loss", "backward", "update"]
 
@@ -15,8 +15,8 @@ DifferenceKind = Literal["data", "weights", "forward", "loss", "backward", "upda
 class RowPair(NamedTuple):
     """A tensor of both runs, and how far it is apart."""
 
-    a: ChainRow
-    b: ChainRow
+    a: OutputRow
+    b: OutputRow
     distance: float
 
 

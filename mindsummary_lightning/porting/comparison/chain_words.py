@@ -8,7 +8,7 @@ from typing import Any
 from mindsummary_lightning.porting.comparison.chain import GRADIENT
 from mindsummary_lightning.porting.comparison.chain_parts import Chain, Part, PartingPlace, RowPair
 from mindsummary_lightning.porting.comparison.distances import Tolerance
-from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.step_chain import OutputRow
 from mindsummary_lightning.values.text import Phrase, listed
 
 LISTED = 8
@@ -144,7 +144,7 @@ def row_text(pair: RowPair) -> str:
     return both(_row(pair.a), _row(pair.b))
 
 
-def _row(row: ChainRow) -> Phrase:
+def _row(row: OutputRow) -> Phrase:
     of = Phrase("{} of {}", Phrase(row.port), row.name or Phrase("the network"))
     name = of if row.link == "forward" else row.name or Phrase(row.link)
     path = row.path and Phrase(" at {}", row.path)

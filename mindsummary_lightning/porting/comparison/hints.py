@@ -10,7 +10,7 @@ import numpy as np
 
 from mindsummary_lightning.porting.comparison.alignment import Alignment, have_other_shares
 from mindsummary_lightning.porting.comparison.sides import Side
-from mindsummary_lightning.reading.module_tables import origin_text
+from mindsummary_lightning.reading.output_statistics import origin_text
 from mindsummary_lightning.values.text import Phrase, listed
 
 _CLEAR = 1e-4  # of a tensor's largest element; updates that are smaller give no ratio

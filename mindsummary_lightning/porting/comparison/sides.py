@@ -14,14 +14,14 @@ import numpy as np
 from mindsummary_lightning.conversion.histograms import finite_part
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.porting.comparison.names import AUTO
-from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.output_statistics import OutputStatistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
-from mindsummary_lightning.values.step_chain import MODULES_TAG
+from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG
 from mindsummary_lightning.values.text import shortest_float32
 
 LOSS, STATISTICS = "loss/auto", " (statistics)"  # a tag, and what is added to names
@@ -55,7 +55,7 @@ class Side:
     tensors: dict[str, HistogramStatistics]
     whole: dict[str, HistogramStatistics]
     table: ParameterTable | None
-    modules: ModuleTable | None
+    modules: OutputStatistics | None
     settings: dict[str, Any]
 
     @property
@@ -115,7 +115,7 @@ def read_side(
     run, histograms = table_of(reader), reader.histogram_statistics()
     scalars = {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")}
     progress(files_size(reader.run_dir))
-    modules = reader.module_statistics()
+    modules = reader.output_statistics()
     if not scalars and not histograms and modules is None:
         raise FileNotFoundError(
             f"{reader.run_dir} holds no scalar, no histogram and no chain of a step"
@@ -127,7 +127,9 @@ def read_side(
 
 def _whole_tensors(reader: SummaryReader) -> dict[str, HistogramStatistics]:
     """Numbers of the tensors that a run recorded whole, by name; raises ``DamagedFileError``."""
-    tags = [tag for tag in reader.tags()["tensor"] if tag not in (STATISTICS_TAG, MODULES_TAG)]
+    tags = [
+        tag for tag in reader.tags()["tensor"] if tag not in (STATISTICS_TAG, OUTPUT_STATISTICS_TAG)
+    ]
     return {tag.removesuffix(AUTO): _numbers(reader, tag) for tag in tags}
 
 

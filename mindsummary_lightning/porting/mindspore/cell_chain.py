@@ -21,7 +21,7 @@ from mindsummary_lightning.porting.mindspore.cell_tree import (
     tensors,
 )
 from mindsummary_lightning.porting.mindspore.optimizer_settings import group_settings
-from mindsummary_lightning.values.step_chain import ChainRow, Link
+from mindsummary_lightning.values.step_chain import Link, OutputRow
 
 # Any, in this module: MindSpore's cells, tensors and optimizers, and what the user's cells take and
 # return.
@@ -42,9 +42,9 @@ class CellChain:
         self, network: Any, optimizer: Any, guarded: Callable[[Callable[..., None]], Any]
     ) -> None:
         self._network = network
-        self._taken: dict[ChainRow, NDArray[np.float64]] = {}
+        self._taken: dict[OutputRow, NDArray[np.float64]] = {}
         self._calls: Counter[str] = Counter()
-        self._running: list[tuple[Any, ChainRow, list[tuple[str, _Reduced]]]] = []
+        self._running: list[tuple[Any, OutputRow, list[tuple[str, _Reduced]]]] = []
         self._depths: list[int] = []  # of _running, as each cell was called
         self._enter, self._leave = guarded(self._add_inputs), guarded(self._add_outputs)
         self._optimize = guarded(self._add_gradients)
@@ -85,29 +85,29 @@ class CellChain:
     def add_batch(self, batch: Any) -> None:
         """Take the tensors of a batch."""
         for path, tensor in tensors(batch):
-            self._add(ChainRow("data", path), _reduced(tensor))
+            self._add(OutputRow("data", path), _reduced(tensor))
 
     def add_weights(self, link: Link) -> None:
         """Take parameters and running statistics: ``weights`` as the step begins, ``update`` after it."""
         for name, kind, tensor in parameters(self._network):
-            self._add(ChainRow(link, name, kind), _reduced(tensor))
+            self._add(OutputRow(link, name, kind), _reduced(tensor))
 
     def add_loss(self, loss: Any) -> None:
         """Take the loss: the first tensor of one element in what a step returned."""
         for _, tensor in tensors(loss):
             if tensor.size == 1:
                 self._add(
-                    ChainRow("loss", "", call=sum(row.link == "loss" for row in self._taken)),
+                    OutputRow("loss", "", call=sum(row.link == "loss" for row in self._taken)),
                     _reduced(tensor),
                 )
                 return
 
     @property
-    def rows(self) -> list[tuple[ChainRow, NDArray[np.float64]]]:
+    def rows(self) -> list[tuple[OutputRow, NDArray[np.float64]]]:
         """Rows in the order of the step, and their columns behind ``order``."""
         return sorted(self._taken.items(), key=lambda taken: _ORDER.index(taken[0].link))
 
-    def _add(self, row: ChainRow, reduced: _Reduced) -> None:
+    def _add(self, row: OutputRow, reduced: _Reduced) -> None:
         dtype, shape, columns = reduced
         self._taken[replace(row, dtype=dtype, shape=shape)] = columns
 
@@ -116,7 +116,9 @@ class CellChain:
         name, repeated = self._cells[id(cell)]
         if repeated is not None and all(row.name != repeated for _, row, _ in self._running):
             return
-        row = ChainRow("forward", name, type(cell).__name__, self._calls[name], line=calling_line())
+        row = OutputRow(
+            "forward", name, type(cell).__name__, self._calls[name], line=calling_line()
+        )
         self._calls[name] += 1
         self._running.append((cell, row, []))
         self._running[-1][2].extend(
@@ -140,13 +142,13 @@ class CellChain:
         for parameter, gradient in zip(optimizer.parameters, args[0], strict=True):
             if id(parameter) in own and isinstance(gradient, mindspore.Tensor):
                 name, kind = own[id(parameter)]
-                row = ChainRow("gradients", name, kind, calls[name], "gradient")
+                row = OutputRow("gradients", name, kind, calls[name], "gradient")
                 self._add(row, _reduced(gradient, scale))
         for number, settings in enumerate(group_settings(optimizer)):
             name = f"group {number}"
             for port, path, value in settings:
                 self._add(
-                    ChainRow("settings", name, call=calls[name] and 1, port=port, path=path),
+                    OutputRow("settings", name, call=calls[name] and 1, port=port, path=path),
                     _number(float(value)),
                 )
 

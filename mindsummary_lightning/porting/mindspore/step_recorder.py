@@ -19,7 +19,7 @@ from mindsummary_lightning.conversion.arguments import (
     positive_int,
     recorded_steps,
 )
-from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.fileformat.output_rows import OUTPUT_ROWS_FILE, encode_output_rows
 from mindsummary_lightning.fileio.whole_step_file import DEFAULT_MAX_BYTES, WholeStepWriter
 from mindsummary_lightning.porting.mindspore.cell_chain import CellChain
 from mindsummary_lightning.porting.mindspore.cell_tensors import CellTensors
@@ -28,11 +28,11 @@ from mindsummary_lightning.porting.mindspore.trained_cells import (
     loss_scale_of,
     trained_cells,
 )
-from mindsummary_lightning.reading.module_tables import module_rows
+from mindsummary_lightning.reading.output_statistics import output_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import Tensor
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
+from mindsummary_lightning.values.step_chain import COLUMNS, OUTPUT_STATISTICS_TAG, OutputRow
 
 _LOG = logging.getLogger(__name__)
 _GRAPH_MODE = (
@@ -59,7 +59,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         whole_tensors: whether each recorded step is also written with whole tensors, as
             ``whole_step_<n>.npz`` in the directory. :class:`PortCheck` checks a port with it.
             PyNative mode only.
-        max_bytes: greatest size of one such file, in bytes. A step that would be larger is not
+        whole_tensors_max_bytes: greatest size of one such file, in bytes. A step that would be larger is not
             written, and a warning states its size.
 
     Raises:
@@ -74,20 +74,21 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         self,
         summary_dir: str | os.PathLike[str],
         steps: int | Sequence[int] = 3,
+        *,
         whole_tensors: bool = False,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        whole_tensors_max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
         super().__init__()
         directory = checked_directory("summary_dir", summary_dir)
         self._whole_directory = directory if checked_bool("whole_tensors", whole_tensors) else None
-        self._max_bytes = positive_int("max_bytes", max_bytes)
+        self._max_bytes = positive_int("whole_tensors_max_bytes", whole_tensors_max_bytes)
         self._whole: CellTensors | None = None
         self._steps = recorded_steps(steps)
         self._record = RunRecorder(directory)
-        self._rows: list[ChainRow] = module_rows(directory)
+        self._rows: list[OutputRow] = output_rows(directory)
         self._numbers = {row.key: number for number, row in enumerate(self._rows)}
-        self._descriptions: RowDescriptions[ChainRow] = RowDescriptions(
-            self._record, MODULE_ROWS_FILE, encode_module_rows, self._rows
+        self._descriptions: RowDescriptions[OutputRow] = RowDescriptions(
+            self._record, OUTPUT_ROWS_FILE, encode_output_rows, self._rows
         )
         self._chain: CellChain | None = None
         self._count = 0
@@ -190,8 +191,8 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     def _finish_whole(self, step: int, whole: CellTensors) -> None:
         try:
             whole.finish(step)
-        except ValueError as error:  # larger than max_bytes
-            self._record.policy.warnings.warn("max_bytes", "%s", error)
+        except ValueError as error:  # larger than whole_tensors_max_bytes
+            self._record.policy.warnings.warn("whole_tensors_max_bytes", "%s", error)
 
     def _forget(self) -> None:
         if self._chain is not None:
@@ -210,10 +211,11 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         self._descriptions.add(self._rows)
         losses = [float(columns[2]) for row, columns in chain.rows if row.link == "loss"]
         self._record.write_values(
-            step, [(MODULES_TAG, Tensor(table)), *((_LOSS_TAG, loss) for loss in losses[:1])]
+            step,
+            [(OUTPUT_STATISTICS_TAG, Tensor(table)), *((_LOSS_TAG, loss) for loss in losses[:1])],
         )
 
-    def _number_of(self, row: ChainRow) -> int:
+    def _number_of(self, row: OutputRow) -> int:
         number = self._numbers.setdefault(row.key, len(self._rows))
         if number == len(self._rows):
             self._rows.append(row)
@@ -229,7 +231,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
             except Exception as error:
                 _LOG.log(
                     logging.DEBUG if self._has_failed else logging.WARNING,
-                    "a part of the step's chain is not recorded: %s: %s", type(error).__name__, error, exc_info=True,
+                    "a part of the output statistics is not recorded: %s: %s", type(error).__name__, error, exc_info=True,
                 )  # fmt: skip
                 self._has_failed = True
 

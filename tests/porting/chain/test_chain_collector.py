@@ -16,7 +16,12 @@ from torch.utils.checkpoint import checkpoint
 
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.porting.chain.chain_collector import ChainCollector
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, sample_places
+from mindsummary_lightning.values.step_chain import (
+    COLUMNS,
+    OUTPUT_STATISTICS_TAG,
+    OutputRow,
+    sample_places,
+)
 
 SETTINGS = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")  # of SGD
 X, Y = (
@@ -31,7 +36,7 @@ def recorded(
     batch: Any = (X, Y),
     modules: str | None = None,
     **settings: Any,
-) -> list[tuple[ChainRow, dict[str, float]]]:
+) -> list[tuple[OutputRow, dict[str, float]]]:
     """The rows of one step with SGD, in their order, each with its columns."""
     chain = ChainCollector(modules=modules)
     held = {"params": [*net.parameters()], "lr": 0.5}
@@ -45,7 +50,7 @@ def recorded(
     pairs = values.drain()
     assert values.problems == []
     ((tag, table),) = chain.finish(pairs)
-    assert tag == MODULES_TAG
+    assert tag == OUTPUT_STATISTICS_TAG
     order = np.argsort(table.data[:, 0])  # type: ignore[union-attr]
     return [
         (chain.rows[row], dict(zip(COLUMNS, table.data[row].tolist(), strict=True)))

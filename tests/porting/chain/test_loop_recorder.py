@@ -52,10 +52,10 @@ def test_the_steps_that_are_asked_for_have_a_chain_and_the_training_is_the_same_
     assert all(map(torch.equal, net.state_dict().values(), plain.state_dict().values()))
     assert not net._forward_hooks
     assert nn.Module.__call__ is nn.Module._wrapped_call_impl
-    table = SummaryReader(tmp_path).module_statistics()
+    table = SummaryReader(tmp_path).output_statistics()
     assert table is not None
     assert table.steps.tolist() == recorded
-    rows, values = table.chain(recorded[-1])
+    rows, values = table.rows_at(recorded[-1])
     assert dict.fromkeys(row.link for row in rows) == dict.fromkeys(
         ["weights", "data", "forward", "loss", "gradients", "settings", "update"]
     )
@@ -67,7 +67,7 @@ def test_the_steps_that_are_asked_for_have_a_chain_and_the_training_is_the_same_
 def test_without_its_loss_a_step_has_the_other_rows(tmp_path: Path) -> None:
     train(StepRecorder(tmp_path, 1), told=False)
 
-    table = SummaryReader(tmp_path).module_statistics()
+    table = SummaryReader(tmp_path).output_statistics()
     assert table is not None
     assert {row.link for row in table.rows} == {
         "weights",
@@ -96,7 +96,7 @@ def test_gradients_that_a_closure_computes_in_the_step_are_those_of_that_step(
             loss_is(optimizer.step(closure))
         norms.append(float(net.weight.grad.norm()))
 
-    table = SummaryReader(tmp_path).module_statistics()
+    table = SummaryReader(tmp_path).output_statistics()
     assert table is not None
     (place,) = [
         at for at, row in enumerate(table.rows) if (row.link, row.name) == ("gradients", "weight")
@@ -115,7 +115,7 @@ def test_a_step_that_raises_is_not_recorded_and_leaves_nothing_in_place(tmp_path
     with recorder.step(net, optimizer, X[0]) as loss_is:
         loss_is(net(X[0]).sum())
 
-    table = SummaryReader(tmp_path).module_statistics()
+    table = SummaryReader(tmp_path).output_statistics()
     assert table is not None
     assert table.steps.tolist() == [2]
 

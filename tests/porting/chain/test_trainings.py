@@ -17,7 +17,7 @@ from torch import nn
 
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.porting.chain.loop_recorder import StepRecorder
-from mindsummary_lightning.types import ModuleTable
+from mindsummary_lightning.types import OutputStatistics
 from tests.graph.test_compiled import WAYS, run
 from tests.graph.training import train
 from tests.graph.zoo import ZOO as TRAININGS
@@ -27,8 +27,8 @@ from tests.trainer.support import Net, loader, trainer
 pytestmark = pytest.mark.slow
 
 
-def table_of(path: Path) -> ModuleTable:
-    table = SummaryReader(path).module_statistics()
+def table_of(path: Path) -> OutputStatistics:
+    table = SummaryReader(path).output_statistics()
     assert table is not None
     return table
 
@@ -43,11 +43,11 @@ def test_a_training_of_lightning_is_the_same_to_the_bit(
 
     assert observed.values() == train(TRAININGS[name], None).values()
     assert [
-        line for line in caplog.messages if "module_statistics" in line or "chain" in line
+        line for line in caplog.messages if "output_statistics" in line or "chain" in line
     ] == []
     assert "training_step" not in vars(observed.model)
     assert nn.Module.__call__ is nn.Module._wrapped_call_impl
-    rows, _ = table_of(tmp_path).chain(1)
+    rows, _ = table_of(tmp_path).rows_at(1)
     links = {row.link for row in rows} - {"clipped"}
     assert links == {"data", "weights", "forward", "loss", "gradients", "settings", "update"}
     assert SummaryReader(tmp_path).graph() is not None
@@ -111,7 +111,7 @@ def test_a_loop_by_hand_is_the_same_to_the_bit(
 
     assert same(recorded, loop(animal, None))
     assert caplog.messages == []
-    rows, values = table_of(tmp_path).chain(2)
+    rows, values = table_of(tmp_path).rows_at(2)
     assert {"data", "weights", "forward", "loss", "update"} <= {row.link for row in rows}
     assert values[:, 0].tolist() == [*range(len(rows))]
 
@@ -159,7 +159,7 @@ def test_gradients_that_were_clipped_are_recorded_before_and_after(
 ) -> None:
     collector = SummaryCollector(tmp_path, collect_output_statistics=(1,))
     trainer(logger=False, callbacks=[collector], **options).fit(net(), loader())
-    rows, values = table_of(tmp_path).chain(1)
+    rows, values = table_of(tmp_path).rows_at(1)
     largest, rms = np.abs(values[:, 4:6]).max(1), values[:, 2] * np.sqrt(values[:, 1])  # COLUMNS
     before, after = (
         {row.name: at for at, row in enumerate(rows) if row.link == link}

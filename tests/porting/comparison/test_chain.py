@@ -17,8 +17,13 @@ import pytest
 import torch
 
 from mindsummary_lightning import StepRecorder, SummaryRecord, compare_runs
-from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, sample_places
+from mindsummary_lightning.fileformat.output_rows import OUTPUT_ROWS_FILE, encode_output_rows
+from mindsummary_lightning.values.step_chain import (
+    COLUMNS,
+    OUTPUT_STATISTICS_TAG,
+    OutputRow,
+    sample_places,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,7 +33,7 @@ class ChainWriter:
     """Writes rows of tensors as a recorder would."""
 
     directory: Path
-    rows: dict[ChainRow, Array] = field(default_factory=dict)
+    rows: dict[OutputRow, Array] = field(default_factory=dict)
 
     def add(
         self, tensor: Array | float, link: Any, name: str, dtype: str = "float32", **described: Any
@@ -37,7 +42,7 @@ class ChainWriter:
         finite = flat[np.isfinite(flat)] if np.isfinite(flat).any() else np.full(1, np.nan)
         zeros, bad = (finite == 0).mean(), (~np.isfinite(flat)).sum()
         averages = np.sqrt((finite**2).mean()), finite.mean(), finite.min(), finite.max()
-        row = ChainRow(link, name, dtype=dtype, shape=np.shape(tensor), **described)
+        row = OutputRow(link, name, dtype=dtype, shape=np.shape(tensor), **described)
         numbers = [
             len(self.rows),
             flat.size,
@@ -50,11 +55,11 @@ class ChainWriter:
 
     def write(self, step: int, record: SummaryRecord, loss: float, is_told: bool) -> None:
         assert all(len(numbers) == len(COLUMNS) for numbers in self.rows.values())
-        record.add_value("tensor", MODULES_TAG, np.stack([*self.rows.values()]))
+        record.add_value("tensor", OUTPUT_STATISTICS_TAG, np.stack([*self.rows.values()]))
         if is_told:
             record.add_value("scalar", "loss/auto", loss)
         record.record(step)
-        (self.directory / MODULE_ROWS_FILE).write_bytes(encode_module_rows([*self.rows]))
+        (self.directory / OUTPUT_ROWS_FILE).write_bytes(encode_output_rows([*self.rows]))
         self.rows.clear()
 
 

@@ -108,7 +108,7 @@ def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() ->
     package = ROOT / "mindsummary_lightning"
     sources = [
         *(package / "porting" / "comparison").glob("*.py"),
-        package / "reading" / "module_tables.py",
+        package / "reading" / "output_statistics.py",
     ]
     calls = [
         node.args[0]

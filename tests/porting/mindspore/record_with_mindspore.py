@@ -139,6 +139,9 @@ if __name__ == "__main__":
     train(
         "model",
         StepRecorder(
-            os.path.join(sys.argv[1], "large"), steps=1, whole_tensors=True, max_bytes=10_000
+            os.path.join(sys.argv[1], "large"),
+            steps=1,
+            whole_tensors=True,
+            whole_tensors_max_bytes=10_000,
         ),
     )

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import SummaryCollector, SummaryReader, compare_runs
-from mindsummary_lightning.reading.module_tables import ModuleTable
+from mindsummary_lightning.reading.output_statistics import OutputStatistics
 
 RUNS = os.environ.get("MINDSPORE_STEPS", "")
 pytestmark = pytest.mark.skipif(
@@ -29,15 +29,15 @@ PARAMETERS = [
 ]  # fmt: skip
 
 
-def _table(case: str) -> ModuleTable:
-    table = SummaryReader(Path(RUNS) / case).module_statistics()
+def _table(case: str) -> OutputStatistics:
+    table = SummaryReader(Path(RUNS) / case).output_statistics()
     assert table is not None
     return table
 
 
 def _column(case: str, link: str, column: str, step: int = 2, port: str = "") -> dict[str, float]:
     table = _table(case)
-    rows, values = table.chain(step)
+    rows, values = table.rows_at(step)
     place = table.columns.index(column)
     return {
         row.name: value for row, value in zip(rows, values[:, place], strict=True)
@@ -59,7 +59,7 @@ def test_the_weights_after_a_training_are_those_of_one_that_is_not_recorded(case
 
 @pytest.mark.parametrize("case", ["model", "loop", "recomputed", "groups", "scaled", "own"])
 def test_a_step_has_all_its_links_in_their_order(case: str) -> None:
-    rows, values = _table(case).chain(2)
+    rows, values = _table(case).rows_at(2)
 
     assert [*dict.fromkeys(row.link for row in rows)] == [
         "data", "weights", "forward", "loss", "gradients", "settings", "update"
@@ -84,7 +84,7 @@ def test_the_recorded_steps_are_those_that_were_asked_for() -> None:
 
 
 def test_a_row_says_what_it_is_of() -> None:
-    rows, _ = _table("model").chain(2)
+    rows, _ = _table("model").rows_at(2)
     calls = [row for row in rows if (row.link, row.name, row.port) == ("forward", "relu", "output")]
 
     assert [(row.kind, row.call, row.shape, row.dtype) for row in calls] == [
@@ -142,13 +142,13 @@ def test_settings_are_those_of_the_step_and_of_what_the_optimizer_applies() -> N
 
 
 def test_in_graph_mode_there_are_batch_weights_and_loss() -> None:
-    rows, _ = _table("graph").chain(2)
+    rows, _ = _table("graph").rows_at(2)
 
     assert {row.link for row in rows} == {"data", "weights", "loss", "update"}
 
 
 def test_what_is_compiled_is_recorded_from_outside() -> None:
-    rows, _ = _table("compiled").chain(2)
+    rows, _ = _table("compiled").rows_at(2)
 
     outputs = [row.name for row in rows if row.link == "forward" and row.port == "output"]
     assert outputs == ["conv", "bn", "relu", "flat", "body", "relu", "fc", ""]

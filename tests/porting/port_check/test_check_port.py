@@ -820,7 +820,7 @@ def test_a_step_that_is_too_large_leaves_no_file_and_states_its_size(
 ) -> None:
     network = Net()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    recorder = StepRecorder(tmp_path, 1, whole_tensors=True, max_bytes=10_000)
+    recorder = StepRecorder(tmp_path, 1, whole_tensors=True, whole_tensors_max_bytes=10_000)
     with recorder.step(network, optimizer, images()) as loss_is:
         loss = network(images()[0]).mean()
         loss_is(loss)
@@ -829,4 +829,4 @@ def test_a_step_that_is_too_large_leaves_no_file_and_states_its_size(
 
     assert not [*tmp_path.glob("*.npz")]
     assert not [*tmp_path.glob("*.tmp")]
-    assert "MB and max_bytes allows 0.0 MB" in caplog.text
+    assert "MB and whole_tensors_max_bytes allows 0.0 MB" in caplog.text

@@ -100,7 +100,7 @@ def test_whole_steps_are_files_that_readers_of_the_run_ignore(tmp_path: Path) ->
     record(tmp_path)
 
     assert [*whole_step_paths(str(tmp_path))] == [1, 2]
-    assert SummaryReader(str(tmp_path)).module_statistics() is not None
+    assert SummaryReader(str(tmp_path)).output_statistics() is not None
 
 
 @pytest.mark.parametrize(

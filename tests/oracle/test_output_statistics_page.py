@@ -32,7 +32,7 @@ def test_a_run_with_chains_has_one_tensor_more_and_all_else(
         tmp_path / "chained", runs, mindinsight, collect_output_statistics=(1, 2, 3)
     )
 
-    tag = "module_statistics/tensor"
+    tag = "output_statistics/tensor"
     assert chained == {**plain, "tensor": [*plain["tensor"], tag]}
     wait_until(
         lambda: len(mindinsight.tensors(train_id, tag)) == 3, lambda: f"three tables of {train_id}"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mindsummary_lightning import StepRecorder, SummaryReader
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.types import ModuleTable
+from mindsummary_lightning.types import OutputStatistics
 
 
 class Root(nn.Module):
@@ -35,7 +35,7 @@ class Net(nn.Module):
         return self.last(self.root(self.first(x), self.mask))
 
 
-def record(path: Path, broken: str) -> ModuleTable:
+def record(path: Path, broken: str) -> OutputStatistics:
     net, x = Net(broken), torch.ones(2, 4)
     if broken == "batch":
         x[0, 0] = float("inf")
@@ -48,7 +48,7 @@ def record(path: Path, broken: str) -> ModuleTable:
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
-    table = SummaryReader(path).module_statistics()
+    table = SummaryReader(path).output_statistics()
     assert table is not None
     return table
 
@@ -75,7 +75,7 @@ def test_show_and_the_report_name_where_the_first_number_that_is_not_finite_come
     page = capsys.readouterr().out
     main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "report.html")])
 
-    assert (text or "Modules") in page
+    assert (text or "Output statistics") in page
     assert ("first not finite" in page) == (first is not None) == bool(text)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (text.removeprefix("first not finite: ").rstrip() in html) or not text
@@ -89,13 +89,13 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
 ) -> None:
     pytest.importorskip("pandas")
     table = record(tmp_path, "nothing")
-    assert main(["show", str(tmp_path), "--modules"]) == 0
+    assert main(["show", str(tmp_path), "--output-statistics"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert main(["show", str(tmp_path), "--modules", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["modules"]
+    assert main(["show", str(tmp_path), "--output-statistics", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["output_statistics"]
     frame = table.to_pandas()
 
-    rows, values = table.chain(2)
+    rows, values = table.rows_at(2)
     assert found["steps"] == [1, 2]
     assert found["first_not_finite"] is None
     assert [(row["link"], row["name"], row["port"]) for row in found["last_step"]] == [

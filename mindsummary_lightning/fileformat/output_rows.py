@@ -1,4 +1,4 @@
-"""``module_statistics.json``: what the rows of a run's tables of modules are of."""
+"""``output_statistics.json``: what the rows of a run's output statistics are of."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
+from mindsummary_lightning.values.step_chain import COLUMNS, OUTPUT_STATISTICS_TAG, OutputRow
 from mindsummary_lightning.values.text import utf8_json
 
-MODULE_ROWS_FILE = f"{MODULES_TAG}.json"
+OUTPUT_ROWS_FILE = f"{OUTPUT_STATISTICS_TAG}.json"
 
 
-def encode_module_rows(rows: Sequence[ChainRow]) -> bytes:
+def encode_output_rows(rows: Sequence[OutputRow]) -> bytes:
     """The file: what each row is of, of which a table has as many as it has rows, and the names of the columns."""
     described = [
         {name: value for name, value in asdict(row).items() if value or name == "name"}
         for row in rows
     ]
     return json.dumps(
-        {"tensor": MODULES_TAG, "columns": COLUMNS, "rows": described}, indent=0
+        {"tensor": OUTPUT_STATISTICS_TAG, "columns": COLUMNS, "rows": described}, indent=0
     ).encode()
 
 
-def decode_module_rows(content: bytes) -> list[ChainRow]:
+def decode_output_rows(content: bytes) -> list[OutputRow]:
     """The rows.
 
     Raises:
@@ -32,7 +32,7 @@ def decode_module_rows(content: bytes) -> list[ChainRow]:
     try:
         found = utf8_json(json.loads(content))
         rows = [
-            ChainRow(**{**row, "shape": tuple(map(int, row.get("shape", ())))})
+            OutputRow(**{**row, "shape": tuple(map(int, row.get("shape", ())))})
             for row in found["rows"]
         ]
         if found["columns"] != [*COLUMNS]:
@@ -48,6 +48,6 @@ def decode_module_rows(content: bytes) -> list[ChainRow]:
             raise ValueError("a name is not a text")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{MODULE_ROWS_FILE} should be JSON with rows and columns of this package: {error}"
+            f"{OUTPUT_ROWS_FILE} should be JSON with rows and columns of this package: {error}"
         ) from error
     return rows
