@@ -95,11 +95,13 @@ def index_questions(app: Sphinx, docname: str, source: list[str]) -> None:
     )
 
 
-def leave_decisions_out_of_the_search(app: Sphinx, doctree: nodes.document) -> None:
-    """Who asks for "landscape" looks for the guide, and not for the reasons behind it."""
+def leave_decisions_out(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep decisions out of the search and of the sidebar; the page decisions/index links to them."""
     docname = app.env.docname
     if docname.startswith("decisions/"):
         app.env.metadata[docname]["nosearch"] = ""
+        if docname != "decisions/index":
+            app.env.metadata[docname]["orphan"] = ""
 
 
 _FRAGMENTS = "<!-- fragments of docs/changes -->"
@@ -130,4 +132,4 @@ def setup(app: Sphinx) -> None:
     """Connect the changelog and the search."""
     app.connect("source-read", gather_changes)
     app.connect("source-read", index_questions)
-    app.connect("doctree-read", leave_decisions_out_of_the_search)
+    app.connect("doctree-read", leave_decisions_out)

@@ -119,26 +119,23 @@ def filter_summary_lineage(
         search_condition: what the runs must meet, all of it; ``None`` finds every run.
 
             * a field -> ``{operator: value}``. Operators are ``eq``, ``lt``, ``gt``, ``le``,
-            ``ge``, ``in`` and
-              ``not_in``. Text fields (``eq``, ``in``, ``not_in`` only): ``summary_dir`` (``./run1``
-              or an absolute path), ``loss_function``, ``train_dataset_path``,
-              ``test_dataset_path``, ``network``, ``optimizer``, ``dataset_mark``. Whole numbers
-              from 0: ``train_dataset_count``, ``test_dataset_count``, ``epoch``, ``batch_size``,
-                  ``device_num``, ``model_size`` (bytes). Numbers (no ``not_in``):
-                  ``learning_rate``,
-              ``loss``, ``metric/<name>`` or ``metric_<name>``, and ``last:<tag>``, ``min:<tag>``,
-              ``max:<tag>``: the last, the least finite and the greatest finite value of a scalar,
-              for which summary files are read.
-              Anything: ``user_defined/<name>``. A run without the value does not match an order.
+              ``ge``, ``in`` and ``not_in``. Text fields (``eq``, ``in``, ``not_in`` only):
+              ``summary_dir`` (``./run1`` or an absolute path), ``loss_function``,
+              ``train_dataset_path``, ``test_dataset_path``, ``network``, ``optimizer``,
+              ``dataset_mark``. Whole numbers from 0: ``train_dataset_count``,
+              ``test_dataset_count``, ``epoch``, ``batch_size``, ``device_num``, ``model_size``
+              (bytes). Numbers (no ``not_in``): ``learning_rate``, ``loss``, ``metric/<name>`` or
+              ``metric_<name>``, and ``last:<tag>``, ``min:<tag>``, ``max:<tag>``: the last, the
+              least finite and the greatest finite value of a scalar, for which summary files are
+              read. Anything: ``user_defined/<name>``. A run without the value does not match an
+              order.
             * ``sorted_name``: a field; ``sorted_type``: ``ascending`` (also for None) or
-            ``descending``. No value sorts
-              lowest. Without them, the run updated last comes first.
-            * ``limit``: runs on a page, 1..100 (10 if only ``offset`` is given); ``offset``: number
-            of the page,
-              0..100000. Without them, everything is returned.
+              ``descending``. No value sorts lowest. Without them, the run updated last comes
+              first.
+            * ``limit``: runs on a page, 1..100 (10 if only ``offset`` is given); ``offset``:
+              number of the page, 0..100000. Without them, everything is returned.
             * ``lineage_type``: ``{"eq": part}`` or ``{"in": [part, ...]}`` of ``model`` and
-            ``dataset``: parts to
-              return; both by default.
+              ``dataset``: parts to return; both by default.
         recursive: take runs at any depth, as ``mindsummary lineage`` does. Without it, a warning
             says when all runs lie deeper.
 

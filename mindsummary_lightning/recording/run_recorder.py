@@ -132,7 +132,7 @@ class RunRecorder:
         ``prepare`` makes of the network and the example what the network is called with.
         Returns whether the graph is in the file, now or since an earlier call.
         """
-        # The only import that brings torch, and only when asked for: docs/decisions/0003.
+        # The only import that brings torch, and only when asked for: docs/decisions/0017.
         from mindsummary_lightning.graph.capture import capture_example
 
         if not self._has_graph:

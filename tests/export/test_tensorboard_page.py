@@ -1,4 +1,4 @@
-"""The table of docs/tensorboard.md: each row is a value, taken through the doors, with what the table says of it."""
+"""The table of docs/reference/tensorboard.md: each row is a value, taken through the doors, with what the table says of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NAN, INF = math.nan, math.inf
 
 
 def _rows() -> Iterator[tuple[str, str, str]]:
-    page = (ROOT / "docs" / "tensorboard.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "tensorboard.md").read_text(encoding="utf-8")
     _, _, table = page.partition(
         "| what | to TensorBoard and back | from TensorBoard |\n|---|---|---|\n"
     )

@@ -1,6 +1,6 @@
 """The same calls on our record, on torch's SummaryWriter and on tensorboardX's, and what a reader gets of each.
 
-Differences that are ours by choice stand in the table of ``docs/tensorboard.md``, which is read
+Differences that are ours by choice stand in the table of ``docs/reference/tensorboard.md``, which is read
 here.
 """
 
@@ -29,7 +29,7 @@ from torch.utils.tensorboard import SummaryWriter
 from mindsummary_lightning import MindInsightLogger, SummaryReader, SummaryRecord
 from mindsummary_lightning.reading.run_tree import find_run_directories
 
-PAGE = Path(__file__).parents[2] / "docs" / "tensorboard.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tensorboard.md"
 Points = dict[str, list[tuple[int, Any]]]
 Make = Callable[[Path], Any]
 
@@ -79,7 +79,7 @@ def _read(path: Path) -> Points:
 def _differences() -> dict[str, str]:
     """Names of the deliberate differences and what is said of each, from the table of the page."""
     text = PAGE.read_text("utf-8")
-    table = text[text.index("### What differs on purpose") :].split("\n\n")[1:3]
+    table = text[text.index("## What differs on purpose") :].split("\n\n")[1:3]
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", "\n".join(table), re.M)
     return {name: said for name, said in rows if name not in ("---", "what")}
 
