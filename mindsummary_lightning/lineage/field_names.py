@@ -20,10 +20,11 @@ class QueryError(LineageSearchConditionParamError):
     """A query cannot be understood.
 
     Attributes:
-        problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name) or
-            ``number`` (the field is compared with numbers only).
-        field: the name that the query has.
-        names: the fields that it may mean.
+        problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name),
+            ``number`` (the field is compared with numbers only) or ``expression`` (a word between
+            slashes is no regular expression).
+        field: the name, or the expression, that the query has.
+        names: the fields that it may mean; of an expression what is wrong with it.
     """
 
     def __init__(self, problem: str, field: str, text: str, names: Sequence[str] = ()) -> None:

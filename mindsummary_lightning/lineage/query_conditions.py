@@ -107,11 +107,14 @@ class Word:
         text: the word, in lower case.
         is_excluded: whether they must not contain it.
         is_quoted: whether it was in quotes: then ``*`` and ``-`` are letters like others.
+        is_expression: whether it is a regular expression, which was written between slashes. It
+            is searched for without regard to case, in each value of the row on its own.
     """
 
     text: str
     is_excluded: bool = False
     is_quoted: bool = False
+    is_expression: bool = False
 
     def is_in(self, searched: str) -> bool:
         """Whether a text in lower case contains the word.
@@ -119,6 +122,8 @@ class Word:
         The text of a row is that of
         :func:`~mindsummary_lightning.lineage.cell_values.searched_text`.
         """
+        if self.is_expression:
+            return re.search(self.text, searched, re.IGNORECASE | re.MULTILINE) is not None
         if "*" in self.text and not self.is_quoted:
             return any(fits(f"*{self.text}*", line) for line in searched.split("\n"))
         return self.text in searched

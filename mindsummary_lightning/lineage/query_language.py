@@ -32,6 +32,8 @@ from mindsummary_lightning.lineage.query_conditions import (
 _OPERATOR = re.compile(r"==|!=|<=|>=|=|<|>")
 _PLAIN_NAME = re.compile(r"[^\s\"'<>=!]+")
 _QUOTED = re.compile(r""" "(?:[^"]|"")*" | '(?:[^']|'')*' """, re.VERBOSE)
+# between slashes, without blanks: a path in it needs no backslashes
+_EXPRESSION = re.compile(r"(?P<excluded>-?)/(?P<expression>\S+)/(?=\s|$)")
 _NUMBERS = frozenset((*INTEGER_FIELDS, *NUMBER_FIELDS, "steps", "curve", "duration", "pace"))
 
 
@@ -65,7 +67,7 @@ def parse_conditions(
 
     Raises:
         QueryError: a name is none of the known fields or the end of several, or a field of numbers
-            is compared with a text. ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``,
+            is compared with a text, or a word between slashes is no regular expression. ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``,
             ``min:<tag>``, ``max:<tag>`` are taken for fields even if they are not known.
     """
     texts = [query] if isinstance(query, str) else list(query)
@@ -124,7 +126,7 @@ class _QueryParser:
             if text[at].isspace():
                 at += 1
                 continue
-            part = self._condition(text, at) or _word_at(text, at)
+            part = _expression_at(text, at) or self._condition(text, at) or _word_at(text, at)
             yield part
             at = part.end
 
@@ -181,6 +183,8 @@ class _QueryParser:
         return replace(condition, field=field, text=text)
 
     def _word(self, written: Word) -> Word:
+        if written.is_expression:
+            return written
         if written.is_quoted:
             return replace(written, text=written.text.lower())
         is_excluded = len(written.text) > 1 and written.text.startswith("-")
@@ -238,6 +242,21 @@ def _value_at(text: str, at: int) -> tuple[str, bool, int]:
     while not _is_blank_or_end(text, end):
         end += 1
     return text[at:end], False, end
+
+
+def _expression_at(text: str, at: int) -> _QueryPart | None:
+    """The regular expression that begins at a place, as in ``/version_[12]$/``."""
+    found = _EXPRESSION.match(text, at)
+    if found is None:
+        return None
+    expression = found["expression"]
+    try:
+        re.compile(expression)
+    except re.error as error:
+        message = f"{expression} must be a regular expression, but {error}. Correct it, or put the word in quotes."
+        raise QueryError("expression", expression, message, (str(error),)) from None
+    word = Word(expression, is_excluded=bool(found["excluded"]), is_expression=True)
+    return _QueryPart(word, at, found.end())
 
 
 def _word_at(text: str, at: int) -> _QueryPart:

@@ -18,6 +18,7 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import stacked_tables
 from mindsummary_lightning.values.step_chain import (
     COLUMNS,
+    OUTPUT_STATISTICS_TAG,
     SAMPLES,
     OutputRow,
 )

@@ -95,6 +95,7 @@ class StoredWeight:
         gradient: before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None`` if there
             is none.
         stepped_gradient: what the optimizer stepped with, unscaled; ``None`` if there is none.
+        is_hooked: whether a hook on the weight may change its gradient; ``None`` if unknown.
     """
 
     name: str
@@ -103,6 +104,7 @@ class StoredWeight:
     after: StoredTensor | None = None
     gradient: StoredTensor | None = None
     stepped_gradient: StoredTensor | None = None
+    is_hooked: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,25 @@
-"""Requests, answers and errors of the pages, independent of the web framework; tags as the pages name them.
+"""Requests, answers and errors of the pages, independent of the web framework.
 
-Parameters are checked in the order and refused in the words of MindInsight. A tag is
-``<tag>/<kind>`` there, and a graph has the name of its file.
+Parameters are checked in the order and refused in the words of MindInsight.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mindsummary_lightning.viewer.page_tags import has_tag, split_tag
 
 if TYPE_CHECKING:
-    from mindsummary_lightning.reading.followed_file import Location
     from mindsummary_lightning.reading.followed_run import FollowedRun
-    from mindsummary_lightning.values import LossLandscape
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 MISSING, WRONG_TYPE, WRONG_VALUE = "50540003", "50540001", "50540002"
 _UNKNOWN_RUN = "50545005"
 NOT_LISTED = "Train job is not exist. Detail: Can not find the train job in data manager."
 _NOT_IN_CACHE = "Train job is not exist. Detail: Can not find the given train job in cache."
-
-PLUGINS = ("image", "scalar", "graph", "optimized_graph", "histogram", "tensor", "loss_landscape")
-_KINDS = frozenset(PLUGINS) - {"graph", "optimized_graph"}
-# behind the name of a file: its graph with the optimizer's part taken out
-OPTIMIZED = " (optimized)"
-_FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the pages show it first
 
 # Any: whatever json encodes, or an EncodedAnswer
 Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"
@@ -76,13 +67,33 @@ class EncodedAnswer:
 
 
 class ApiError(Exception):
-    """A request that cannot be answered: MindInsight's error code (eight hexadecimal digits), text, HTTP status."""
+    """A request that cannot be answered.
+
+    Args:
+        code: MindInsight's error code, eight hexadecimal digits.
+        message: what is wrong.
+        status: of HTTP.
+    """
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.status = status
+
+
+class PageError(ApiError):
+    """A request for a page of our own that cannot be answered; a person reads the answer.
+
+    Args:
+        message: what is wrong.
+        page: an HTML page that says so.
+        status: of HTTP.
+    """
+
+    def __init__(self, message: str, page: bytes, status: int) -> None:
+        super().__init__(WRONG_VALUE, message, status)
+        self.page = page
 
 
 def required(request: ApiRequest, name: str) -> str:
@@ -129,7 +140,10 @@ def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
 
 
 def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> FollowedRun:
-    """A run by its name, read as far as it has been written; refused in the words of ``message`` if there is none."""
+    """A run by its name, read as far as it has been written.
+
+    Refused in the words of ``message`` if there is none.
+    """
     run = runs.run(train_id)
     if run is None:
         raise ApiError(_UNKNOWN_RUN, message)
@@ -145,50 +159,3 @@ def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tup
         detail = "Invalid parameter value. Can not find any data in this train job by given tag."
         raise ApiError(code, f"{message} Detail: {detail}")
     return split_tag(plugin_tag)
-
-
-def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
-    """The tags of a run by MindInsight's plugin name, in the order of the pages."""
-    by_kind = run.tags()
-    by_kind["loss_landscape"] = [
-        tag for tag in by_kind["loss_landscape"] if any(landscapes_of(run, tag))
-    ]
-    tags = {kind: sorted(f"{tag}/{kind}" for tag in names) for kind, names in by_kind.items()}
-    graphs = sorted(
-        (graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name)
-    )
-    return {**tags, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
-
-
-def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
-    """The landscapes of a tag that can be read, whatever dimensions their coordinates have."""
-    # here: a list of runs needs no NumPy
-    from mindsummary_lightning.reading.decode import read_value
-
-    def read(location: Location) -> LossLandscape | None:
-        try:
-            return cast("LossLandscape", read_value(location))
-        except (ValueError, OSError):  # damaged, or gone since it was located
-            return None
-
-    with contextlib.suppress(LookupError):  # its file was deleted since the tags were listed
-        for sample in run.samples("loss_landscape", tag):
-            found = run.cached(("landscape", sample.location), partial(read, sample.location))
-            if found is not None:
-                yield found
-
-
-def has_tag(run: FollowedRun, plugin_tag: str) -> bool:
-    """Whether a run has a tag, as the pages name it, of any kind."""
-    tag, kind = split_tag(plugin_tag)
-    if kind:
-        return tag in run.tags()[kind]
-    return any(
-        graph.name in (plugin_tag, plugin_tag.removesuffix(OPTIMIZED)) for graph in run.graphs()
-    )
-
-
-def split_tag(plugin_tag: str) -> tuple[str, str]:
-    """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph."""
-    tag, slash, kind = plugin_tag.rpartition("/")
-    return (tag, kind) if slash and kind in _KINDS else (plugin_tag, "")

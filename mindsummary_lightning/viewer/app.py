@@ -23,7 +23,13 @@ from aiohttp import web
 
 from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.viewer.access import RUN_TABLE_PATH, Access, redirection
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
+from mindsummary_lightning.viewer.api import (
+    ApiError,
+    ApiRequest,
+    EncodedAnswer,
+    Handler,
+    PageError,
+)
 from mindsummary_lightning.viewer.frontend import (
     StaticFile,
     files_without_frontend,
@@ -209,7 +215,9 @@ def _takes_gzip(request: web.Request) -> bool:
 
 def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
     if isinstance(answer, EncodedAnswer):
-        return _Encoded(answer.content, {"Content-Type": answer.content_type})
+        is_page = answer.content_type.startswith("text/html")
+        body, encoding = _compressed(answer.content, takes_gzip and is_page)
+        return _Encoded(body, {"Content-Type": answer.content_type} | encoding)
     body, encoding = _compressed(_json_bytes(answer), takes_gzip)
     return _Encoded(body, {"Content-Type": "application/json"} | encoding)
 
@@ -235,6 +243,10 @@ def _json_bytes(answer: Any) -> bytes:
 
 
 def _error_response(error: ApiError) -> web.Response:
+    if isinstance(error, PageError):
+        return web.Response(
+            body=error.page, status=error.status, content_type="text/html", charset="utf-8"
+        )
     body = _json_bytes({"error_code": error.code, "error_msg": error.message})
     return web.Response(body=body, status=error.status, content_type="application/json")
 

@@ -41,6 +41,12 @@ _TYPES = {
     ".wasm": "application/wasm",
     ".woff": "font/woff",
 }
+# The modules of the table of runs, each behind those that it uses.
+RUN_TABLE_MODULES = (
+    *("dom", "texts", "numbers", "colours", "names", "points", "address", "table", "columns"),
+    *("curves", "search", "facts", "cells", "groups", "links", "saving", "tags", "legend"),
+    *("plot", "panel", "main"),
+)
 _HASHED_NAME = re.compile(r"\.[0-9a-f]{8}\.\w+$")  # a new build has other names
 _FOREVER = "private, max-age=31536000, immutable"
 _REVALIDATED = "private, no-cache"
@@ -117,13 +123,17 @@ def file_of(name: str, content: bytes) -> StaticFile:
 
 
 def own_files() -> dict[str, StaticFile]:
-    """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
+    """Files of our own pages, by the path of their address."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
     names = [file.name for file in folder.iterdir() if os.path.splitext(file.name)[1] in _TYPES]
-    return {
+    files = {
         f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes())
         for name in names
     }
+    modules = [folder.joinpath("table", f"{name}.js").read_bytes() for name in RUN_TABLE_MODULES]
+    # one file for the browser: a request for each module would take longer than what it holds
+    files["/runs.js"] = file_of("runs.js", b'"use strict";\n' + b"".join(modules))
+    return files
 
 
 def has_frontend() -> bool:

@@ -21,7 +21,7 @@ from mindsummary_lightning.reading.run_tree import (
     RunTree,
     with_lineage_files,
 )
-from mindsummary_lightning.viewer.api import plugin_tags
+from mindsummary_lightning.viewer.page_tags import plugin_tags
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun

@@ -109,7 +109,11 @@ def test_the_first_block_is_short_the_same_on_all_pages_and_learns(
 
 
 def test_old_runs_need_what_the_guide_installs() -> None:
-    guide = (ROOT / "docs/install.md").read_text(encoding="utf-8").partition("## Install only the viewer")[2]
+    guide = (
+        (ROOT / "docs/install.md")
+        .read_text(encoding="utf-8")
+        .partition("## Install only the viewer")[2]
+    )
     needs, _, install = re.findall(r"^    (python -m pip install .*)$", guide, re.MULTILINE)
 
     for name in ("README.md", "README_CN.md"):

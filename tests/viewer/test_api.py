@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.api import has_tag, plugin_tags, split_tag
+from mindsummary_lightning.viewer.page_tags import has_tag, plugin_tags, split_tag
 from tests.reading.runs import histogram, values_at, write_summary
 
 

@@ -21,6 +21,7 @@ from mindsummary_lightning.graph.module_names import (
     module_class_name,
     module_properties,
 )
+from mindsummary_lightning.porting.chain.gradient_hooks import has_gradient_hooks
 from mindsummary_lightning.porting.chain.torch_arrays import dtype_name, stored_array
 from mindsummary_lightning.values.whole_step import (
     FIRST_MOMENT,
@@ -122,7 +123,9 @@ class WholeStepRecorder:
             before = self._store_weight(tensor)
             if before is not None:
                 stored_kind: Any = kind
-                self._weights[name] = StoredWeight(name, stored_kind, before)
+                self._weights[name] = StoredWeight(
+                    name, stored_kind, before, is_hooked=has_gradient_hooks(tensor)
+                )
             if before is not None and tensor.requires_grad and tensor.is_leaf:
                 hook = tensor.register_post_accumulate_grad_hook(
                     partial(self._take_weight_gradient, name)

@@ -125,6 +125,10 @@ class CellSubstitution:
         answer = self._step.forward.leave(
             _port_tensors(found), None, lambda: self._run_again(cell, *arguments_)
         )
+        if answer.call is not None and self._trains_nothing(cell, answer.call):
+            entered = answer.call.frame.entered
+            keys = {(entered, each.port) for each in answer.call.outputs}
+            self._step.gradients.needs_none.update(keys)
         places = iter(range(len(found)))
         return with_tensors(
             output, lambda tensor: self._output(tensor, found, answer, next(places))
@@ -146,6 +150,13 @@ class CellSubstitution:
             else {frame.module.name for frame in (running, *running.ancestors())}
         )
         return repeated is None or repeated in names
+
+    def _trains_nothing(self, cell: Any, call: PairedCall) -> bool:
+        """Whether no gradient of a call's outputs is needed: no weight in it or before it trains."""
+        if any(parameter.requires_grad for parameter in cell.get_parameters()):
+            return False
+        floats = [each.array for each in call.frame.inputs if each.array.dtype.kind == "f"]
+        return all(self._step.reference.is_of_batch(array) for array in floats)
 
     # ---- tensors
 

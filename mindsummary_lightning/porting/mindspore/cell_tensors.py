@@ -89,7 +89,10 @@ class CellTensors:
     def add_weights(self) -> None:
         """Write parameters and buffers as the step begins."""
         for name, kind, tensor in parameters(self._network):
-            self._weights.append(StoredWeight(name, kind, self._stored(tensor)))
+            is_hooked = bool(tensor.hooks())
+            self._weights.append(
+                StoredWeight(name, kind, self._stored(tensor), is_hooked=is_hooked)
+            )
 
     def watch(self) -> None:
         """Write every call of a cell, and all gradients, until :meth:`remove`."""

@@ -28,9 +28,9 @@ class LoggedFinding:
             original's.
         is_called: for a weight or running statistic, whether its module was called in the step.
         is_buffer: for an update, whether it is of running statistics.
-        is_scaled: for the gradient of a layer's weight, whether it is the original's times a
-            factor, though the gradients of the layer's outputs were replaced: no other mistake
-            explains that.
+        is_own: for the gradient of a weight, whether the module that holds it makes it so on the
+            original's values: no mistake elsewhere explains that.
+        is_of_hook: for the gradient of a weight, whether a hook on the weight has changed it.
     """
 
     finding: PortFinding
@@ -42,7 +42,8 @@ class LoggedFinding:
     has_other_mode: bool = False
     is_called: bool = True
     is_buffer: bool = False
-    is_scaled: bool = False
+    is_own: bool = False
+    is_of_hook: bool = False
 
     @property
     def is_forward(self) -> bool:
@@ -81,19 +82,24 @@ class FindingLog:
 def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
     """The findings, with one for many weights to which the same has happened."""
     result = [*kept]
-    for kind in ("no gradient", "weight gradient"):
-        same = [each for each in result if each.finding.kind == kind and each.call is None]
+    groups = (("no gradient", False), ("weight gradient", False), ("weight gradient", True))
+    for kind, is_of_hook in groups:
+        of_weights = [each for each in result if each.finding.kind == kind and each.call is None]
+        same = [each for each in of_weights if each.is_of_hook == is_of_hook]
         if len(same) > _MOST_WEIGHTS:
-            first = same[0].finding
-            module = _common_module([each.finding.module for each in same])
-            sentence = Phrase(
-                "{} The same holds for {} more weights.", first.sentence, len(same) - 1
-            )
-            consequences = [*first.consequences, *(each.finding for each in same[1:])]
-            whole = replace(first, module=module, sentence=sentence, consequences=consequences)
-            result[result.index(same[0])] = replace(same[0], finding=whole)
+            result[result.index(same[0])] = _whole(same)
             result = [each for each in result if each not in same]
     return result
+
+
+def _whole(same: Sequence[LoggedFinding]) -> LoggedFinding:
+    """One finding for all."""
+    first = same[0].finding
+    module = _common_module([each.finding.module for each in same])
+    sentence = Phrase("{} The same holds for {} more weights.", first.sentence, len(same) - 1)
+    consequences = [*first.consequences, *(each.finding for each in same[1:])]
+    whole = replace(first, module=module, sentence=sentence, consequences=consequences)
+    return replace(same[0], finding=whole)
 
 
 def _common_module(modules: Sequence[str]) -> str:
@@ -201,12 +207,12 @@ def _cause_of_weight_gradient(
 ) -> LoggedFinding | None:
     """A mistake in the module, or in the code around a module that is not called or shares its weight."""
     module = logged.finding.module
-    if logged.finding.kind == "no gradient" and logged.is_called:
+    if logged.is_of_hook or (logged.finding.kind == "no gradient" and logged.is_called):
         return None
     of_module = [each for each in kept if each.finding.module == module and each.call is not None]
     if of_module:
         return of_module[0]
-    if logged.is_scaled:
+    if logged.is_own:
         return None
     in_code = _cause_of_gradient(logged, kept)
     if in_code is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -27,9 +27,14 @@ from mindsummary_lightning.porting.port_check.weight_pairs import WeightPairs
 from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.values.whole_step import StoredTensor
 
-_LEAST_DIRECTION = 8  # elements: a gradient of fewer is too easily another one times a factor
 # of the greatest gradient of an output: smaller ones are compared on this scale
 _LEAST_OUTPUT_GRADIENT = 1e-6
+# the gradient of a weight by its module alone; None if the module cannot run alone
+RunAlone = Callable[[], "Array | None"]
+
+
+def _no_run() -> None:
+    return None
 
 
 class GradientCheck:
@@ -293,13 +298,16 @@ class GradientCheck:
 
     # ---- weights
 
-    def weight_gradient(self, name: str, gradient: Array, line: str = "") -> Array | None:
+    def weight_gradient(
+        self, name: str, gradient: Array, received: Array | None = None, alone: RunAlone = _no_run
+    ) -> Array | None:
         """A gradient has reached a weight of the port.
 
         Args:
             name: of the weight.
             gradient: before clipping.
-            line: of the code that uses it, if known.
+            received: the gradient before the weight's hooks; ``None`` if it has none.
+            alone: computes the gradient by the weight's module alone, on the original's values.
 
         Returns:
             The gradient of the original in the port's shape; ``None`` if it is unknown.
@@ -308,32 +316,69 @@ class GradientCheck:
         expected = self._expected_gradient(name)
         if expected is None:
             return None
-        floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
-        distance = relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
+        distance = self._weight_distance(name, expected, gradient)
         if distance <= self._tolerance:
             self.agreed += 1
             self.worst_weight = max(self.worst_weight, distance)
         elif not self._is_of_random_module(name):
-            is_scaled = self._is_scaled(name, expected, gradient)
-            self._report_weight(name, distance, "weight gradient", gradient.shape, is_scaled)
+            before_hooks = gradient
+            if received is not None and self._report_hooks(name, received, gradient):
+                before_hooks = received
+            self._judge_received(name, expected, before_hooks, alone)
         return expected
 
-    def _is_scaled(self, name: str, expected: Array, gradient: Array) -> bool:
-        """Whether the gradient of a framework's layer is the original's times a factor.
+    def _judge_received(self, name: str, expected: Array, received: Array, alone: RunAlone) -> None:
+        """Compare a weight's gradient with the original's, without what hooks have changed."""
+        distance = self._weight_distance(name, expected, received)
+        if distance > self._tolerance:
+            is_own = self._is_own(name, received, alone())
+            self._report_weight(name, distance, "weight gradient", received.shape, is_own)
 
-        The layer must have got the original's gradients. In the code of other modules a mistake may
-        be the factor.
-        """
-        module = name.rpartition(".")[0]
-        calls = [each for each in self._forward.paired if each.frame.module.name == module]
-        outputs = [(each.frame.entered, output.port) for each in calls for output in each.outputs]
-        square = float(np.square(expected, dtype=np.float64).sum())
-        is_judged = bool(outputs) and self._replaced.issuperset(outputs)
-        is_layer = all(each.frame.module.is_library for each in calls)
-        if not is_judged or not is_layer or expected.size < _LEAST_DIRECTION or square == 0.0:
+    def _report_hooks(self, name: str, received: Array, gradient: Array) -> bool:
+        """Report what a weight's hooks have changed, if the original has none; whether it has."""
+        originals = [self._reference.weights[each] for each in self._weights.references(name)]
+        distance = self._weight_distance(name, received, gradient)
+        is_unknown = any(original.is_hooked is not False for original in originals)
+        if is_unknown or distance <= self._tolerance:
             return False
-        factor = float(np.multiply(expected, gradient, dtype=np.float64).sum()) / square
-        return relative_distance(expected * factor, gradient) <= self._tolerance
+        sentence = Phrase(
+            "A hook on the weight {} changes its gradient by {:.1e} (tolerance {:.0e}). "
+            "The original has no hook there.",
+            name, distance, self._tolerance,
+        )  # fmt: skip
+        finding = PortFinding(
+            name.rpartition(".")[0], "weight gradient", Phrase("hook of weight {}", name), distance,
+            self._tolerance, sentence, "", tuple(originals[0].before.shape), gradient.shape,
+        )  # fmt: skip
+        self._log.add(LoggedFinding(finding, None, is_of_hook=True))
+        return True
+
+    def lone_gradients(self, call: PairedCall) -> dict[str, Array] | None:
+        """The original's gradients of a call's outputs, by their paths in the port.
+
+        ``None`` if one of them was not replaced, or the call has run on other inputs.
+        """
+        found: dict[str, Array] = {}
+        if not call.frame.has_fitting_inputs:
+            return None
+        for output in call.outputs:
+            if output.gradient is None:
+                continue
+            if output.layout is None or (call.frame.entered, output.port) not in self._replaced:
+                return None
+            factor = self.scale / self._recorded_scale
+            found[output.port] = output.layout.applied(self._recorded(output.gradient)) * factor
+        return found
+
+    def _is_own(self, name: str, received: Array, lone: Array | None) -> bool:
+        """Whether the whole gradient of a weight comes from its module on the original's values."""
+        if lone is None or lone.shape != received.shape:
+            return False
+        return self._weight_distance(name, lone, received) <= self._tolerance
+
+    def _weight_distance(self, name: str, expected: Array, gradient: Array) -> float:
+        floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
+        return relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
 
     def missing_weights(self, wanted: Iterable[str]) -> Iterator[tuple[str, Array]]:
         """Weights of the port that have received no gradient, though those of the original have; each is reported.
@@ -404,7 +449,7 @@ class GradientCheck:
         distance: float,
         kind: str,
         shape: tuple[int, ...] | None,
-        is_scaled: bool = False,
+        is_own: bool = False,
     ) -> None:
         module = name.rpartition(".")[0]
         if kind == "no gradient":
@@ -424,7 +469,7 @@ class GradientCheck:
         regions = self._regions_of(module)
         is_called = self.is_called(module)
         self._log.add(
-            LoggedFinding(finding, None, regions=regions, is_called=is_called, is_scaled=is_scaled)
+            LoggedFinding(finding, None, regions=regions, is_called=is_called, is_own=is_own)
         )
 
 

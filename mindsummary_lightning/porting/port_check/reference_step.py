@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+import numpy as np
+
 from mindsummary_lightning.fileio.whole_step_file import WholeStepReader
 from mindsummary_lightning.porting.port_check.kind_words import is_random_kind
 from mindsummary_lightning.porting.port_check.tensor_distance import (
@@ -104,6 +106,14 @@ class ReferenceStep:
     def has_value(self, array: Array, tolerance: float) -> bool:
         """Whether an array is equal to a recorded input, output or batch tensor."""
         return next(self.equal_values(array, tolerance), None) is not None
+
+    def is_of_batch(self, array: Array) -> bool:
+        """Whether an array is a tensor of the batch."""
+        tensors = [tensor for batch in self.step.batches for tensor in batch]
+        return any(
+            array.shape == tensor.shape and np.array_equal(array, self.array(tensor))
+            for tensor in tensors
+        )
 
     def leaves_its_input(self, call: StoredCall) -> bool:
         """Whether a call of a dropout returns what it gets."""

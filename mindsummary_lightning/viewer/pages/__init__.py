@@ -40,6 +40,7 @@ _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
     "POST run-table/curves": "run_table.curves",
     "POST run-table/search": "run_search.search",
     "GET comparison": "comparison.comparison",
+    "GET what-went-wrong": "what_went_wrong.what_went_wrong",
     "GET ui-config": "train_jobs.ui_config",
     "GET explainer/explain-jobs": "train_jobs.explain_jobs",
 }

@@ -1,30 +1,35 @@
-"""The page about two runs that the table of runs links: where they part."""
+"""The page about two runs that the table of runs links: where they diverge."""
 
 from __future__ import annotations
 
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.porting.comparison.page import comparison_page
 from mindsummary_lightning.porting.comparison.verdict import compare_runs
-from mindsummary_lightning.viewer.api import (
-    WRONG_VALUE,
-    ApiError,
-    ApiRequest,
-    EncodedAnswer,
-    required,
-)
+from mindsummary_lightning.viewer.api import ApiRequest, EncodedAnswer, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.page_frame import (
+    PageWords,
+    is_chinese,
+    missing_run,
+    unreadable_run,
+    with_back_link,
+)
 
 
 def comparison(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     """The comparison of the runs ``a`` and ``b``, as HTML."""
-    paths = []
+    words = PageWords(is_chinese(request))
+    train_ids, paths = [], []
     for side in ("a", "b"):
-        listed = runs.find(required(request, side))
+        train_id = required(request, side)
+        listed = runs.find(train_id)
         if listed is None:
-            raise ApiError(WRONG_VALUE, f"Invalid parameter value. {side!r} is not a run.")
+            raise missing_run(side, train_id, words)
+        train_ids.append(train_id)
         paths.append(listed.path)
     try:
-        page = comparison_page(compare_runs(*paths), is_chinese=request.first("language") == "zh")
+        page = comparison_page(compare_runs(*paths), is_chinese=words.in_chinese)
     except (MindSummaryError, OSError) as error:
-        raise ApiError(WRONG_VALUE, f"The runs cannot be compared: {error}") from error
-    return EncodedAnswer(page.encode(), "text/html; charset=utf-8")
+        raise unreadable_run(error, words) from error
+    framed = with_back_link(page, train_ids, words)
+    return EncodedAnswer(framed.encode(), "text/html; charset=utf-8")

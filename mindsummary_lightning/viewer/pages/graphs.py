@@ -12,7 +12,6 @@ from mindsummary_lightning.reading.decode import read_graph
 from mindsummary_lightning.reading.followed_file import GraphLocation
 from mindsummary_lightning.viewer.api import (
     NOT_LISTED,
-    OPTIMIZED,
     WRONG_VALUE,
     ApiError,
     ApiRequest,
@@ -22,6 +21,7 @@ from mindsummary_lightning.viewer.api import (
 )
 from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_view, optimized_view
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.page_tags import OPTIMIZED
 
 _LOG = logging.getLogger(__name__)
 _MAX_VIEWS = 6  # the newest few are kept

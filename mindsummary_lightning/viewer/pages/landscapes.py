@@ -14,12 +14,10 @@ from mindsummary_lightning.viewer.api import (
     WRONG_VALUE,
     ApiRequest,
     known_run,
-    landscapes_of,
-    plugin_tags,
     required,
-    split_tag,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.page_tags import landscapes_of, plugin_tags, split_tag
 from mindsummary_lightning.viewer.pages.lineages import run_lineage
 
 _KIND = "loss_landscape"

@@ -32,8 +32,11 @@ from mindsummary_lightning.reading.run_status import GROWING_S, run_status
 from mindsummary_lightning.reading.run_tree import SETTLED_S, FileState, ListedRun
 from mindsummary_lightning.reading.scalar_summaries import duration_s, is_diverged, seconds_per_step
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
+from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
+from mindsummary_lightning.values.step_chain import MODULES_TAG
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.remarks import remarks_of
 
 _MAX_CURVES = 500  # in a request
 _MAX_TAGS = 50  # that are asked for, likewise
@@ -41,6 +44,8 @@ _MAX_TAGS = 50  # that are asked for, likewise
 _FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
+_STATISTICS = frozenset({STATISTICS_TAG, MODULES_TAG})  # tags of which a page of our own tells
+_REMARK = "remark"  # column of what users noted on the lineage page
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
 # A run, the state of its lineage files (None: they are still to be read), and what they say, by
@@ -73,6 +78,7 @@ class RunTable:
     answer: dict[str, Any] = field(default_factory=dict)
     curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     facts: dict[str, KnownFacts] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)  # that the rows hold
     # of rows, for searches
     texts: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -93,40 +99,75 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
     with table.lock, reading(limit_s):
         files_of = {run.summary_dir: run.files for run in runs.run_directories()}
-        rows: dict[str, _Row] = {}
-        for listed in runs.listing():
-            files = files_of.get(listed.train_id, {})
-            row = table.rows.get(listed.train_id)
-            if row is None or row[0] != listed or row[1] != files:
-                row = (listed, None, {} if row is None else row[2])
-            elif row[2].get("status") == "running":
-                row = _with_status_now(row)
-            rows[listed.train_id] = row
-        changed = [
-            (row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None
-        ]
-        end = runs.clock() + limit_s
-        while changed:
-            some, changed = changed[:TOGETHER], changed[TOGETHER:] if runs.clock() <= end else []
-            lineages = CACHE.lineages([(listed.path, files) for listed, files in some])
-            for (listed, files), lineage in zip(some, lineages, strict=True):
-                rows[listed.train_id] = (listed, files, _cells(listed, lineage))
+        rows = _known_rows(runs, table, files_of)
+        _read_changed(runs, rows, files_of, limit_s)
+        _note_remarks(runs, table, rows)
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
-            join_old_metrics([row[2] for row in rows.values()])
-            table.rows = rows
-            for known in (table.curves, table.facts, table.texts):
-                for train_id in [train_id for train_id in list(known) if train_id not in rows]:
-                    del known[train_id]
-            unread = sum(row[1] is None for row in rows.values())
-            table.names = dict(zip(rows, names_of_ids(list(rows), runs.base_dir), strict=True))
-            names = list(table.names.values())
-            table.answer = {
-                "name": runs.name,
-                "unread": unread,
-                "runs": names,
-                **_columns(list(rows.values())),
-            }
+            _make_answer(runs, table, rows)
         return table.answer
+
+
+def _known_rows(
+    runs: LoadedRuns, table: RunTable, files_of: Mapping[str, dict[str, FileState]]
+) -> dict[str, _Row]:
+    """The rows as they were made before; those of runs that have changed since have no files."""
+    rows: dict[str, _Row] = {}
+    for listed in runs.listing():
+        files = files_of.get(listed.train_id, {})
+        row = table.rows.get(listed.train_id)
+        if row is None or row[0] != listed or row[1] != files:
+            row = (listed, None, {} if row is None else row[2])
+        elif row[2].get("status") == "running":
+            row = _with_status_now(row)
+        rows[listed.train_id] = row
+    return rows
+
+
+def _read_changed(
+    runs: LoadedRuns,
+    rows: dict[str, _Row],
+    files_of: Mapping[str, dict[str, FileState]],
+    limit_s: float,
+) -> None:
+    """Make the rows of runs that have changed, as many as can be read in time."""
+    changed = [
+        (row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None
+    ]
+    end = runs.clock() + limit_s
+    while changed:
+        some, changed = changed[:TOGETHER], changed[TOGETHER:] if runs.clock() <= end else []
+        lineages = CACHE.lineages([(listed.path, files) for listed, files in some])
+        for (listed, files), lineage in zip(some, lineages, strict=True):
+            rows[listed.train_id] = (listed, files, _cells(listed, lineage))
+
+
+def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
+    """Put what users noted into the rows; a setting of that name is left as it is."""
+    noted = remarks_of(runs.base_dir).all()
+    texts = {train_id: str(of.get(_REMARK) or "") for train_id, of in noted.items()}
+    for train_id in {*texts, *table.remarks} & rows.keys():
+        listed, files, cells = rows[train_id]
+        text, before = texts.get(train_id, ""), table.remarks.get(train_id)
+        is_ours = cells.get(_REMARK) == before
+        if (_REMARK in cells and not is_ours) or cells.get(_REMARK, "") == text:
+            continue
+        others = {name: value for name, value in cells.items() if name != _REMARK}
+        rows[train_id] = (listed, files, {**others, **({_REMARK: text} if text else {})})
+    table.remarks = {train_id: text for train_id, text in texts.items() if text}
+
+
+def _make_answer(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
+    """Make the answer of rows, and forget what is known of runs that are gone."""
+    join_old_metrics([row[2] for row in rows.values()])
+    table.rows = rows
+    for known in (table.curves, table.facts, table.texts):
+        for train_id in known.keys() - rows.keys():
+            del known[train_id]
+    unread = sum(row[1] is None for row in rows.values())
+    table.names = dict(zip(rows, names_of_ids(list(rows), runs.base_dir), strict=True))
+    names = list(table.names.values())
+    columns = _columns(list(rows.values()))
+    table.answer = {"name": runs.name, "unread": unread, "runs": names, **columns}
 
 
 def read_lineage(runs: LoadedRuns) -> None:
@@ -204,15 +245,8 @@ def _with_status_now(row: _Row) -> _Row:
 def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str, Any]:
     """Steps and loss of a run, when it was really written last, and whether it grows."""
     table = table_of(runs.base_dir)
-    try:
-        with os.scandir(listed.path) as entries:
-            files = [
-                entry
-                for entry in entries
-                if timestamp_of(entry.name) is not None or is_graph_name(entry.name)
-            ]
-            times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in files}
-    except OSError:  # it vanished since it was listed
+    times = _times_of(listed)
+    if times is None:
         return {}
     written = max(times.values(), default=0.0)
     ended = max((times[name] for name in times if name in listed.lineage_names), default=0.0)
@@ -232,6 +266,19 @@ def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[s
     answer = {**facts, "scalars": scalars, "written": written, "is_growing": is_growing}
     table.facts[listed.train_id] = KnownFacts(listed, answer, runs.clock())
     return answer
+
+
+def _times_of(listed: ListedRun) -> dict[str, float] | None:
+    """When the files of a run were written, by name; ``None`` if it vanished since it was listed."""
+    try:
+        with os.scandir(listed.path) as entries:
+            return {
+                entry.name: entry.stat(follow_symlinks=False).st_mtime
+                for entry in entries
+                if timestamp_of(entry.name) is not None or is_graph_name(entry.name)
+            }
+    except OSError:
+        return None
 
 
 def _read(run: FollowedRun) -> dict[str, Any]:
@@ -257,6 +304,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
         "recorded": recorded,
         "has_graph": bool(run.graphs()),
         "has_landscape": bool(tags["loss_landscape"]),
+        "has_statistics": not _STATISTICS.isdisjoint(tags["tensor"]),
     }
 
 

@@ -16,12 +16,12 @@ from mindsummary_lightning.viewer.api import (
     WRONG_TYPE,
     ApiError,
     ApiRequest,
-    has_tag,
     known_run,
     known_tag,
     required,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.page_tags import has_tag
 
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:

@@ -10,17 +10,16 @@ from mindsummary_lightning.reading.run_tree import ListedRun
 from mindsummary_lightning.viewer.api import (
     MISSING,
     NOT_LISTED,
-    PLUGINS,
     WRONG_TYPE,
     WRONG_VALUE,
     ApiError,
     ApiRequest,
     known_run,
     page_slice,
-    plugin_tags,
     required,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.page_tags import PLUGINS, plugin_tags
 
 _MAX_ROWS = 999
 _MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +20,10 @@ from mindsummary_lightning.collection.operators import in_backward
 from mindsummary_lightning.collection.tensor_statistics import plain_tensor, unseen
 from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.graph.module_names import ModuleNames
+from mindsummary_lightning.porting.chain.gradient_hooks import (
+    has_gradient_hooks,
+    register_first_hook,
+)
 from mindsummary_lightning.porting.chain.torch_arrays import dtype_name, float_array
 from mindsummary_lightning.porting.chain.whole_step_recorder import plain_settings, precision_of
 from mindsummary_lightning.porting.port_check.findings import NotTested
@@ -29,6 +33,10 @@ from mindsummary_lightning.porting.port_check.in_torch.described_modules import 
 )
 from mindsummary_lightning.porting.port_check.in_torch.float64_run import run_in_float64
 from mindsummary_lightning.porting.port_check.in_torch.kept_state import KeptState
+from mindsummary_lightning.porting.port_check.in_torch.lone_gradients import (
+    LoneCall,
+    lone_gradients,
+)
 from mindsummary_lightning.porting.port_check.in_torch.optimizer_start import give_rates, give_state
 from mindsummary_lightning.porting.port_check.in_torch.own_code import OwnCode
 from mindsummary_lightning.porting.port_check.in_torch.repeated_calls import DoneCall, RepeatedCalls
@@ -66,6 +74,16 @@ class _RunningCall:
     # given to the module, its own, version when given
     versions: list[tuple[torch.Tensor, torch.Tensor, int]]
     answer: CallAnswer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CallWithWeights:
+    """A paired call of a module that holds weights itself."""
+
+    module: nn.Module
+    call: PairedCall
+    args: Any
+    kwargs: dict[str, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -121,6 +139,9 @@ class TorchStep:
         self._done = RepeatedCalls(reference, self._hook_gradient)
         self._pending: dict[tuple[int, str], torch.Tensor] = {}
         self._arrivals: Counter[str] = Counter()
+        self._received: dict[str, Array] = {}  # gradients of weights before the user's hooks
+        self._calls_with_weights: defaultdict[str, list[_CallWithWeights]] = defaultdict(list)
+        self._lone: dict[str, dict[str, Array]] = {}
         self._handles: set[int] = set()
         self._update = _Update()
         self._batches = 0
@@ -145,6 +166,9 @@ class TorchStep:
                     self._handles.add(handle.id)
             for name, _, tensor in self._names.tensors():
                 if tensor.requires_grad and tensor.is_leaf:
+                    if has_gradient_hooks(tensor):
+                        receive = partial(self._receive_weight_gradient, name)
+                        hooks.callback(register_first_hook(tensor, receive).remove)
                     take = partial(self._take_weight_gradient, name)
                     hooks.callback(tensor.register_post_accumulate_grad_hook(take).remove)  # type: ignore[no-untyped-call]
             hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
@@ -289,6 +313,9 @@ class TorchStep:
         may_train = is_trained or any(given.requires_grad for given, _, _ in running.versions)
         done = DoneCall(running.answer.values, answer.values, answer.call, may_train)
         self._done.add(described.name, done)
+        if module._parameters and answer.call is not None and self._is_unchanged(running):
+            kept = _CallWithWeights(module, answer.call, running.args, running.kwargs)
+            self._calls_with_weights[described.name].append(kept)
         table = self._returned(tensors, answer.values, done)
         self._write_back(running, table)
         return with_replaced(output, table)
@@ -358,9 +385,13 @@ class TorchStep:
                 continue
 
     def _run_in_float64(self, module: nn.Module, running: _RunningCall) -> list[Array] | None:
-        if any(given._version != version for given, _, version in running.versions):
-            return None  # the module has changed its inputs
+        if not self._is_unchanged(running):
+            return None
         return run_in_float64(module, running.args, running.kwargs, self._handles)
+
+    def _is_unchanged(self, running: _RunningCall) -> bool:
+        """Whether a module has left its inputs as they were."""
+        return all(given._version == version for given, _, version in running.versions)
 
     # ---- gradients
 
@@ -372,6 +403,32 @@ class TorchStep:
             expected = self.step.gradients.output_gradient(call, output, float_array(gradient))
             return None if expected is None else tensor_like(expected, gradient)
 
+    def _receive_weight_gradient(self, name: str, gradient: torch.Tensor) -> None:
+        """Keep the gradient that the weight's hooks get: they may change it in place."""
+        with unseen():
+            array = np.array(float_array(gradient))
+        self._received[name] = self._received.get(name, 0.0) + array
+
+    def _alone(self, name: str) -> Array | None:
+        """The gradient of a weight by its module alone, on the original's values."""
+        path, _, last = name.rpartition(".")
+        if path not in self._lone:
+            self._lone[path] = self._run_alone(path)
+        return self._lone[path].get(last)
+
+    def _run_alone(self, path: str) -> dict[str, Array]:
+        calls: list[LoneCall] = []
+        module: nn.Module | None = None
+        for kept in self._calls_with_weights[path]:
+            gradients = self.step.gradients.lone_gradients(kept.call)
+            if gradients is None or kept.call.frame.has_compared_inside:
+                return {}
+            module = kept.module
+            calls.append(LoneCall(kept.args, kept.kwargs, gradients))
+        if module is None:
+            return {}
+        return lone_gradients(module, calls, self._handles) or {}
+
     def _take_weight_gradient(self, name: str, parameter: torch.Tensor) -> None:
         gradient = parameter.grad
         self._arrivals[name] += 1
@@ -380,7 +437,9 @@ class TorchStep:
             return
         with unseen():
             dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
-            expected = self.step.gradients.weight_gradient(name, float_array(dense))
+            expected = self.step.gradients.weight_gradient(
+                name, float_array(dense), self._received.get(name), partial(self._alone, name)
+            )
             if expected is not None and gradient.layout is torch.strided:
                 gradient.copy_(torch.tensor(np.ascontiguousarray(expected)))
 

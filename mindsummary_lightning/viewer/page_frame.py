@@ -1,0 +1,95 @@
+"""The frame of our own pages: head, the way back to the table of runs, and the page of a missing run."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import urlencode
+
+from mindsummary_lightning.values.text import Phrase, utf8_text
+from mindsummary_lightning.viewer.api import ApiRequest, PageError
+
+_BODY = re.compile(r"<body[^>]*>")
+_STYLE = (
+    "<style>nav.back { font: 14px system-ui, sans-serif; margin-bottom: 12px; }"
+    "nav.back a { color: #0059b3; }"
+    "@media (prefers-color-scheme: dark) { nav.back a { color: #8ab8ff; } }</style>"
+)
+_BACK = "\u2190 table of runs"
+_TABLE = "../../runs"  # of the table of runs, as seen from the pages below v1/mindinsight/
+
+
+def is_chinese(request: ApiRequest) -> bool:
+    """Whether a page is asked for in Chinese."""
+    return request.first("language") == "zh"
+
+
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """The words of our own pages in one language, as HTML."""
+
+    in_chinese: bool
+
+    def __call__(self, text: str, *values: object) -> str:
+        """A text with values in it."""
+        return self.phrase(Phrase(text, *values))
+
+    def phrase(self, phrase: Phrase | str) -> str:
+        """A phrase, and those in it."""
+        text = phrase if isinstance(phrase, Phrase) else Phrase(phrase)
+        return escape(text.said(_chinese() if self.in_chinese else {}))
+
+
+@functools.cache
+def _chinese() -> dict[str, str]:
+    file = importlib.resources.files("mindsummary_lightning.viewer") / "pages_zh.json"
+    words: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return words
+
+
+def page_of(title: str, body: str, words: PageWords) -> bytes:
+    """A whole page from its title, as text, and its body, as HTML."""
+    language = "zh-CN" if words.in_chinese else "en"
+    page = (
+        f'<!DOCTYPE html>\n<html lang="{language}"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{escape(title)}</title><link rel="stylesheet" href="../../page.css">'
+        f'<link rel="icon" href="data:,"></head><body>{body}</body></html>\n'
+    )
+    return utf8_text(page).encode()
+
+
+def back_link(train_ids: Sequence[str], words: PageWords) -> str:
+    """The way back to the table of runs, in which these runs are ticked."""
+    ticked = urlencode([("tick", train_id) for train_id in train_ids])
+    address = escape(f"{_TABLE}#{ticked}" if ticked else _TABLE)
+    return f'<nav class="back"><a href="{address}">{words(_BACK)}</a></nav>'
+
+
+def with_back_link(page: str, train_ids: Sequence[str], words: PageWords) -> str:
+    """A page that knows no table of runs, with the way back to it."""
+    link = back_link(train_ids, words)
+    framed = page.replace("</head>", f"{_STYLE}</head>", 1)
+    return _BODY.sub(lambda body: body.group() + link, framed, count=1)
+
+
+def missing_run(name: str, train_id: str, words: PageWords) -> PageError:
+    """The answer where the run that the parameter ``name`` has is not in the directory."""
+    text = words("{} is not a run of this directory. It may have been deleted or moved.", train_id)
+    return _refusal(f"Invalid parameter value. {name!r} is not a run.", text, 404, words)
+
+
+def unreadable_run(reason: object, words: PageWords) -> PageError:
+    """The answer where a run cannot be read."""
+    text = words("The runs cannot be read: {}", reason)
+    return _refusal(f"The runs cannot be compared: {reason}", text, 400, words)
+
+
+def _refusal(message: str, text: str, status: int, words: PageWords) -> PageError:
+    body = f"{back_link((), words)}<main><h1>{text}</h1></main>"
+    return PageError(message, page_of(message, body, words), status)
