@@ -44,7 +44,11 @@ def pages() -> list[Path]:
 
 def english_pages() -> list[Path]:
     """Every page but the translations, whose code is compared with the originals'."""
-    return [page for page in pages() if page.name != "README_CN.md" and page.parent.name != "zh"]
+    return [
+        page
+        for page in pages()
+        if page.name != "README_CN.md" and "zh" not in page.relative_to(ROOT).parts
+    ]
 
 
 def blocks(text: str) -> list[Block]:

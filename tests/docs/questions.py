@@ -17,7 +17,7 @@ ENGLISH = {
     "mindsummary view": "viewer",
     "repair": "command-line",
     "offline": "install",
-    "MindSpore callbacks": "mindspore-callbacks",
+    "MindSpore callbacks": "reference/mindspore-callbacks",
     "pandas": "reading",
     "optuna": "recipes",
     "computational graph": "graphs",

@@ -16,7 +16,10 @@ from tests.golden.collector.train_with_lightning import train
 from tests.golden.write_rows import answers
 
 _DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [_DOCS / "coming-from-mindspore.md", _DOCS / "mindspore-callbacks.md"]
+PAGES = [
+    _DOCS / "coming-from-mindspore.md",
+    *(_DOCS / "reference" / f"mindspore-{name}.md" for name in ("classes", "callbacks")),
+]
 THEIRS: dict[str, Any] = json.loads(
     Path(__file__).with_name("mindspore_rows.json").read_text(encoding="utf-8")
 )
