@@ -34,7 +34,9 @@ _FLAGS = _KNOWN[:-2]
 
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
-    """What is collected: the keys of :class:`SpecifiedData`, the last two of them with their defaults resolved.
+    """The collected values, by the keys of :class:`SpecifiedData`.
+
+    The last two of them have their defaults resolved.
 
     ``named`` are the keys that the user gave; of what they do not find there is a warning, of
     defaults there is none.
@@ -53,7 +55,9 @@ class CollectOptions:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> CollectOptions:
-        """Merge ``collect_specified_data`` with the defaults, as MindSpore does, or take only what it names.
+        """Merge ``collect_specified_data`` with the defaults, as MindSpore does.
+
+        Without the defaults, only its own keys count.
 
         Raises:
             TypeError: it is not a dict, or a value has the wrong type.
@@ -95,14 +99,20 @@ class CollectOptions:
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:
-    """A bool, an expression for the parameters' names, or ``None``; a TypeError or ValueError for anything else."""
+    """Check ``collect_gradients``: a bool, an expression for names, or ``None``.
+
+    Anything else raises a TypeError or ValueError.
+    """
     if isinstance(collect_gradients, bool):
         return collect_gradients
     return _checked_expression("collect_gradients", collect_gradients)
 
 
 def checked_statistics(collect_parameter_statistics: Any) -> str | None:
-    """An expression for the names of the parameters that have statistics, ``None`` for none; errors as above."""
+    """An expression for the names of parameters with statistics, or ``None``.
+
+    Errors are as for :func:`checked_gradients`.
+    """
     if isinstance(collect_parameter_statistics, bool):
         return EVERY if collect_parameter_statistics else None
     return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
@@ -110,7 +120,10 @@ def checked_statistics(collect_parameter_statistics: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ChainOptions:
-    """Which steps' chains are recorded, ``None`` for the rhythm of tables, and an expression for names of modules.
+    """Options of chains.
+
+    ``steps`` are the steps that are recorded, ``None`` for the rhythm of tables. ``modules`` is an
+    expression for names of modules.
 
     Attributes:
         whole_steps: steps of which whole tensors are recorded.
@@ -124,7 +137,10 @@ class ChainOptions:
 
 
 def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
-    """``True``, an expression or a tuple of steps; ``None`` for none; a TypeError or ValueError for anything else."""
+    """Options from ``True``, an expression, a tuple of steps, or ``None``.
+
+    Anything else raises a TypeError or ValueError.
+    """
     if isinstance(collect_output_statistics, bool):
         return ChainOptions() if collect_output_statistics else None
     if isinstance(collect_output_statistics, (tuple, list)):
@@ -141,8 +157,8 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
         return None
     if not isinstance(collect_output_statistics, str):
         raise TypeError(
-            "collect_output_statistics must be a bool, a tuple of steps, a regular expression of modules' names as a "
-            f"str, or None, not {collect_output_statistics!r}"
+            "collect_output_statistics must be a bool, a tuple of steps, a regular expression of "
+            f"modules' names as a str, or None, not {collect_output_statistics!r}"
         )
     return ChainOptions(
         modules=_checked_expression("collect_output_statistics", collect_output_statistics)
@@ -152,7 +168,7 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
 def chain_options(
     collect_output_statistics: Any, whole_tensors: Any, max_bytes: Any
 ) -> ChainOptions | None:
-    """Options of chains, with whole tensors of the steps that they name, or of the first one.
+    """Options of chains, with whole tensors of their steps, or of the first step.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -182,7 +198,10 @@ def _checked_expression(name: str, expression: Any) -> str | None:
 
 
 def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
-    """Custom lineage data as it is recorded; a TypeError for what is not a dict of str to str, int or float."""
+    """Custom lineage data as they are recorded.
+
+    It raises a TypeError unless they are a dict of str to str, int or float.
+    """
     if data is None:
         return {}
     if not isinstance(data, Mapping):
@@ -198,7 +217,10 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
 
 
 def hyper_config() -> dict[str, CustomValue]:
-    """Custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``, which MindInsight's tuner sets to JSON."""
+    """Custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``.
+
+    MindInsight's tuner sets it to JSON.
+    """
     text = os.environ.get(_HYPER_CONFIG, "")
     if not text:
         return {}
