@@ -1,6 +1,6 @@
 """The query language of the shell, of Python and of the table of runs.
 
-``docs/lineage.md`` has the grammar. A query is a text such as
+``docs/reference/query-language.md`` has the grammar. A query is a text such as
 ``optimizer=adam accuracy>0.9 -debug``: conditions and words that a run must all meet, and ``OR``
 between alternatives.
 """
@@ -54,7 +54,7 @@ def parse_conditions(
     True
 
     Args:
-        query: texts in the language that ``docs/lineage.md`` defines.
+        query: texts in the language that ``docs/reference/query-language.md`` defines.
         known: names of the fields that rows have. A name in the query is completed with them
             (``accuracy`` to ``metric/accuracy``); a known name may contain blanks and signs without
             quotes. Without any, names are taken as they are written.
