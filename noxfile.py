@@ -191,7 +191,7 @@ def python_of(session: nox.Session, name: str) -> str:
         print(done.stdout)  # noqa: T201
         why = f"pip cannot install the environment {name}"
         session.error(why) if name == "project" else leave_out(session, why)
-    installed.write_text(wanted)
+    installed.write_text(wanted, encoding="utf-8")
     return str(python)
 
 
@@ -409,7 +409,9 @@ def mutants(session: nox.Session) -> None:
     }  # fmt: skip
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+    (folder / "pyproject.toml").write_text(
+        "\n".join([project, "[tool.mutmut]", *lines, ""]), encoding="utf-8"
+    )
     session.chdir(folder)
     variables = {
         **ONE_THREAD,
@@ -576,7 +578,11 @@ def lowest(session: nox.Session) -> None:
     session.run(python, "-m", "pytest", *QUICK, *OF_TRAININGS, *session.posargs, env=variables)
     folder = empty_folder(session)  # now: it is TMPDIR from here on, and tests want one outside
     (folder / "block.py").write_text(
-        (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .split("```python\n")[1]
+        .partition("```")[0],
+        encoding="utf-8",
     )
     shutil.copy(ROOT / "examples" / "digits.py", folder)
     session.chdir(folder)

@@ -246,7 +246,7 @@ def values_on_disk(writer: str, directory: Path) -> tuple[set[int], int]:
     torn = 0
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.suffix == ".csv":
-            with path.open(newline="") as file:
+            with path.open(newline="", encoding="utf-8") as file:
                 for row in csv.DictReader(file):
                     with contextlib.suppress(TypeError, ValueError, KeyError):
                         steps.add(int(row["step"]))

@@ -343,7 +343,9 @@ class _Steps(pl.Callback):
             sha = hashlib.sha256()
             for tensor in pl_module.state_dict().values():
                 sha.update(tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data)
-            self.target.write_text(json.dumps({"taken": self.taken, "weights": sha.hexdigest()}))
+            self.target.write_text(
+                json.dumps({"taken": self.taken, "weights": sha.hexdigest()}), encoding="utf-8"
+            )
 
 
 def train(case: Case, run: Path, meter: _Steps, is_recorded: bool) -> None:
@@ -467,7 +469,9 @@ def one(name: str, what: str, folder: Path) -> None:
         logging.getLogger(logger).setLevel(logging.ERROR)
     case = CASES[name]
     if what == "landscape":
-        (folder / "landscape.json").write_text(json.dumps(landscape(case, folder)))
+        (folder / "landscape.json").write_text(
+            json.dumps(landscape(case, folder)), encoding="utf-8"
+        )
     elif what == "turns":
         in_turns(case, folder)
     else:

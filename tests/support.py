@@ -92,6 +92,12 @@ def whole_payloads(path: Path) -> list[bytes]:
     return payloads
 
 
+def append_bytes(path: Path, content: bytes) -> None:
+    """Append to a file, as its writer does."""
+    with path.open("ab") as file:
+        file.write(content)
+
+
 def record_bytes(events: Iterable[Event]) -> bytes:
     """The bytes of a summary file that holds some events."""
     return b"".join(piece for event in events for piece in frame(encode_event(event)))

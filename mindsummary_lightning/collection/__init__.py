@@ -1,1 +1,4 @@
-"""Choice of the steps, parameters and values of a run that are recorded. Knows torch; no Lightning, no files."""
+"""The steps, parameters and values of a run that are recorded.
+
+Knows torch; no Lightning, no files.
+"""

@@ -1,4 +1,4 @@
-"""A copy of tensors from one device to the CPU: one buffer, one copy, no wait.
+"""A copy of tensors from a device to the CPU: in one buffer, without waiting.
 
 A device without pinned memory or events, or without memory for the buffer, gets plain copies, which
 wait for it.
@@ -19,7 +19,9 @@ _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not cha
 
 
 class DeviceCopy:
-    """Strided tensors of one device that are copied to the CPU, behind the work queued on its current stream.
+    """Strided tensors of the same device that are copied to the CPU.
+
+    The copy runs after the work that is queued on its current stream.
 
     Nobody else may change them; they are not referenced once the copy is queued. If not even a
     plain copy is possible, what the device raises passes.
@@ -50,7 +52,10 @@ class DeviceCopy:
         return self._event is None or bool(self._event.query())
 
     def wait(self) -> list[torch.Tensor]:
-        """The parts on the CPU, in the order given; waits for the copy and for nothing queued after it."""
+        """Wait for the copy, and return the parts on the CPU in their order.
+
+        Work that was queued after the copy is not waited for.
+        """
         if self._arrived is not None:
             return self._arrived
         if self._event is not None:

@@ -1,4 +1,6 @@
-"""The histogram of a tensor reduced on the tensor's device, and over the ranks that share it.
+"""The histogram of a tensor, reduced on its device.
+
+It is also reduced over the ranks that share the tensor.
 
 Nothing here waits for the device: the edges, and even how many buckets there are, stay tensors
 until the few numbers that remain are on the CPU. The result is that of
@@ -30,7 +32,9 @@ _CHUNK = 1 << 24
 def histogram_parts(
     tensor: torch.Tensor, groups: Sequence[dist.ProcessGroup | None] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The few numbers that the histogram of a ``REDUCIBLE`` tensor needs, on its device, without waiting for it.
+    """The few numbers that the histogram of a ``REDUCIBLE`` tensor needs.
+
+    They stay on its device, which is not waited for.
 
     Each rank of each of the process groups, which are reduced over one after the other, must take
     part.
@@ -59,7 +63,7 @@ def histogram_parts(
 
 
 def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
-    """The histogram that ``histogram_parts`` returned the four parts of, which are on the CPU now."""
+    """The histogram of the four parts of ``histogram_parts``, now on the CPU."""
     tallies, numbers, edges, counts = (part.numpy() for part in parts)
     count, nan_count, pos_inf_count, neg_inf_count = tallies.tolist()
     low, minus_high, total = numbers.tolist()
@@ -83,13 +87,19 @@ def wide_dtype(device_type: str) -> torch.dtype:
 
 
 def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Parts of the elements in float32, which holds every element of the reducible dtypes exactly."""
+    """Parts of the elements in float32.
+
+    It holds every element of the reducible dtypes exactly.
+    """
     for start in range(0, flat.numel(), _CHUNK):
         yield flat[start : start + _CHUNK].float()
 
 
 def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Tallies (all, NaN, +inf, -inf); lowest and minus highest, so that one MIN reduces both; the sum."""
+    """Tallies (all, NaN, +inf, -inf), extremes, and the sum.
+
+    The extremes are lowest and minus highest, so that a single MIN reduces both.
+    """
     device, inf = flat.device, math.inf
     tallies = torch.zeros(4, dtype=torch.int64, device=device)
     tallies[0] = flat.numel()
@@ -109,7 +119,10 @@ def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 def _edges(
     low: torch.Tensor, high: torch.Tensor, finite: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``bucket_edges`` in tensors: 91 edges, the last one repeated, and the 89 inner ones to search in."""
+    """``bucket_edges`` in tensors.
+
+    They are 91 edges, the last of them repeated, and the 89 inner edges to search in.
+    """
     constant = ~(low < high)
     first, last = torch.where(constant, low - 0.5, low), torch.where(constant, high + 0.5, high)
     buckets = number_of_buckets(finite, torch.where)
@@ -122,7 +135,9 @@ def _edges(
 
 
 def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
-    """float64 numbers in float16, rounded once as NumPy does; torch rounds them to float32 on the way.
+    """float64 numbers in float16, rounded once as NumPy does.
+
+    Torch rounds them to float32 on the way.
 
     In between they are rounded to odd: cut to the float32 towards zero, with the last bit set
     unless that is exact.

@@ -1,4 +1,7 @@
-"""Gradients as an optimizer is about to use them: of each optimizer those of its last step in a batch."""
+"""Gradients as an optimizer is about to use them.
+
+They are the gradients of its last step in a batch.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from mindsummary_lightning.collection.step_values import StepValues
 
 
 class GradientCollector:
-    """Histograms of the gradients of chosen parameters and the norm of all, for one step after the other."""
+    """Histograms of the gradients of chosen parameters, and the norm of all.
+
+    It serves step after step.
+    """
 
     def __init__(self) -> None:
         self._by_optimizer: dict[int, tuple[StepValues, torch.Tensor]] = {}
@@ -28,7 +34,9 @@ class GradientCollector:
         selected: Iterable[NamedParameter],
         scale: torch.Tensor | None = None,
     ) -> None:
-        """Take an optimizer's gradients in place of those of its earlier steps in this batch.
+        """Take an optimizer's gradients.
+
+        They replace the gradients of its earlier steps in this batch.
 
         All ranks that share a sharded parameter must call; those ``selected`` get a histogram;
         ``scale`` is what the gradients are still multiplied by.
@@ -53,7 +61,7 @@ class GradientCollector:
         )
 
     def move_into(self, values: StepValues) -> None:
-        """Add the histograms, and the norm over all optimizers, to the values of their step; it has none any more."""
+        """Move the histograms, and the norm over all optimizers, to the step's values."""
         gradients, self._by_optimizer = list(self._by_optimizer.values()), {}
         for histograms, _ in gradients:
             values.extend(histograms)
@@ -62,7 +70,10 @@ class GradientCollector:
 
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Euclidean norm of all gradients together, a float32 tensor; all ranks that share a sharded one call."""
+    """Euclidean norm of all gradients together, a float32 tensor.
+
+    All ranks that share a sharded gradient call it.
+    """
     norms = [
         torch.linalg.vector_norm(as_exact(stored_elements(gradient))).float()
         for gradient in gradients
@@ -75,7 +86,10 @@ def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
-    """The elements that count in a norm: of a sparse gradient (``nn.Embedding(sparse=True)``) those that it stores."""
+    """The elements that count in a norm.
+
+    Of a sparse gradient (``nn.Embedding(sparse=True)``) they are the stored elements.
+    """
     return gradient.coalesce().values() if gradient.layout is torch.sparse_coo else _dense(gradient)
 
 

@@ -1,4 +1,4 @@
-"""The loss in what a training step returned."""
+"""The loss in the outputs of a training step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def loss_of(outputs: Any) -> Any:
-    """What a step returned as its loss, or ``None``.
+    """The loss that a step returned, or ``None``.
 
     That is a tensor or number, a mapping with ``"loss"``, or a list or tuple that begins with one
     of these.
@@ -22,7 +22,7 @@ def loss_of(outputs: Any) -> Any:
 
 
 def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
-    """The mean of a step's loss as a float32 tensor on its device; ``None`` if there is none.
+    """The mean of a step's loss as a float32 tensor on its device, or ``None``.
 
     Lightning hands out the loss divided by the accumulated batches (automatic optimization); it is
     undone.
@@ -38,13 +38,19 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
 
 
 def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torch.Tensor | None:
-    """The mean of the losses that were read, on their device; ``None`` if there is none. It waits for nothing."""
+    """The mean of the losses that were read, on their device, or ``None``.
+
+    It does not wait for the device.
+    """
     losses = [loss for loss in (read() for read in readers) if loss is not None]
     return torch.stack(losses).mean() if losses else None
 
 
 def loss_alone(outputs: Any) -> Any:
-    """What :func:`mean_loss` reads of a step's outputs, so that nothing else of them stays alive until it is read."""
+    """The part of a step's outputs that :func:`mean_loss` reads.
+
+    The other outputs can be freed before it is read.
+    """
     loss = loss_of(outputs)
     if not isinstance(loss, torch.Tensor):
         return loss

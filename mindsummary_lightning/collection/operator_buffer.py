@@ -1,4 +1,6 @@
-"""Buffers that hold the values of summary operators until a step is recorded, and the choice of whose a value is.
+"""Buffers for the values of summary operators until a step is recorded.
+
+The module also chooses the buffers that a value belongs to.
 
 The operators run deep inside a model and know no run. A value belongs to the training of its
 context (``contextvars``: a thread has one of its own, ``asyncio.to_thread`` copies one); on a step
@@ -37,7 +39,9 @@ _warnings = WarnOnce(_LOG)
 
 
 class OperatorBuffer:
-    """Values of the operators since the last :meth:`take`: the newest of each kind and name, copied when it came.
+    """Values of the operators since the last :meth:`take`.
+
+    It keeps the newest value of a kind and name, copied when it came.
 
     Of one step (``is_of_one_step``), a second value under one name in the same pass is worth a
     warning.
@@ -69,7 +73,7 @@ class OperatorBuffer:
             self._others = weakref.WeakSet(threading.enumerate())
 
     def can_have_started(self, thread: threading.Thread) -> bool:
-        """Whether a thread may be one that this buffer's thread has started."""
+        """Whether this buffer's thread may have started a thread."""
         return self._others is not None and thread not in self._others
 
     def begin_pass(self) -> None:
@@ -77,7 +81,9 @@ class OperatorBuffer:
         self._this_pass.clear()
 
     def put(self, plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
-        """Keep a value; a second one under its name in the same pass replaces it, with one warning per name.
+        """Keep a value.
+
+        A second value under its name in the same pass replaces it, with a warning per name.
 
         In a backward pass, what the forward pass gave is only computed again, for activation
         checkpointing.
@@ -88,8 +94,8 @@ class OperatorBuffer:
             return
         if self._is_of_one_step and was_forward is not None:
             text = (
-                "%s %r was recorded twice in one step (by two operators, or because the optimizer called its closure "
-                "again). The last value is kept"
+                "%s %r was recorded twice in one step (by two operators, or because the optimizer "
+                "called its closure again). The last value is kept"
             )
             self._warnings.warn(key, text, *key)
         self._this_pass[key] = not in_backward
@@ -101,14 +107,20 @@ class OperatorBuffer:
             )
 
     def take(self) -> list[tuple[str, str, Any]]:
-        """Remove and return the kinds, names and values, in the order in which the names came first."""
+        """Remove and return the kinds, names and values.
+
+        They are in the order in which the names came first.
+        """
         values, self._values = self._values, {}
         self._this_pass.clear()
         return [(plugin, name, value) for (plugin, name), value in values.items()]
 
 
 def begin_training(buffer: OperatorBuffer) -> None:
-    """What this thread and context do is a training whose collected steps ``buffer`` is opened for."""
+    """Begin a training in this thread and context.
+
+    ``buffer`` is opened for its collected steps.
+    """
     end_training(buffer)
     buffer.settle()
     buffer._outer = _training.get()
@@ -150,17 +162,23 @@ def close(buffer: OperatorBuffer) -> None:
 
 
 def open_buffers() -> list[OperatorBuffer]:
-    """List the buffers of trainings that have not ended and of SummaryRecords that are open."""
+    """List the buffers of trainings and SummaryRecords that have not ended."""
     return [*_trainings, *_records]
 
 
 def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
-    """Put a value into the buffers whose it is; if that is unknown, nothing is recorded, which is logged once."""
+    """Put a value into the buffers that it belongs to.
+
+    If they are unknown, the value is not recorded, which is logged once.
+    """
     for buffer in _owners(plugin, name, in_backward) if is_open else _nobody(plugin, name):
         if buffer.process == os.getpid():
             buffer.put(plugin, name, value, in_backward)
         else:
-            text = "%s %r is not recorded: it was given in a process that was forked from the one that records"
+            text = (
+                "%s %r is not recorded: it was given in a process that was forked from the one that "
+                "records"
+            )
             _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
 
 
@@ -174,30 +192,42 @@ def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffe
     own = [record for record in _records if record.thread is thread]
     if own:
         return own
-    if len({id(buffer.thread) for buffer in (*_trainings, *_records)}) == 1:
-        buffers = [other for other in _trainings if other.is_taking][-1:] or _records
-        if in_backward or all(buffer.can_have_started(thread) for buffer in buffers):
-            return buffers
+    buffers = _buffers_of_only_thread()
+    if buffers and (in_backward or all(buffer.can_have_started(thread) for buffer in buffers)):
+        return buffers
     _warnings.warn(
         "unknown",
-        "%s %r is not recorded: it is unknown which training the summary operators belong to that are called in the "
-        "thread %r. Call them in the thread that trains, or in its context: "
+        "%s %r is not recorded: it is unknown which training the summary operators belong to that "
+        "are called in the thread %r. Call them in the thread that trains, or in its context: "
         "contextvars.copy_context().run",
         *(plugin, name, thread.name),
     )
     return ()
 
 
+def _buffers_of_only_thread() -> Sequence[OperatorBuffer]:
+    """Buffers that take values, if all belong to the same thread; else none."""
+    if len({id(buffer.thread) for buffer in open_buffers()}) != 1:
+        return ()
+    return [training for training in _trainings if training.is_taking][-1:] or _records
+
+
 def _nobody(plugin: str, name: str) -> Sequence[OperatorBuffer]:
     global is_listening
     is_listening = False
-    text = "%s %r is not recorded: no SummaryCollector collects this step, and no SummaryRecord is open in mode 'train'"
+    text = (
+        "%s %r is not recorded: no SummaryCollector collects this step, "
+        "and no SummaryRecord is open in mode 'train'"
+    )
     _warnings.warn("nobody", text, plugin, name, level=logging.DEBUG)
     return ()
 
 
 def _copied(value: Any) -> Any:
-    """The value with memory of its own; an object that cannot be recorded as it is, for who reports it."""
+    """The value with memory of its own.
+
+    An object that cannot be recorded stays as it is, for the error message.
+    """
     if hasattr(value, "detach"):
         return value.detach().clone()
     if isinstance(value, (int, float)):
@@ -208,12 +238,16 @@ def _copied(value: Any) -> Any:
         return value
 
 
+def _wants_values() -> bool:
+    return bool(_records) or any(buffer.is_taking for buffer in tuple(_trainings))
+
+
 def _set_open() -> None:
     global is_open, is_listening
     was_open = is_open
-    while is_open != (
-        is_wanted := bool(_records) or any(buffer.is_taking for buffer in (*_trainings,))
-    ):
-        is_open = is_wanted  # and another thread may have changed its mind
+    is_wanted = _wants_values()
+    while is_open != is_wanted:
+        is_open = is_wanted
+        is_wanted = _wants_values()  # another thread may have changed its mind
     if is_open or was_open:
         is_listening = is_open

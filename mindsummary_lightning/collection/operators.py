@@ -1,4 +1,6 @@
-"""The summary operators: called with a name and a value anywhere inside a model, recorded on collected steps.
+"""The summary operators: called with a name and a value anywhere inside a model.
+
+They record on collected steps.
 
 They work in eager mode, under ``torch.compile`` (``fullgraph=True`` too), in mixed precision and in
 recomputed activations, and cost one look at a flag on a step that is not collected.
@@ -18,7 +20,7 @@ from mindsummary_lightning.conversion.arguments import checked_name
 
 
 def scalar_summary(name: str, value: Any) -> None:
-    """Record a number, or a tensor of one element, as a scalar.
+    """Record a number, or a tensor with a single element, as a scalar.
 
     Every function and module here records under the bare name (no ``/auto``), in training only, on
     the steps that the SummaryCollector collects, whatever ``collect_specified_data`` says. A value
@@ -34,7 +36,7 @@ def scalar_summary(name: str, value: Any) -> None:
 
 
 def tensor_summary(name: str, value: torch.Tensor) -> None:
-    """Record a tensor of at least one dimension, element by element.
+    """Record a tensor with dimensions, element by element.
 
     A SummaryCollector takes it on at most 20 steps of a run, ``SummaryRecord.record()`` at every
     call.
@@ -60,7 +62,7 @@ def image_summary(name: str, value: torch.Tensor) -> None:
 
 
 def histogram_summary(name: str, value: torch.Tensor) -> None:
-    """Record the distribution of a tensor of at least one dimension.
+    """Record the distribution of a tensor with dimensions.
 
     Args:
         name: as in :func:`scalar_summary`.
@@ -107,7 +109,9 @@ class HistogramSummary(nn.Module):
 
 
 def in_backward() -> bool:
-    """Whether autograd is running a backward pass here; activation checkpointing then repeats a forward pass.
+    """Whether autograd is running a backward pass here.
+
+    Activation checkpointing then repeats a forward pass.
 
     Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, what is repeated is
     recorded, too.
@@ -137,28 +141,41 @@ def _put_compiled(plugin: str, name: str, value: Any) -> None:
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:
-    """The numbers of a value while a compiler traces; ``None`` if there are none, for an error would end the training.
+    """The numbers of a value while a compiler traces.
 
-    In lists only numbers are read, or tensors of one shape.
+    The result is ``None`` if there are none, because an error would end the training. In lists only
+    numbers are read, or tensors of one shape.
     """
     if isinstance(value, torch.Tensor):
         return None if value.is_meta else value
-    if (
-        isinstance(value, (list, tuple))
-        and value
-        and all(isinstance(part, torch.Tensor) for part in value)
-    ):
+    if _is_list_of_tensors(value):
         is_even = all(part.shape == value[0].shape and not part.is_meta for part in value)
         return torch.stack([part.detach() for part in value]) if is_even else None
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        value = float(value) if abs(value) < _LARGEST else math.copysign(math.inf, value)
+    if isinstance(value, int):
+        value = _representable(value)
     if isinstance(value, (bool, int, float, complex)) or _shape(value) is not None:
         return torch.tensor(value)
     return torch.as_tensor(value) if hasattr(value, "__array__") else None
 
 
+def _representable(value: int) -> int | float:
+    """An int, or the float or infinity that stands for an int beyond 64 bits."""
+    if -(2**63) <= value < 2**63:
+        return value
+    return float(value) if abs(value) < _LARGEST else math.copysign(math.inf, value)
+
+
+def _is_list_of_tensors(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(isinstance(part, torch.Tensor) for part in value)
+
+
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """Lengths of nested lists of numbers; ``None`` if they are ragged, or hold anything else."""
+    """Lengths of nested lists of numbers.
+
+    The result is ``None`` if they are ragged, or hold anything else.
+    """
     if isinstance(value, (bool, int, float)):
         return ()
     if not isinstance(value, (list, tuple)):
@@ -167,13 +184,16 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     if not shapes:
         return (0,)
     first = shapes[0]
-    return (
-        None if first is None or any(shape != first for shape in shapes) else (len(shapes), *first)
-    )
+    if first is None or any(shape != first for shape in shapes):
+        return None
+    return (len(shapes), *first)
 
 
 class _Unreadable:
-    """A value that a compiled program cannot hand over: reading it tells what it was."""
+    """A value that a compiled program cannot hand over.
+
+    Reading it raises an error with its kind.
+    """
 
     def __init__(self, kind: str) -> None:
         self._kind = kind

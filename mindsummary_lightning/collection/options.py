@@ -34,7 +34,9 @@ _FLAGS = _KNOWN[:-2]
 
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
-    """What is collected: the keys of :class:`SpecifiedData`, the last two of them with their defaults resolved.
+    """The collected values, by the keys of :class:`SpecifiedData`.
+
+    The last two of them have their defaults resolved.
 
     ``named`` are the keys that the user gave; of what they do not find there is a warning, of
     defaults there is none.
@@ -53,7 +55,9 @@ class CollectOptions:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> CollectOptions:
-        """Merge ``collect_specified_data`` with the defaults, as MindSpore does, or take only what it names.
+        """Merge ``collect_specified_data`` with the defaults, as MindSpore does.
+
+        Without the defaults, only its own keys count.
 
         Raises:
             TypeError: it is not a dict, or a value has the wrong type.
@@ -95,7 +99,10 @@ class CollectOptions:
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:
-    """A bool, an expression for the parameters' names, or ``None``; a TypeError or ValueError for anything else."""
+    """Check ``collect_gradients``: a bool, an expression for names, or ``None``.
+
+    Anything else raises a TypeError or ValueError.
+    """
     if isinstance(collect_gradients, bool):
         return collect_gradients
     return _checked_expression("collect_gradients", collect_gradients)
@@ -238,7 +245,10 @@ def _checked_expression(name: str, expression: Any) -> str | None:
 
 
 def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
-    """Custom lineage data as it is recorded; a TypeError for what is not a dict of str to str, int or float."""
+    """Custom lineage data as they are recorded.
+
+    It raises a TypeError unless they are a dict of str to str, int or float.
+    """
     if data is None:
         return {}
     if not isinstance(data, Mapping):
@@ -254,7 +264,10 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
 
 
 def hyper_config() -> dict[str, CustomValue]:
-    """Custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``, which MindInsight's tuner sets to JSON."""
+    """Custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``.
+
+    MindInsight's tuner sets it to JSON.
+    """
     text = os.environ.get(_HYPER_CONFIG, "")
     if not text:
         return {}

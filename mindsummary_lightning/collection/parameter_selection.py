@@ -1,4 +1,7 @@
-"""The parameters of a model (or their gradients) that are recorded, as they are when a step is collected."""
+"""The recorded parameters of a model, or their gradients.
+
+They are taken as they are when a step is collected.
+"""
 
 from __future__ import annotations
 
@@ -41,19 +44,27 @@ class NamedParameter:
     mask: torch.Tensor | None = None
 
     def value(self) -> torch.Tensor:
-        """The weight now, detached; of a single number one element, which is how it gets a histogram."""
+        """The present weight, detached.
+
+        A single number becomes a tensor of an element, so that it gets a histogram.
+        """
         weight = self.parameter.detach()
         weight = weight if self.mask is None else weight * self.mask.to(weight.dtype)
         return weight if weight.dim() else weight.reshape(1)
 
     def matches(self, expression: re.Pattern[str]) -> bool:
-        """Whether an expression matches the start of its name, or of that of the weight it is the original of."""
+        """Whether an expression matches the start of the name.
+
+        Of the original of a parametrized weight, the weight's name counts, too.
+        """
         readable = _PARAMETRIZED.sub(r"\1", self.name)
         return bool(expression.match(self.name) or expression.match(readable))
 
 
 class ParameterNames:
-    """Names of the parameters of a module that optimizers hold; found anew when these or their modules have others.
+    """Names of the parameters of a module that optimizers hold.
+
+    They are found anew when the parameters or their modules have changed.
 
     A walk over a deep network takes a tenth of one of its steps.
     """
@@ -68,7 +79,9 @@ class ParameterNames:
         self._places: list[_Place] = []
 
     def of(self, module: nn.Module, optimizers: Iterable[Optimizer]) -> list[NamedParameter]:
-        """They, in the optimizers' order, each once; the same list as long as nothing has changed.
+        """The selected parameters in the optimizers' order, without duplicates.
+
+        The list is the same as long as the model has not changed.
 
         The ``_orig_mod.`` of compiled parts is omitted from the names.
         """
@@ -101,7 +114,10 @@ class ParameterNames:
 
 
 def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> list[NamedParameter]:
-    """The parameters whose name an expression matches from its start; the first five for ``None``."""
+    """The parameters whose name an expression matches from its start.
+
+    ``None`` selects the first five.
+    """
     if pattern is None:
         return list(named[:_DEFAULT_COUNT])
     if pattern == EVERY:

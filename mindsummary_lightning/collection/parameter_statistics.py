@@ -1,4 +1,7 @@
-"""Statistics of every parameter: what is taken of gradients and weights, and the values that a step gets of them."""
+"""Statistics of every parameter.
+
+They are taken of gradients and weights, and become values of a step.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatisticsPart:
-    """The statistics of some parameters' gradients, weights or updates, as ``kind`` says, and their rows."""
+    """The statistics of some parameters, and their rows.
+
+    ``kind`` says whether they are of gradients, weights or updates.
+    """
 
     kind: str
     rows: NDArray[np.intp]
@@ -62,7 +68,10 @@ class StatisticsPart:
 
 
 class _Together(NamedTuple):
-    """Parameters whose statistics are taken together, their rows, and how their tensors are reduced."""
+    """Parameters whose statistics are taken together.
+
+    It has their rows, and how their tensors are reduced.
+    """
 
     named: Sequence[NamedParameter]
     rows: NDArray[np.intp]
@@ -74,7 +83,9 @@ def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 class ParameterStatistics:
-    """Takes the statistics of one step after the other, and makes tables, scalars and pictures of them.
+    """Takes the statistics of step after step.
+
+    It makes tables, scalars and pictures of them.
 
     ``names`` are those of the rows, in order: the parameters that an earlier fit into the run had,
     to which new ones are added and of which none is removed. ``has_updates`` keeps a copy of the
@@ -103,7 +114,7 @@ class ParameterStatistics:
         self._unwritten: dict[str, Callable[[], SummaryValue]] = {}  # of the last step
 
     def clear(self) -> None:
-        """Forget what was taken of a step that is not done."""
+        """Forget the parts of a step that is not done."""
         self._gradients, self._before, self._copied = {}, [], set()
 
     def release(self) -> None:
@@ -118,7 +129,9 @@ class ParameterStatistics:
         selected: Sequence[NamedParameter],
         scale: torch.Tensor | None,
     ) -> None:
-        """Take an optimizer's gradients in place of those of its earlier steps in this batch.
+        """Take an optimizer's gradients.
+
+        They replace the gradients of its earlier steps in this batch.
 
         As :meth:`GradientCollector.take`.
         """
@@ -146,11 +159,11 @@ class ParameterStatistics:
                 self._copied |= {id(each.parameter) for each in named}
 
     def move_into(self, values: StepValues, selected: Sequence[NamedParameter]) -> None:
-        """Add the gradients taken in this step, and the weights after it, to its values; it has none any more."""
+        """Move the gradients of this step, and the weights after it, to its values."""
         gradients, before, copied = [*self._gradients.values()], self._before, self._copied
         self.clear()
-        for each in gradients:
-            values.extend(each)
+        for of_optimizer in gradients:
+            values.extend(of_optimizer)
         wanted = _WANTED["weight"], _WANTED["update"]
         for together, copies in before:
             with _noting(values, "weights and updates"):
@@ -159,13 +172,12 @@ class ParameterStatistics:
                     (after, _difference(copy, after))
                     for copy, after in zip(copies, blocks, strict=True)
                 )
-                for kind, parts in zip(
-                    ("weight", "update"), together.plan.reduced(pairs, *wanted), strict=True
-                ):
-                    _add(values, kind, together, parts)
-        others = (
-            [each for each in selected if id(each.parameter) not in copied] if copied else selected
-        )
+                of_weights, of_updates = together.plan.reduced(pairs, *wanted)
+                _add(values, "weight", together, of_weights)
+                _add(values, "update", together, of_updates)
+        others = selected
+        if copied:
+            others = [named for named in selected if id(named.parameter) not in copied]
         with _noting(values, "weights"):
             reduce = partial(RowPlan.statistics, wanted=_WANTED["weight"])
             together, parts = self._planned("weight", None, others, _weights(others), reduce)
@@ -187,30 +199,42 @@ class ParameterStatistics:
             STATISTICS_TAG: partial(Tensor, to_stored(table)),
             PICTURE_TAG: self._picture,
         }
-        due = [STATISTICS_TAG] if self._schedule.collects_tables(step) else []
-        due += [PICTURE_TAG] if self._schedule.collects_pictures(step) else []
-        if (
-            first is not None
-            and not self._has_warned
-            and not (self._skips_overflow and first[1] == "gradient")
-        ):
+        due = []
+        if self._schedule.collects_tables(step):
+            due.append(STATISTICS_TAG)
+        if self._schedule.collects_pictures(step):
+            due.append(PICTURE_TAG)
+        if first is not None and self._is_worth_a_warning(first[1]):
             self._warn(step, first, int(is_bad.sum()), dict(pairs).get("loss/auto"))
-            due = [*dict.fromkeys([STATISTICS_TAG, *due])]
+            if STATISTICS_TAG not in due:
+                due.insert(0, STATISTICS_TAG)
         pairs += [(tag, self._unwritten.pop(tag)()) for tag in due]
         scalars = [(NON_FINITE_TAG, float(is_bad.sum()))]
         if not np.isnan(rms).all():
             scalars.append((LARGEST_TAG, float(np.nanmax(rms))))
         return [*pairs, *scalars]
 
+    def _is_worth_a_warning(self, kind: str) -> bool:
+        """Whether the first non-finite number is reported; a skipped overflow is normal."""
+        if self._has_warned:
+            return False
+        return not (self._skips_overflow and kind == "gradient")
+
     def rest(self) -> _Pairs:
-        """What the last collected step has not written of its table and picture: at the end both are."""
+        """The table and the picture of the last collected step that are not written yet.
+
+        At the end of a run both are written.
+        """
         unwritten, self._unwritten = self._unwritten, {}
         return [(tag, make()) for tag, make in unwritten.items()]
 
     def _held_by(
         self, optimizer: int, parameters: Sequence[nn.Parameter], selected: Sequence[NamedParameter]
     ) -> Sequence[NamedParameter]:
-        """Those of the selected parameters that an optimizer holds; the same list while both are the same."""
+        """The selected parameters that an optimizer holds.
+
+        The list is the same while both are the same.
+        """
         known = self._held.get(optimizer)
         if known is None or known[0] is not selected or not _are_same(known[1], parameters):
             held = {id(parameter) for parameter in parameters}
@@ -226,7 +250,10 @@ class ParameterStatistics:
         tensors: Sequence[Any],
         use: Callable[[RowPlan, Sequence[Any]], _T],
     ) -> tuple[_Together, _T]:
-        """What ``use`` makes of the tensors of some parameters, with the last step's plan if it still fits."""
+        """Apply ``use`` to the tensors of some parameters.
+
+        The plan of the last step is used if it still fits.
+        """
         together = self._together.pop((kind, optimizer), None)
         result: _T | None = None
         if together is not None and _are_same(named, together.named):
@@ -286,7 +313,7 @@ _NON_FINITE = [COLUMNS.index("gradient_non_finite"), COLUMNS.index("weight_non_f
 
 @contextlib.contextmanager
 def _noting(values: StepValues, what: str) -> Iterator[None]:
-    """Recording never stops training; the caller reports what is noted."""
+    """Note an error in the values instead of stopping the training."""
     try:
         yield
     except Exception as error:
@@ -314,7 +341,10 @@ def _add(
 
 
 def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """In place if that is exact enough: bfloat16 would round the difference to two digits."""
+    """The difference of a weight, in place if that is exact enough.
+
+    bfloat16 would round the difference to two digits.
+    """
     return as_exact(before).sub_(as_exact(after))
 
 

@@ -1,4 +1,6 @@
-"""Statistics of many tensors at once, in few operations, without waiting for the device or any function of its own.
+"""Statistics of many tensors at once, in few operations.
+
+They do not wait for the device, and need no function of the tensors' own.
 
 Tensors of one shape are stacked, and long ones cut into rows, so a reduction along the rows is one
 operation for all of them: a deep network has few shapes. What remains, a few numbers a row, is
@@ -23,8 +25,10 @@ from mindsummary_lightning.collection.gradients import as_exact, stored_elements
 from mindsummary_lightning.collection.sharding import groups_that_share, is_sharded, largest_shard
 
 _WIDTH, _CHUNK = (512, 4096), (1 << 18, 1 << 24)
-"""Elements in a row, and in rows that are reduced together: on the CPU, where they should stay in its cache, and on
-an accelerator, where the rows are copied to the CPU."""
+"""Elements in a row, and in rows that are reduced together: on the CPU, and on an accelerator.
+
+On the CPU they should stay in its cache; from an accelerator the rows are copied to the CPU.
+"""
 _UNCUT = 4  # widths up to which a tensor is one row
 EVERY = frozenset({"rms", "mean", "largest", "zeros", "non_finite"})
 _TINY, _HUGE = 1e-15, 1e15  # between them no square leaves the range of float32
@@ -32,7 +36,10 @@ _TINY, _HUGE = 1e-15, 1e15  # between them no square leaves the range of float32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorStatistics:
-    """What is known of some tensors, arrays of one element each; magnitudes are those of the finite elements."""
+    """Statistics of some tensors, arrays with an element per tensor.
+
+    Magnitudes are those of the finite elements.
+    """
 
     rms: NDArray[np.float64]
     mean: NDArray[np.float64]
@@ -44,7 +51,10 @@ class TensorStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowStatistics:
-    """Reduced rows of some tensors of one device, and what makes numbers of them once they are on the CPU."""
+    """Reduced rows of some tensors of the same device.
+
+    On the CPU they become numbers.
+    """
 
     places: NDArray[np.intp]
     """Of the tensors among those given."""
@@ -52,10 +62,13 @@ class RowStatistics:
     starts: NDArray[np.intp]
     """Each tensor's first row."""
     table: torch.Tensor
-    """Largest magnitude, their sum, Euclidean norm, elements that are not zero, and not finite; of each row."""
+    """Largest magnitude, their sum, Euclidean norm, non-zero elements and non-finite ones, by row."""
 
     def statistics(self, table: torch.Tensor, scale: float = 1.0) -> TensorStatistics:
-        """The numbers, of ``table`` on the CPU; the tensors were ``scale`` times what counts."""
+        """Statistics from ``table``, which is on the CPU.
+
+        The tensors were ``scale`` times the numbers that count.
+        """
         of_rows = table.double().numpy()
         largest = np.maximum.reduceat(of_rows[0], self.starts)
         # In units of the tensor's largest norm, whose square may leave the range of float64.
@@ -75,7 +88,7 @@ class RowStatistics:
 
 
 class _Block(NamedTuple):
-    """Tensors of one shape, dtype and device that are reduced together."""
+    """Tensors of the same shape, dtype and device that are reduced together."""
 
     places: Sequence[int]
     size: int  # elements of each on this rank
@@ -85,7 +98,10 @@ class _Block(NamedTuple):
 
 
 class _OneTable(NamedTuple):
-    """What becomes one table: tensors of one device that the same ranks share; the arrays are for each tensor."""
+    """Tensors of the same device and ranks, which become a table.
+
+    The arrays have an element per tensor.
+    """
 
     groups: Sequence[Any]
     blocks: list[_Block]
@@ -94,8 +110,60 @@ class _OneTable(NamedTuple):
     starts: NDArray[np.intp]
 
 
+class _Layout(NamedTuple):
+    """The properties that tensors share if they are reduced together."""
+
+    device: torch.device
+    groups: Any
+    shape: torch.Size
+    dtype: torch.dtype
+    placements: Any
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
+
+
+def _layout_of(tensor: Any) -> _Layout:
+    groups, placements = (), None
+    if not _is_plain(tensor) and is_sharded(tensor):
+        groups, placements = groups_that_share(tensor), tensor.placements
+    return _Layout(tensor.device, groups, tensor.shape, tensor.dtype, placements)
+
+
+def _blocks_of(layout: _Layout, first: Any, places: Sequence[int]) -> Iterator[tuple[_Block, int]]:
+    """The blocks of tensors with the same layout, and the elements of such a tensor."""
+    is_accelerator = layout.device.type != "cpu"
+    width, chunk = _WIDTH[is_accelerator], _CHUNK[is_accelerator]
+    elements = first.numel()
+    size = _local(first).numel()
+    most = largest_shard(first) if layout.groups else elements
+    rows = 1 if most <= _UNCUT * width else -(-most // width)
+    if rows == 1:
+        width = max(1, size)
+    many = max(1, chunk // max(1, size))
+    for begin in range(0, len(places), many):
+        yield _Block(places[begin : begin + many], size, width, rows, chunk), elements
+
+
+def _table_of(groups: Sequence[Any], blocks: Sequence[tuple[_Block, int]]) -> _OneTable:
+    places: list[int] = []
+    counts: list[float] = []
+    rows: list[int] = []
+    for block, elements in blocks:
+        places += block.places
+        counts += [float(elements)] * len(block.places)
+        rows += [block.rows] * len(block.places)
+    starts = np.cumsum((0, *rows[:-1]))
+    return _OneTable(
+        groups, [block for block, _ in blocks], np.array(places), np.array(counts), starts
+    )
+
+
 class RowPlan:
-    """Which of some tensors are reduced together, and the same for later ones that are like those, place by place.
+    """A plan of the tensors that are reduced together.
+
+    It serves later tensors that are like the first ones, place by place.
 
     Of a sparse tensor the stored elements count.
     """
@@ -103,69 +171,42 @@ class RowPlan:
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self.is_lasting: bool = True
         """Whether tensors that are not like those are refused; otherwise it is for those alone."""
-        # places by device, groups, shape, dtype and placements
-        alike: dict[tuple[Any, ...], list[int]] = {}
-        firsts: dict[tuple[Any, ...], Any] = {}
+        alike: dict[_Layout, list[int]] = {}
+        firsts: dict[_Layout, Any] = {}
         for place, tensor in enumerate(tensors):
-            groups, placements = (), None
-            if (
-                type(tensor) not in (torch.Tensor, nn.Parameter)
-                or tensor.layout is not torch.strided
-            ):
+            if not _is_plain(tensor):
                 self.is_lasting, tensor = False, stored_elements(tensor)
-                if is_sharded(tensor):
-                    groups, placements = groups_that_share(tensor), tensor.placements  # type: ignore[attr-defined]
-            key = (tensor.device, groups, tensor.shape, tensor.dtype, placements)
-            alike.setdefault(key, []).append(place)
-            firsts.setdefault(key, tensor)
+            layout = _layout_of(tensor)
+            alike.setdefault(layout, []).append(place)
+            firsts.setdefault(layout, tensor)
         together: dict[tuple[Any, ...], list[tuple[_Block, int]]] = {}
-        for key, places in alike.items():
-            device, groups, *_ = key
-            width, chunk = (sizes[device.type != "cpu"] for sizes in (_WIDTH, _CHUNK))
-            elements, size = firsts[key].numel(), _local(firsts[key]).numel()
-            most = largest_shard(firsts[key]) if groups else elements
-            rows = 1 if most <= _UNCUT * width else -(-most // width)
-            many, width = max(1, chunk // max(1, size)), width if rows > 1 else max(1, size)
-            some = (places[at : at + many] for at in range(0, len(places), many))
-            blocks = [(_Block(each, size, width, rows, chunk), elements) for each in some]
-            together.setdefault((device, groups), []).extend(blocks)
+        for layout, places in alike.items():
+            of_layout = _blocks_of(layout, firsts[layout], places)
+            together.setdefault((layout.device, layout.groups), []).extend(of_layout)
         self._parts: list[_OneTable] = []
         for (_, groups), blocks in together.items():
-            of_each = [
-                (place, elements, block.rows)
-                for block, elements in blocks
-                for place in block.places
-            ]
-            each_place, counts, each_rows = zip(*of_each, strict=True)
-            starts = np.cumsum((0, *each_rows[:-1]))
-            part = _OneTable(
-                groups,
-                [block for block, _ in blocks],
-                np.array(each_place),
-                np.array(counts, float),
-                starts,
-            )
-            self._parts.append(part)
+            self._parts.append(_table_of(groups, blocks))
 
     def blocks(self, tensors: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
-        """Tensors that are reduced together, a row each; what is one tensor alone is no copy of it.
+        """Tensors that are reduced together, a row per tensor.
+
+        A block of a single tensor is no copy of it.
 
         Raises:
             RuntimeError: the tensors are not like those that the plan is made of.
         """
         for part in self._parts:
             for block in part.blocks:
-                some = [tensors[place] for place in block.places]
+                members = [tensors[place] for place in block.places]
                 if not self.is_lasting:
-                    some = [_local(stored_elements(tensor)) for tensor in some]
-                yield (torch.stack(some) if len(some) > 1 else some[0]).reshape(
-                    len(some), block.size
-                )
+                    members = [_local(stored_elements(tensor)) for tensor in members]
+                joined = torch.stack(members) if len(members) > 1 else members[0]
+                yield joined.reshape(len(members), block.size)
 
     def statistics(
         self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY
     ) -> list[RowStatistics]:
-        """Reduced rows of tensors that are like those that the plan is made of, as :meth:`reduced`."""
+        """Reduced rows of tensors like the plan's, as :meth:`reduced`."""
         (reduced,) = self.reduced(((block,) for block in self.blocks(tensors)), wanted)
         return reduced
 
@@ -178,7 +219,7 @@ class RowPlan:
     def reduced(
         self, blocks: Iterable[Sequence[torch.Tensor]], *wanted: Collection[str]
     ) -> list[list[RowStatistics]]:
-        """Reduced rows of such blocks, for each device (and ranks that share tensors) one.
+        """Reduced rows of such blocks, for every device and set of sharing ranks.
 
         Several blocks of one place, weights and their updates, are reduced one after the other, and
         each has a list. All ranks that share a sharded tensor must call. Only the fields of
@@ -188,12 +229,14 @@ class RowPlan:
         reduced: list[list[RowStatistics]] = [[] for _ in wanted]
         following = iter(blocks)
         for groups, own, places, elements, starts in self._parts:
-            each_table = [
-                [_reduced(*one, block) for one in zip(next(following), wanted, strict=True)]
-                for block in own
-            ]
-            for result, tables in zip(reduced, zip(*each_table, strict=True), strict=True):
-                table = _reduced_over(groups, _joined(tables)) if groups else _joined(tables)
+            tables_of: list[list[torch.Tensor]] = [[] for _ in wanted]
+            for block in own:
+                for tables, tensors, fields in zip(tables_of, next(following), wanted, strict=True):
+                    tables.append(_reduced(tensors, fields, block))
+            for result, tables in zip(reduced, tables_of, strict=True):
+                table = _joined(tables)
+                if groups:
+                    table = _reduced_over(groups, table)
                 result.append(RowStatistics(places, elements, starts, table))
         return reduced
 
@@ -208,29 +251,28 @@ def _joined(tables: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> torch.Tensor:
-    """The table of a block: so many rows for each tensor."""
+    """The table of a block: so many rows per tensor."""
     whole, rest = divmod(block.size, block.width)
     parts = []
     if whole:
         rows = (tensors[:, : whole * block.width] if rest else tensors).reshape(-1, block.width)
-        pieces = (
-            torch.split(rows, max(1, block.chunk // block.width))
-            if rows.numel() > block.chunk
-            else [rows]
-        )
+        pieces: Sequence[torch.Tensor] = [rows]
+        if rows.numel() > block.chunk:
+            pieces = torch.split(rows, max(1, block.chunk // block.width))
         table = _joined([_reduced_rows(piece, wanted) for piece in pieces])
         if whole == block.rows:
             return table
         parts.append(table.view(5, len(tensors), whole))
     if rest:
         parts.append(_reduced_rows(tensors[:, whole * block.width :], wanted)[:, :, None])
-    if missing := block.rows - whole - bool(rest):  # a rank with a smaller shard than others
+    missing = block.rows - whole - bool(rest)
+    if missing:  # a rank with a smaller shard than others
         parts.append(torch.zeros(5, len(tensors), missing, device=tensors.device))
     return torch.cat(parts, dim=2).view(5, -1)
 
 
 def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor:
-    """The table of some rows, of at least one element."""
+    """The table of some rows with elements."""
     elements = as_exact(elements.abs() if elements.is_complex() else elements)
     table = _plain_rows(elements, wanted) if elements.device.type == "cpu" else None
     if table is not None:
@@ -244,16 +286,17 @@ def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tens
     # In units of the row's largest: neither the squares nor the sum leave the range of the dtype.
     unit = largest.clamp_min(torch.finfo(largest.dtype).tiny)
     scaled = magnitudes / unit[:, None]
-    total, norms = (
-        scaled.sum(1).to(wide) * unit,
-        torch.linalg.vector_norm(scaled, dim=1).to(wide) * unit,
-    )
+    total = scaled.sum(1).to(wide) * unit
+    norms = torch.linalg.vector_norm(scaled, dim=1).to(wide) * unit
     non_zero = magnitudes.sign().sum(1) + non_finite
     return torch.stack([largest.to(wide), total, norms, non_zero.to(wide), non_finite.to(wide)])
 
 
 def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor | None:
-    """The same in half the operations, if all is finite and no square leaves the range of the dtype."""
+    """The same table in half the operations.
+
+    It is ``None`` unless all is finite and no square leaves the range of the dtype.
+    """
     is_whole = "mean" in wanted
     magnitudes = elements.abs() if is_whole else elements
     norms = torch.linalg.vector_norm(magnitudes, dim=1).numpy()

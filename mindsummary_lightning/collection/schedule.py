@@ -19,7 +19,10 @@ _GROWTH = 2.5
 
 
 def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
-    """The default range: steps after the first whose tensors are collected, at most 20 of the ``total`` of a run."""
+    """The default range of steps after the first whose tensors are collected.
+
+    It has at most 20 of the ``total`` steps of a run.
+    """
     if total is None:
         # The first step is collected anyway, so one less than the viewer keeps.
         return [round(collect_freq * _GROWTH**power) for power in range(MAX_TENSOR_STEPS - 1)]
@@ -33,7 +36,9 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 
 
 class Schedule:
-    """States for each step, counted from 1, what is collected; the ``total`` of a run may be unknown.
+    """Tells what is collected in a step, counted from 1.
+
+    The ``total`` of a run may be unknown.
 
     Without a gap of their own, tensors are collected on the steps of the default range, input
     images on these too, or on every second of more than 10. A resumed run has done ``step`` steps
@@ -88,7 +93,10 @@ class Schedule:
         return step == 1 or step in self._inputs
 
     def collects_tables(self, step: int) -> bool:
-        """Whether a collected step's statistics of parameters are recorded whole: the first after a step of tensors."""
+        """Whether a collected step's statistics of parameters are recorded whole.
+
+        So is the first step after a step of tensors.
+        """
         return step in (1, self._total) or self._has_passed(self._table_steps, step)
 
     def collects_chain(self, step: int) -> bool:
@@ -98,11 +106,14 @@ class Schedule:
         )
 
     def collects_pictures(self, step: int) -> bool:
-        """Whether they are drawn after a collected step: five times in a run at most, and at its end."""
+        """Whether pictures are drawn after a collected step.
+
+        They are drawn five times in a run at most, and at its end.
+        """
         return step == self._total or (step > 1 and self._has_passed(self._picture_steps, step))
 
     def _has_passed(self, steps: Container[int], step: int) -> bool:
-        """Whether one of these steps lies behind the last collected one, up to this."""
+        """Whether any of some steps lies after the last collected step, up to this."""
         if isinstance(steps, range):  # of a fixed gap, without an end
             return step % steps.step < self._freq
         return isinstance(steps, frozenset) and any(
@@ -110,7 +121,10 @@ class Schedule:
         )
 
     def collects_anything(self, step: int) -> bool:
-        """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
+        """Whether anything at all of this step is recorded.
+
+        This is a hot path, so it calls no other method.
+        """
         return (
             step % self._freq == 0
             or step in (1, self._total)
@@ -120,7 +134,10 @@ class Schedule:
         )
 
     def default_steps_until(self, step: int) -> tuple[int, int]:
-        """Steps up to this one with tensors and with images of the default range, for a run that resumes from here."""
+        """Numbers of steps with tensors and with images up to this step.
+
+        They belong to the default range, for a run that resumes from here.
+        """
         tensors, images = self._used
         return tensors + _count(self._default_tensor_steps, step), images + _count(
             self._default_image_steps, step

@@ -1,4 +1,4 @@
-"""Tensors of which each rank holds only a part."""
+"""Tensors of which a rank holds only a part."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import torch
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Whether each rank holds only a part: a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1."""
+    """Whether a rank holds only a part of a tensor.
+
+    It is a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1.
+    """
     return is_flattened(tensor) or any(
         not placement.is_replicate() for placement in getattr(tensor, "placements", ())
     )
 
 
 def is_flattened(parameter: torch.Tensor) -> bool:
-    """Whether FSDP1 has moved the parameter into a flat one: it looks whole, and holds this rank's part at most.
+    """Whether FSDP1 has moved a parameter into a flat one.
+
+    It looks whole, and holds this rank's part at most.
 
     Reads ``_fsdp_flattened``, by which FSDP1 itself knows them (torch 2.1 to 2.13). Neither the
     part's place in the parameter nor its ranks can be read from it, so its values cannot be reduced
@@ -26,7 +31,7 @@ def is_flattened(parameter: torch.Tensor) -> bool:
 
 
 def groups_that_share(tensor: Any) -> tuple[Any, ...]:
-    """One process group for each mesh dimension that a ``DTensor`` is sharded over.
+    """The process groups of the mesh dimensions that a ``DTensor`` is sharded over.
 
     Raises:
         TypeError: each rank holds a summand and not a part.

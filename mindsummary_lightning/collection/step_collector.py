@@ -1,4 +1,6 @@
-"""The values of a run's collected steps: from what hooks hand out to tags and values ready to be written.
+"""The values of a run's collected steps.
+
+They go from hooks to tags and values that are ready to be written.
 
 It counts the steps and asks the schedule; tensors are converted in `step_values`, and nothing is
 written here.
@@ -39,7 +41,10 @@ _CLOSEST = 3  # parameter names that a warning proposes
 
 
 class _Selection(NamedTuple):
-    """The parameters that get a histogram, whose gradients do, and that have a row of statistics."""
+    """The recorded parameters.
+
+    They have a histogram, a histogram of their gradients, or a row of statistics.
+    """
 
     histograms: Sequence[NamedParameter]
     gradients: Sequence[NamedParameter]
@@ -47,7 +52,9 @@ class _Selection(NamedTuple):
 
 
 class StepCollector:
-    """Collects step after step of one run; ``step`` is the number of steps done, those of a resumed run included.
+    """Collects step after step of a run.
+
+    ``step`` is the number of steps done, with the steps of a resumed run.
 
     ``named`` are the parameters that the run begins with; each collected step asks for them again.
     Gradients are those of the parameters that have histograms (``True``), or of others by an
@@ -112,7 +119,10 @@ class StepCollector:
 
     @property
     def default_steps_used(self) -> tuple[int, int]:
-        """Steps with tensors and with input images of the default range; a run that resumes has that many less."""
+        """Steps with tensors and with input images of the default range.
+
+        A run that resumes has so many less.
+        """
         return self._schedule.default_steps_until(self.step)
 
     @property
@@ -121,7 +131,11 @@ class StepCollector:
         return [] if self._statistics is None else self._statistics.names
 
     def begin_batch(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
-        """A batch begins; take what summary operators give if its step is collected, and its ``parameters`` later."""
+        """Begin a batch.
+
+        If its step is collected, values of summary operators are taken, and its ``parameters``
+        later.
+        """
         if not self._schedule.collects_anything(self.step + 1):
             return
         self._use(parameters)
@@ -137,7 +151,9 @@ class StepCollector:
     def take_gradients(
         self, optimizer: Optimizer, scale: Callable[[], torch.Tensor | None]
     ) -> None:
-        """An optimizer is about to step, with gradients not clipped yet; of several steps in a batch the last counts.
+        """Take gradients before an optimizer steps; they are not clipped yet.
+
+        Of several steps in a batch the last counts.
 
         ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on
         collected steps.
@@ -158,7 +174,9 @@ class StepCollector:
     def end_batch(
         self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any
     ) -> None:
-        """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed.
+        """End a batch; if an optimizer stepped, the step ends, too.
+
+        ``read_loss`` is called if the loss is needed.
 
         The loss of a collected step is the mean of its batches.
         """
@@ -192,7 +210,10 @@ class StepCollector:
         self._send(values)
 
     def end_run(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
-        """The run is over: collect the state after its last step, if that step was not collected."""
+        """End the run.
+
+        The state after its last step is collected, if that step was not collected.
+        """
         self.close_operators(is_over=True)
         if self._last_state != self.step:
             for taken in (self._gradients, self._statistics):
@@ -204,7 +225,10 @@ class StepCollector:
             self._send(values)
 
     def close_operators(self, is_over: bool = False) -> None:
-        """Take nothing more from operators until a batch begins: the epoch is over, or (``is_over``) the run."""
+        """Take no more values from operators until a batch begins.
+
+        The epoch has ended, or (``is_over``) the run.
+        """
         (operator_buffer.end_training if is_over else operator_buffer.close)(self._operators)
         self._use(None)
 
@@ -290,7 +314,7 @@ class StepCollector:
         self._named: Sequence[NamedParameter] | None = None
 
     def _selection(self) -> _Selection:
-        """The parameters that are recorded, by what they are in this step."""
+        """The recorded parameters, chosen by their present state."""
         if self._named is None:
             self._named = [] if self._parameters is None else self._parameters()
         named = self._named
@@ -339,12 +363,18 @@ class StepCollector:
         )
 
     def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
-        """Log a message once; the ranks above zero leave it to rank zero, which finds the same."""
+        """Log a message once.
+
+        Ranks above zero log nothing, because rank zero finds the same.
+        """
         if self._is_rank_zero:
             self._warn_once.warn(key, message, *args, level=level)
 
     def _report_absent(self, option: str, message: str) -> None:
-        """A warning if the user asked for it by name; otherwise there is simply nothing to record."""
+        """Warn that a value is absent, if the user asked for it by name.
+
+        Otherwise it is simply not recorded.
+        """
         level = logging.WARNING if option in self._specified.named else logging.DEBUG
         self._warn(option, message, level=level)
 
@@ -357,7 +387,9 @@ _FSDP1 = (
 
 
 def image_batch(batch: Any) -> torch.Tensor | None:
-    """The first tensor in a batch, depth first, of shape ``(N, C, H, W)`` with C 1 or 3; ``None`` if there is none.
+    """The first image batch in a batch, depth first; ``None`` without any.
+
+    Its shape is ``(N, C, H, W)`` with C 1 or 3.
 
     A batch is a tensor, or any nesting of lists, tuples, mappings and objects with attributes.
     (MindSpore looks at the first column only.)

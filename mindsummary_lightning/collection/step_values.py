@@ -1,4 +1,4 @@
-"""Tensors on any device -> the values of one collected step.
+"""Tensors on any device -> the values of a collected step.
 
 CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one
 buffer, copied without waiting, and turned into values when ``drain`` is called, which should be at
@@ -32,7 +32,10 @@ _COPY_UP_TO = 1024
 
 @dataclass(slots=True)
 class _Pending:
-    """A value whose parts are on a device, and what makes the value of them once they are on the CPU."""
+    """A value whose parts are on a device, and the function that makes it.
+
+    The function is called once they are on the CPU.
+    """
 
     parts: Sequence[torch.Tensor]
     build: Callable[[list[torch.Tensor]], SummaryValue]
@@ -41,17 +44,20 @@ class _Pending:
 
 
 class StepPart(Protocol):
-    """Something else that is recorded in some steps, and becomes values when its tensors are on the CPU."""
+    """A further part of some steps.
+
+    It becomes values when its tensors are on the CPU.
+    """
 
     def move_into(self, values: StepValues) -> None:
-        """Add what was taken in this step to its values; it has none any more."""
+        """Move the part's content of this step to its values."""
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
         """The values of a step, with its own in place of their parts."""
 
 
 class StepValues:
-    """The values of one step, from tensors on any device, in the order they were added.
+    """The values of a step, from tensors on any device, in their order.
 
     Add, then ``send``, then ``drain`` at a later hook. Adding never waits for a device and keeps no
     reference to memory of the caller: what changes afterwards does not change the value. A value
@@ -73,41 +79,47 @@ class StepValues:
         self._copies: list[DeviceCopy] | None = None
 
     def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
-        """Add the one number that ``value`` holds."""
+        """Add the single number of ``value``."""
         self._add(tag, value, to_scalar, _pending_scalar)
 
     def add_histogram(self, tag: str, tensor: torch.Tensor) -> None:
-        """Add the histogram of a tensor of at least one dimension.
+        """Add the histogram of a tensor with dimensions.
 
         A sharded ``DTensor`` is reduced over the ranks that share it, so all of them must add it.
         """
         self._add(tag, tensor, to_histogram, _pending_histogram)
 
     def add_image(self, tag: str, batch: torch.Tensor) -> None:
-        """Add a batch of images, NCHW with 1 or 3 channels, as one image."""
+        """Add a batch of images, NCHW with 1 or 3 channels, as an image."""
         self._add(tag, batch, batch_to_image, lambda tensor: _pending_whole(tensor, batch_to_image))
 
     def add_tensor(self, tag: str, tensor: torch.Tensor) -> None:
-        """Add all elements of a tensor of at least one dimension."""
+        """Add all elements of a tensor with dimensions."""
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
     def add_deferred(
         self, tag: str, parts: Sequence[torch.Tensor], build: Callable[[list[torch.Tensor]], Any]
     ) -> None:
-        """Add what ``build`` makes of tensors of one device once they are on the CPU; nobody else may change them."""
+        """Add a value that ``build`` makes of tensors once they are on the CPU.
+
+        The tensors are of the same device, and must not change meanwhile.
+        """
         if parts[0].device.type == "cpu":
             self._values.append((tag, build([*parts])))
         else:
             self._values.append((tag, _Pending(parts, build)))
 
     def extend(self, other: StepValues) -> None:
-        """Add the values of another one that has not been sent; it has none any more."""
+        """Move the values of another object, which has not been sent, to the end."""
         self._values += other._values
         self.problems += other.problems
         other._values, other.problems = [], []
 
     def send(self) -> None:
-        """Start one copy per device to the CPU, behind the work already queued there; later calls do nothing."""
+        """Start a copy per device to the CPU, after the work already queued there.
+
+        Later calls do nothing.
+        """
         if self._copies is not None:
             return
         self._copies = []
@@ -128,13 +140,19 @@ class StepValues:
                 start = value.place[1]
 
     def is_ready(self) -> bool:
-        """Whether ``drain`` returns without waiting; False before ``send`` if anything must be copied."""
+        """Whether ``drain`` returns without waiting.
+
+        Before ``send`` it is False if anything must be copied.
+        """
         if self._copies is None:
             return not any(isinstance(value, _Pending) for _, value in self._values)
         return all(copy.is_done() for copy in self._copies)
 
     def drain(self) -> tuple[tuple[str, SummaryValue], ...]:
-        """The values, in the order they were added; waits only for their own copies. Call it once."""
+        """The values, in the order they were added.
+
+        It waits only for their own copies. Call it once.
+        """
         self.send()
         finished: list[tuple[str, SummaryValue]] = []
         for tag, value in self._values:
@@ -172,7 +190,7 @@ class StepValues:
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
-    """Whether reading the numbers would wait: for a device, or for other ranks."""
+    """Whether reading the numbers would wait for a device or for ranks."""
     return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
 
 

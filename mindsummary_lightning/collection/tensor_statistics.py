@@ -1,4 +1,6 @@
-"""Statistics of one tensor, reduced on its device without waiting for it: the numbers of a row of a step's chain.
+"""Statistics of a tensor, reduced on its device without waiting for it.
+
+They are the numbers of a row of a step's chain.
 
 A tensor that a module takes or returns may be changed in place by the next, so each is reduced at
 once. `row_statistics` is for many tensors that lie still.
@@ -28,7 +30,9 @@ _WIDE = (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
 def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The dense tensor of real numbers that is reduced; ``None`` for what has none here.
+    """The dense tensor of real numbers that is reduced.
+
+    It is ``None`` for a tensor without such numbers here.
 
     That is a tensor of which each rank holds a part, without elements in memory (meta, fake, within
     ``torch.func``), sparse or quantized. Of a complex one it has real and imaginary parts, one
@@ -54,7 +58,9 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Hide what is called in the context from autograd and from modes of the user's (selective checkpointing).
+    """Hide calls in the context from autograd and from modes of the user's.
+
+    Such a mode is selective checkpointing.
 
     Raises:
         AttributeError: this version of PyTorch lacks one of the two private names.
@@ -65,13 +71,15 @@ def unseen() -> Iterator[None]:
 
 
 class TensorReducer:
-    """Reduces the plain tensors of one step."""
+    """Reduces the plain tensors of a step."""
 
     def __init__(self) -> None:
         self._fractions: dict[torch.device, torch.Tensor] = {}
 
     def reduced(self, tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-        """What :func:`columns` makes a row of, and the number of elements that it counts. Call it while ``unseen``.
+        """The input of :func:`columns` for a row, and its number of elements.
+
+        Call it while ``unseen``.
 
         Returns:
             Norm, sum, minimum, maximum and number of elements that are not zero, and not finite,
@@ -92,7 +100,10 @@ class TensorReducer:
         ), core.numel()
 
     def _places(self, device: torch.device, elements: int, wide: torch.dtype) -> torch.Tensor:
-        """Places of the samples, computed on the device: to copy them there could wait for it."""
+        """Places of the samples, computed on the device.
+
+        To copy them there could wait for it.
+        """
         if device.type == "cpu" or wide is not torch.float64:
             return torch.from_numpy(sample_places(elements)).to(device, non_blocking=True)
         if device not in self._fractions:
@@ -103,7 +114,10 @@ class TensorReducer:
 def columns(
     vectors: NDArray[np.float64], elements: NDArray[np.float64], counted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The columns of rows behind ``order``, shape ``(n, 23)``, of reduced tensors ``(n, 22)`` of so many elements."""
+    """The columns of rows after ``order``, shape ``(n, 23)``.
+
+    They come from reduced tensors ``(n, 22)`` of so many elements.
+    """
     norm, total, low, high, non_zero, non_finite = vectors[:, :_NUMBERS].T
     with np.errstate(invalid="ignore", divide="ignore"):
         finite = np.where(counted > non_finite, counted - non_finite, np.nan)
@@ -124,7 +138,10 @@ def _unexpanded(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The numbers of a tensor on the CPU, if all is finite and no square leaves the range of float32."""
+    """The numbers of a tensor on the CPU, if its values are moderate.
+
+    All must be finite, and no square may leave the range of float32.
+    """
     low, high = (float(bound) for bound in torch.aminmax(tensor))
     largest = max(high, -low)
     if not (largest == 0 or _TINY < largest < _HUGE):  # nor is NaN

@@ -1,1 +1,4 @@
-"""The computational graph of a PyTorch module, observed while it runs, as a ``values.Graph``."""
+"""The computational graph of a PyTorch module, as a ``values.Graph``.
+
+It is observed while the module runs.
+"""

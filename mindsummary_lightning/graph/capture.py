@@ -1,4 +1,6 @@
-"""The graph of one forward pass that is run for it: for models outside a training step of Lightning.
+"""The graph of a forward pass that is run for it.
+
+It serves models outside a training step of Lightning.
 
 Random states and buffers are those from before. In a job of several processes no pass is run: one
 process alone could wait forever in a collective operation.
@@ -33,7 +35,9 @@ def capture_example(
     example: Any,
     prepare: Callable[[Any, Any], Any] = lambda module, example: example,
 ) -> Graph:
-    """Run a network once, in the mode (train or eval) it is in, on an example input; the graph of what ran.
+    """Run a network on an example input, and return the graph of the run.
+
+    The network stays in its mode (train or eval).
 
     The example is what ``forward`` takes: a tuple or list of positional arguments, a mapping of
     keyword arguments, or the single argument, as Lightning reads ``example_input_array``, also if
@@ -59,14 +63,15 @@ def capture_example(
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception in one line of a log, at most 300 characters."""
+    """The message of an exception for a line of a log, at most 300 characters."""
     text = textwrap.shorten(error_text(error), 300, placeholder=" ...")
     return text if isinstance(error, GraphCaptureError) else f"{type(error).__name__}: {text}"
 
 
 def _refuse_unready(network: nn.Module) -> None:
     is_distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if is_distributed and (count := torch.distributed.get_world_size()) > 1:
+    count = torch.distributed.get_world_size() if is_distributed else 1
+    if count > 1:
         raise GraphCaptureError(
             f"a forward pass in one of {count} processes could wait for the others forever; SummaryCollector records "
             "the graph of the first training step instead"
@@ -107,7 +112,10 @@ def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[st
 
 
 def _uncompiled() -> contextlib.AbstractContextManager[Any]:
-    """Compiled children run without compiling for an example that the training may never see (torch >= 2.6)."""
+    """Run compiled children without compiling (torch >= 2.6).
+
+    The training may never see such an example.
+    """
     set_stance = (
         getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None
     )

@@ -1,4 +1,6 @@
-"""``GraphBuilder``: nodes, parameters and constants, each named as it is added, so that MindInsight keeps it.
+"""``GraphBuilder``: nodes, parameters and constants of a graph.
+
+They are named as they are added, so that MindInsight keeps them.
 
 Each rule for names guards against a graph, a node or an edge that the reader drops (MindInsight
 2.3.1, ``datavisual/data_transform/graph``). Nothing here depends on torch: any text becomes a safe
@@ -35,7 +37,10 @@ _READER_TYPES = ("Const", "Load", "MakeTuple", "UpdateState")
 
 
 class GraphBuilder:
-    """Collects a graph node by node, each after what it takes input from; ids and names are strings, no two alike."""
+    """Collects a graph node by node, every node after its inputs.
+
+    Ids and names are strings, all of them different.
+    """
 
     def __init__(self) -> None:
         self._nodes: list[GraphNode] = []
@@ -49,7 +54,10 @@ class GraphBuilder:
         return len(self._nodes)
 
     def scope(self, parent: str, name: str, class_name: str) -> str:
-        """The scope of one more module inside the scope ``parent``, such as ``encoder-Sequential/0-Linear``."""
+        """The scope of a further module in the scope ``parent``.
+
+        An example is ``encoder-Sequential/0-Linear``.
+        """
         if parent.count("/") >= _MAX_SCOPE_DEPTH:
             return parent
         part = _safe_scope(name, class_name)
@@ -62,7 +70,10 @@ class GraphBuilder:
         return name
 
     def constant(self, value: AttributeValue) -> str:
-        """A constant, one per use as MindSpore has it: a shared one would connect unrelated nodes."""
+        """Add a constant, for a single use as in MindSpore.
+
+        A shared constant would connect unrelated nodes.
+        """
         name = _unique(f"cst{len(self._constants) + 1}", self._names)
         self._constants.append(GraphConstant(name, value))
         return name
@@ -75,7 +86,7 @@ class GraphBuilder:
         attributes: tuple[Attribute, ...] = (),
         output_type: GraphType | None = None,
     ) -> str:
-        """One more operation; returns its id. A graph of ``_MAX_NODES`` takes no more."""
+        """Add an operation; returns its id. A graph of ``_MAX_NODES`` takes no more."""
         if len(self._nodes) >= _MAX_NODES:
             raise GraphCaptureError(
                 f"it has more than {_MAX_NODES} operations, the most that MindInsight loads"
@@ -93,7 +104,10 @@ class GraphBuilder:
         self._outputs.append(GraphOutput(name, output_type))
 
     def build(self, name: str) -> Graph:
-        """The graph of all that is connected; a GraphCaptureError if no operation has an input."""
+        """The graph of everything that is connected.
+
+        It raises a GraphCaptureError if no operation has an input.
+        """
         used = {edge.name for node in self._nodes for edge in node.inputs}
         if not used:
             raise GraphCaptureError("no operation on a tensor was seen")
@@ -108,7 +122,10 @@ class GraphBuilder:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken; it is added to ``taken``."""
+    """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken.
+
+    It is added to ``taken``.
+    """
     if name in taken:
         name = next(each for each in (f"{name}_{n}" for n in count(2)) if each not in taken)
     taken.add(name)
@@ -137,7 +154,10 @@ def _safe_scope(name: str, class_name: str) -> str:
 
 
 def _safe(text: str, fallback: str) -> str:
-    r"""Letters, digits and ``_ . -``: the reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends."""
+    r"""Keep letters, digits and ``_ . -``, and replace everything else.
+
+    The reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends.
+    """
     return (
         "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS])
         or fallback

@@ -1,4 +1,6 @@
-"""``Instruments``: sees every call of a module or torch function on one thread, and changes none of them.
+"""``Instruments``: observes all calls of modules and torch functions on a thread.
+
+The calls are not changed.
 
 A ``TorchFunctionMode`` sees the functions, :class:`ModuleCalls` tells of the modules.
 """
@@ -19,7 +21,9 @@ from mindsummary_lightning.graph.observation import Observation
 
 
 class _ModeStack:
-    """The stack of function modes of this thread, by names that are private in torch 2.5 to 2.15.
+    """The stack of function modes of this thread.
+
+    Its names are private in torch 2.5 to 2.15.
 
     Raises:
         AttributeError: this version of PyTorch lacks one of the names.
@@ -32,7 +36,7 @@ class _ModeStack:
 
 
 class Instruments(TorchFunctionMode, Watcher):
-    """Reports what happens inside a call to an observation, which ``begin`` makes.
+    """Reports the calls inside a call to an observation, which ``begin`` makes.
 
     ``error`` is the first exception that the observation raised; what follows it is not observed.
     """
@@ -48,14 +52,20 @@ class Instruments(TorchFunctionMode, Watcher):
     def call(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Call a function of the user's and observe it; afterwards everything is as before, also if it raised."""
+        """Call a function of the user's and observe it.
+
+        Afterwards everything is as before, also if it raised.
+        """
         if self.error is not None:
             return function(*args, **kwargs)
         with ModuleCalls.told_to(self):
             return function(*args, **kwargs)
 
     def attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Call something of ours, unless an earlier one has failed; whatever it raises, the user's code continues."""
+        """Call a function of ours, unless an earlier call has failed.
+
+        Whatever it raises, the user's code continues.
+        """
         if self.error is None:
             try:
                 with torch._C.DisableTorchFunction():
@@ -77,7 +87,7 @@ class Instruments(TorchFunctionMode, Watcher):
     # ---- what ModuleCalls tells
 
     def wants_calls(self) -> bool:
-        """A torch function that calls modules is shown as one node."""
+        """Whether calls of modules are reported; not within a torch function."""
         return not self._is_in_function
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
@@ -106,7 +116,10 @@ class Instruments(TorchFunctionMode, Watcher):
         if self not in self._stack.modes():
             return
         above: list[Any] = []  # modes that the user entered since and has not left
-        while (mode := self._stack.pop()) is not self:
+        while True:
+            mode = self._stack.pop()
+            if mode is self:
+                break
             above.append(mode)
         for mode in reversed(above):
             self._stack.push(mode)

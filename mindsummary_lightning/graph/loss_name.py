@@ -1,9 +1,12 @@
-"""The name of the function that a loss comes from, by what computed it: observed calls, else autograd's graph."""
+"""The name of the function that a loss comes from.
+
+It is known from observed calls, or else from autograd's graph.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -35,8 +38,8 @@ _OF_AUTOGRAD = {
 # A loss stays the same function's when it is reduced, weighted by what is not trained, cast or
 # given another shape.
 _PASSING = re.compile(
-    "Alias|Clone|Div|Expand|Index|Masked(Fill|Select)|Mean|Mul|Nansum|Reshape|Select|Squeeze|Sum|ToCopy|(Unsafe)?View"
-    "|Unsqueeze|Where"
+    "Alias|Clone|Div|Expand|Index|Masked(Fill|Select)|Mean|Mul|Nansum|Reshape|Select|Squeeze|Sum"
+    "|ToCopy|(Unsafe)?View|Unsqueeze|Where"
 )
 _JOINING = frozenset(["Add", "Cat", "Stack"])
 _MAX_FUNCTIONS = 1000
@@ -48,16 +51,19 @@ def is_loss_function(function: Any) -> bool:
 
 
 def is_loss_module(module: nn.Module, output: Any) -> bool:
-    """Whether a module that gave ``output`` is a loss: by its class, or one number from what has no parameters."""
-    return isinstance(output, torch.Tensor) and (
-        _has_loss_class(module) or (output.numel() == 1 and _may_be_a_loss(module))
-    )
+    """Whether a module that returned ``output`` is a loss.
+
+    Its class tells it, or a single number from a module without parameters.
+    """
+    if not isinstance(output, torch.Tensor):
+        return False
+    return _has_loss_class(module) or (output.numel() == 1 and _may_be_a_loss(module))
 
 
 def _has_loss_class(module: nn.Module) -> bool:
-    return type(module).__module__ == "torch.nn.modules.loss" or module_class_name(module).endswith(
-        "Loss"
-    )
+    if type(module).__module__ == "torch.nn.modules.loss":
+        return True
+    return module_class_name(module).endswith("Loss")
 
 
 def _may_be_a_loss(module: nn.Module) -> bool:
@@ -65,7 +71,9 @@ def _may_be_a_loss(module: nn.Module) -> bool:
 
 
 class WatchedLosses:
-    """Names of loss modules that are called until :meth:`end`, as :func:`loss_name` takes them.
+    """Names of loss modules that are called until :meth:`end`.
+
+    :func:`loss_name` takes them.
 
     For a training whose graph is not observed. What is inside a compiled part is left alone: a hook
     would compile it again. Autograd knows no loss function in it either.
@@ -73,14 +81,16 @@ class WatchedLosses:
 
     def __init__(self, network: nn.Module) -> None:
         self.names: dict[int, str] = {}
-        compiled = [part for part in network.modules() if is_compiled(part)]
-        closed = {network, *(inner for part in compiled for inner in part.modules())}
-        self._hooks = [
-            part.register_forward_hook(self._note)
-            for part in network.modules()
-            if part not in closed and not isinstance(part, torch.jit.ScriptModule)
-            if _has_loss_class(part) or _may_be_a_loss(part)
-        ]
+        closed = {network}
+        for part in network.modules():
+            if is_compiled(part):
+                closed.update(part.modules())
+        self._hooks = []
+        for part in network.modules():
+            if part in closed or isinstance(part, torch.jit.ScriptModule):
+                continue
+            if _has_loss_class(part) or _may_be_a_loss(part):
+                self._hooks.append(part.register_forward_hook(self._note))
 
     def _note(self, module: nn.Module, _: Any, output: Any) -> None:
         if is_loss_module(module, output) and output.grad_fn is not None:
@@ -93,11 +103,12 @@ class WatchedLosses:
 
 
 def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
-    """The name of a loss that has not been propagated back yet; ``None`` if it comes from no known function.
+    """The name of a loss that has not been propagated back yet.
 
-    ``observed`` holds names by the sequence number of the function that autograd has for the
-    result. A sum of several losses has all their names, if all are known. What was not observed
-    gets the name of the function, as autograd knows it.
+    It is ``None`` if the loss comes from no known function. ``observed`` holds names by the sequence
+    number of the function that autograd has for the result. A sum of several losses has all their
+    names, if all are known. What was not observed gets the name of the function, as autograd knows
+    it.
     """
     names: dict[str, None] = {}  # as an ordered set
     waiting = [loss.grad_fn]
@@ -109,20 +120,34 @@ def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
             return None
         inputs = [source for source, _ in function.next_functions if source is not None]
         kind = _kind(function)
-        if (name := observed.get(function._sequence_nr())) is not None:
+        name = observed.get(function._sequence_nr()) or _name_by_autograd(kind, inputs)
+        if name is not None:
             names[name] = None
-        elif kind in _OF_AUTOGRAD:
-            is_log_softmax = (
-                kind.startswith("NllLoss") and bool(inputs) and _kind(inputs[0]) == "LogSoftmax"
-            )
-            names["cross_entropy" if is_log_softmax else _OF_AUTOGRAD[kind]] = None
-        elif kind in _JOINING or (_PASSING.fullmatch(kind) and len(inputs) == 1):
+        elif _passes_loss(kind, len(inputs)):
             waiting += reversed(inputs)
         else:
             return None
     return None
 
 
+def _passes_loss(kind: str, inputs: int) -> bool:
+    """Whether an operation of losses is still a loss, or a sum of losses."""
+    if kind in _JOINING:
+        return True
+    return inputs == 1 and _PASSING.fullmatch(kind) is not None
+
+
+def _name_by_autograd(kind: str, inputs: Sequence[torch.autograd.graph.Node]) -> str | None:
+    """The loss function of an operation of autograd; ``None`` if it is no loss."""
+    is_nll = kind.startswith("NllLoss")
+    if is_nll and inputs and _kind(inputs[0]) == "LogSoftmax":
+        return "cross_entropy"
+    return _OF_AUTOGRAD.get(kind)
+
+
 def _kind(function: torch.autograd.graph.Node) -> str:
-    """What one of torch's own functions computed; those of a user's ``autograd.Function`` have no number."""
+    """The operation of a function of torch's own.
+
+    A function of a user's ``autograd.Function`` has no number in its name.
+    """
     return re.sub(r"Backward\d+$", "", function.name())

@@ -1,4 +1,6 @@
-"""``ModuleCalls``: tells watchers of every call of a module on one thread, and changes none of them.
+"""``ModuleCalls``: tells watchers of all calls of modules on a thread.
+
+The calls are not changed.
 
 ``nn.Module.__call__`` is replaced meanwhile. Around a compiled region it has its own place again,
 so that the region is compiled, and later found, as without us (docs/decisions/0017 says why so).
@@ -28,23 +30,29 @@ _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older rel
 
 
 class Watcher:
-    """What is told of the calls; none of its methods raises."""
+    """Receives the calls; none of its methods raises."""
 
     def wants_calls(self) -> bool:
         """Whether it is told of a call that is about to be made."""
         return True
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
-        """A module is about to be called with ``(args, kwargs)``; of one that is whole nothing inside is told."""
+        """A module is about to be called with ``(args, kwargs)``.
+
+        Calls inside of a module that is whole are not reported.
+        """
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """The innermost module has returned ``output``, or raised (then it is ``None``)."""
 
     def add_compiled(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
-        """A function that is compiled has returned; ``owner`` is the object whose method it is, or ``None``."""
+        """A compiled function has returned.
+
+        ``owner`` is the object whose method it is, or ``None``.
+        """
 
     def pause(self) -> None:
-        """What it has put in place is taken away, because a region runs that must not see it."""
+        """Remove the watcher's hooks, because a region runs that must not see them."""
 
     def resume(self) -> None:
         """It is put in place again."""
@@ -54,7 +62,9 @@ class Watcher:
 
 
 class _Replaced:
-    """Something that all threads share, and that is replaced while at least one of them wants it.
+    """Something that all threads share, and that threads replace for a while.
+
+    The original returns when the last of them ends.
 
     Threads may begin and end in any order: what was there first is back after the last of them,
     unless someone has replaced it since.
@@ -72,7 +82,7 @@ class _Replaced:
         return thread in self._wanted_by
 
     def replace(self, thread: int, replacement: Callable[[Any], Any]) -> None:
-        """A thread wants in its place what ``replacement`` makes of it."""
+        """Replace the original by ``replacement`` of it, for a thread."""
         with self._lock:
             is_first = not self._wanted_by
             # before the rest: an interrupt may come between any two lines
@@ -120,7 +130,10 @@ class ModuleCalls:
     @classmethod
     @contextmanager
     def told_to(cls, watcher: Watcher) -> Iterator[None]:
-        """A context in which a watcher is told; afterwards everything is as before, also if the user's code raised."""
+        """Report calls to a watcher within the block.
+
+        Afterwards everything is as before, also if the user's code raised.
+        """
         calls = cls._active.get(threading.get_ident())
         if calls is not None:
             calls._watchers.append(watcher)
@@ -147,7 +160,7 @@ class ModuleCalls:
 
     @classmethod
     def end_after_fork(cls) -> None:
-        """In a forked child, such as a loader's worker that the step has started: nothing is told here."""
+        """Report no calls in a forked child, such as a loader's worker."""
         for calls in cls._active.values():
             if calls._thread == threading.get_ident():
                 calls._remove()
@@ -194,7 +207,10 @@ class ModuleCalls:
         return output
 
     def _move_into_region(self, caller: FrameType, callback: Any) -> Any:
-        """The compiler is about to run a compiled region (then it sets a callback) or has run one."""
+        """The compiler is about to run a compiled region, or has run a region.
+
+        In the first case it sets a callback.
+        """
         if caller is self._compiled_call:
             self._compiled_call = None
             prior = self._set_callback.own(callback)
@@ -241,7 +257,10 @@ class ModuleCalls:
 
 
 def _telling(own: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands for ``nn.Module.__call__``; somebody's wrapper may keep it and call it when it no longer does."""
+    """The function in the place of ``nn.Module.__call__``.
+
+    A wrapper of another library may keep it, and call it after it was removed.
+    """
 
     def call_module(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
         calls = ModuleCalls._active.get(threading.get_ident())
@@ -260,7 +279,10 @@ def _set_callback(callback: Any) -> Any:
 
 
 def _is_one_node(module: nn.Module) -> bool:
-    """Whether a module is shown as one node: it is compiled, scripted, or about to use a fused kernel."""
+    """Whether a module is shown as a single node.
+
+    It is compiled, scripted, or about to use a fused kernel.
+    """
     if is_compiled(module) or isinstance(module, torch.jit.ScriptModule):
         return True
     if module.training or not isinstance(module, _HAVE_FUSED_KERNELS):

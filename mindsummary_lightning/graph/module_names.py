@@ -1,4 +1,7 @@
-"""``ModuleNames``: scopes of modules and dotted names of their parameters, buffers and plain tensors."""
+"""``ModuleNames``: scopes of modules and dotted names of their tensors.
+
+Tensors are parameters, buffers and plain tensors.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _WRAPPERS = {
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """The user's module inside the wrappers of ``torch.compile``, DDP, FSDP, Fabric and the like."""
+    """The user's module inside of wrappers.
+
+    They are of ``torch.compile``, DDP, FSDP, Fabric and the like.
+    """
     inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
     return unwrapped(inner) if isinstance(inner, nn.Module) else module
 
@@ -36,13 +42,13 @@ def is_compiled(module: nn.Module) -> bool:
 
 
 def module_class_name(module: nn.Module) -> str:
-    """Class of the user's module, also of a scripted or fully sharded one."""
+    """Class of the user's module, also if it is scripted or fully sharded."""
     inner = unwrapped(module)
     return str(getattr(inner, "original_name", "")) or _users_class(inner).__name__
 
 
 def torch_class_name(module: nn.Module) -> str | None:
-    """The class if it is one of torch.nn's own."""
+    """The class of a module if it belongs to torch.nn."""
     return (
         module_class_name(module)
         if _users_class(module).__module__.startswith("torch.nn.modules.")
@@ -67,7 +73,10 @@ def module_properties(module: nn.Module) -> list[tuple[str, Any]]:
 
 
 class Place(NamedTuple):
-    """Where a module is: its path has dots (``encoder.0``), its scope has slashes and classes."""
+    """The place of a module.
+
+    Its path has dots (``encoder.0``), its scope has slashes and classes.
+    """
 
     module: nn.Module
     path: str
@@ -105,7 +114,10 @@ class ModuleNames:
         return [*self._places.values()]
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        """Name, ``parameter`` or ``buffer``, and tensor of all of them; of a tied one the first name alone."""
+        """Name, ``parameter`` or ``buffer``, and tensor of all tensors.
+
+        A tied tensor has its first name alone.
+        """
         seen: set[int] = set()
         for module, path, _ in self._places.values():
             for kind, held in (("parameter", module._parameters), ("buffer", module._buffers)):
@@ -115,7 +127,9 @@ class ModuleNames:
                         yield f"{path}.{key}".lstrip("."), kind, tensor
 
     def parameter_name(self, tensor: torch.Tensor, running: Place) -> tuple[int, str] | None:
-        """Id of the module and name of a parameter, buffer or plain tensor, most likely of the place that is running.
+        """Id of the module and name of a parameter, buffer or plain tensor.
+
+        It most likely belongs to the running module.
 
         Modules that are not registered may share a name.
         """
@@ -135,7 +149,10 @@ class ModuleNames:
                 named = parameter, id(place.module), f"{place.path}.{key}".lstrip(".")
                 self._parameters.setdefault(id(parameter), named)
         for name, child in place.module._modules.items():
-            if child is not None and id(inner := unwrapped(child)) not in self._places:
+            if child is None:
+                continue
+            inner = unwrapped(child)
+            if id(inner) not in self._places:
                 self._add(self._child(place, name, inner))
         return place
 

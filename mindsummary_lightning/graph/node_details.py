@@ -1,4 +1,6 @@
-"""Details of a node in the terms of the format: its operation, the type of what it computes, and its attributes.
+"""Details of a node in the terms of the format.
+
+They are its operation, its attributes, and the type of its result.
 
 MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a
 shortened text.
@@ -43,7 +45,9 @@ _CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(
 
 @functools.lru_cache(maxsize=1024)
 def familiar_name(function: str, module_class: str | None) -> str:
-    """The operation type of a function (``conv2d``, ``relu_``, ``__getitem__``), called by a torch.nn module or not.
+    """The operation type of a function (``conv2d``, ``relu_``, ``__getitem__``).
+
+    It may be called by a torch.nn module or not.
 
     ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d``
     for ``batch_norm``); the function's name where users know it by that (``matmul``, ``cat``,
@@ -59,7 +63,10 @@ def familiar_name(function: str, module_class: str | None) -> str:
 
 
 def tensor_type(tensor: torch.Tensor) -> TensorType:
-    """Dtype and shape of a tensor; a nested tensor's lengths are -1, because they differ from row to row."""
+    """Dtype and shape of a tensor.
+
+    A nested tensor's lengths are -1, because they differ from row to row.
+    """
     shape = (
         (tensor.size(0), *(-1,) * (tensor.dim() - 1)) if tensor.is_nested else tuple(tensor.shape)
     )
@@ -67,7 +74,10 @@ def tensor_type(tensor: torch.Tensor) -> TensorType:
 
 
 def graph_type(value: Any) -> GraphType | None:
-    """The type of a tensor, or of the first 64 elements of a sequence or mapping; ``None`` for anything else."""
+    """The type of a tensor, or of the first 64 elements of a sequence or mapping.
+
+    It is ``None`` for anything else.
+    """
     if isinstance(value, torch.Tensor):
         return tensor_type(value)
     if isinstance(value, Mapping):
@@ -123,5 +133,8 @@ def _number_or_text(value: Any) -> AttributeValue:
 
 @functools.cache
 def _data_type(dtype: torch.dtype) -> DataType:
-    """The format's type of a torch dtype; ``UNDEFINED`` for one that it does not have (float8 and the like)."""
+    """The format's type of a torch dtype.
+
+    It is ``UNDEFINED`` for a dtype that the format lacks (float8 and the like).
+    """
     return DataType.__members__.get(str(dtype).removeprefix("torch.").upper(), DataType.UNDEFINED)

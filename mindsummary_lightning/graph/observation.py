@@ -1,4 +1,6 @@
-"""``Observation``: calls of modules and torch functions, turned into a graph while they happen.
+"""``Observation``: a graph of calls of modules and torch functions.
+
+It is built while the calls happen.
 
 It holds no tensor: what computed a tensor is kept under a weak reference. ``instruments`` sees the
 calls.
@@ -37,21 +39,28 @@ from mindsummary_lightning.values.graph_nodes import Graph
 # Any, in this module: arguments and results of whatever the user calls.
 # A number given to one of these is an operand such as the 2 of x * 2, else it is an option.
 _ARITHMETIC = re.compile(
-    r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder|eq|ne|gt|ge|lt|le)_*"
+    r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder"
+    r"|eq|ne|gt|ge|lt|le)_*"
 )
 _IN_PLACE = re.compile(r"__(setitem|i\w+)__|(?!requires_grad_)\w*[^_]_")
 # What these packages call in a training step is theirs: logging, gradient clipping, updates of
 # weights, sharding, first values of lazy parameters.
 _HIDDEN = (
-    "torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.", "torch.nn.modules.lazy",
-)  # fmt: skip
+    "torch.optim.",
+    "torch.nn.utils.clip_grad",
+    "torch.amp.",
+    "torch.distributed.fsdp.",
+    "torch.nn.modules.lazy",
+)
 _LIGHTNING = re.compile(
     r"(lightning\.pytorch|lightning\.fabric|pytorch_lightning|lightning_fabric)\.(?!demos\.)"
 )
 
 
 class Observation:
-    """The graph of a network, built while it runs on ``inputs``: arguments of the observed call by their names.
+    """The graph of a network, built while it runs.
+
+    ``inputs`` are the arguments of the observed call by their names.
 
     Names of loss functions and modules go into ``losses``, by the sequence number of their result's
     ``grad_fn``.
@@ -97,24 +106,15 @@ class Observation:
     ) -> None:
         """A torch function has returned ``output``."""
         name = str(getattr(function, "__name__", "op"))
-        # x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient
         if name == "__get__":
-            is_hidden = getattr(function.__self__, "__name__", "") == "grad" or is_lazy(args[0])
-            for tensor in _tensors_in(output):
-                self._remember(tensor, None if is_hidden else self._ref(args[0]))
+            self._add_attribute(function, args[0], output)
             return
         if name == "__setitem__":
             output = args[0]
-        used, results = _tensors_in((args, kwargs)), _tensors_in(output)
-        is_write = (
-            _IN_PLACE.fullmatch(name)
-            or kwargs.get("out") is not None
-            or kwargs.get("inplace") is True
-        )
-        if not is_write:
-            known = {id(tensor) for tensor in used}
-            results = [tensor for tensor in results if id(tensor) not in known]
-        # no part of what is computed
+        used = _tensors_in((args, kwargs))
+        is_write = _writes(name, kwargs)
+        results = _results(output, [] if is_write else used)
+        # the count of batches is no part of the computation
         batch_count = self._running[-1].module._buffers.get("num_batches_tracked")
         if not results or results[0] is batch_count or not _is_users_call():
             return
@@ -123,53 +123,55 @@ class Observation:
             self._add_loss(name, output)
         ref = None
         if inputs or not used:  # else it is computed from gradients alone
-            options = [value for value in args if not _tensors_in(value)]
-            numbers = [
-                value
-                for value in options
-                if isinstance(value, (int, float)) and _ARITHMETIC.fullmatch(name)
-            ]
+            numbers, properties = _operands(name, args, kwargs)
             inputs += map(self._builder.constant, numbers)
-            properties = [
-                (key, value)
-                for key, value in kwargs.items()
-                if value is not None and not _tensors_in(value)
-            ]
-            if options and not numbers:
-                properties.insert(0, ("args", options[0] if len(options) == 1 else tuple(options)))
             ref = self._add(name, inputs, properties, output)
         for tensor in results:
             self._remember(tensor, ref)
             if is_write and tensor._is_view() and tensor._base is not None:
                 self._remember(tensor._base, ref)
 
-    def add_whole(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
-        """Something ran that is shown as one node: a compiled or scripted region, a fused kernel, a C++ extension.
+    def _add_attribute(self, getter: Any, owner: Any, value: Any) -> None:
+        """Note that ``owner`` gave an attribute.
 
-        If ``owner`` is a module, its parameters and buffers are used.
+        x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient.
+        """
+        is_hidden = getattr(getter.__self__, "__name__", "") == "grad" or is_lazy(owner)
+        for tensor in _tensors_in(value):
+            self._remember(tensor, None if is_hidden else self._ref(owner))
+
+    def add_whole(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
+        """Add something that ran and is shown as a single node.
+
+        It is a compiled or scripted region, a fused kernel, or a C++ extension. If ``owner`` is a
+        module, its parameters and buffers are used.
         """
         used = [tensor for _, tensor in named_tensors({"used": arguments})]
-        used += [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
-        if results := [tensor for _, tensor in named_tensors({"output": output})]:
-            ref = self._add(
-                name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output
-            )
-            for tensor in results:
-                self._remember(tensor, ref)
+        if isinstance(owner, nn.Module):
+            used += [*owner.parameters(), *owner.buffers()]
+        results = [tensor for _, tensor in named_tensors({"output": output})]
+        if not results:
+            return
+        inputs = list(filter(None, dict.fromkeys(map(self._ref, used))))
+        ref = self._add(name, inputs, [], output)
+        for tensor in results:
+            self._remember(tensor, ref)
 
     def finish(self, output: Any) -> Graph:
-        """The graph of everything up to ``output``, which the observed call returned; raises if nothing was seen."""
+        """The graph of everything up to ``output``, which the observed call returned.
+
+        It raises if there were no calls.
+        """
         for _, tensor in named_tensors({"output": output}):
-            if ref := self._ref(tensor):
+            ref = self._ref(tensor)
+            if ref:
                 self._builder.output(ref, tensor_type(tensor))
         return self._builder.build(self._name)
 
     def _add_loss(self, name: str, output: Any) -> None:
-        if (
-            isinstance(output, torch.Tensor)
-            and not output._is_view()
-            and output.grad_fn is not None
-        ):
+        if not isinstance(output, torch.Tensor) or output._is_view():
+            return
+        if output.grad_fn is not None:
             self._losses[output.grad_fn._sequence_nr()] = name
 
     def _add(
@@ -192,13 +194,17 @@ class Observation:
             self._by_gradient[tensor.grad_fn._sequence_nr()] = ref
 
     def _ref(self, tensor: torch.Tensor) -> str | None:
-        """What computed a tensor: a node, a parameter or input, or a constant for a tensor from elsewhere."""
+        """The source of a tensor: a node, a parameter or input, or a constant.
+
+        A constant stands for a tensor from elsewhere.
+        """
         if tensor not in self._computed:
             self._remember(tensor, self._find(tensor))
         return self._computed[tensor]
 
     def _find(self, tensor: torch.Tensor) -> str | None:
-        if (owned := self._names.parameter_name(tensor, self._running[-1])) is not None:
+        owned = self._names.parameter_name(tensor, self._running[-1])
+        if owned is not None:
             if owned not in self._parameters:
                 self._parameters[owned] = self._builder.parameter(owned[1], tensor_type(tensor))
             return self._parameters[owned]
@@ -209,8 +215,12 @@ class Observation:
         return self._builder.constant(tensor_type(tensor))
 
     def _find_by_gradient(self, function: torch.autograd.graph.Node, tensor: torch.Tensor) -> str:
-        """A node for what autograd saw and torch functions did not: a custom autograd.Function, a C++ extension."""
-        if (known := self._by_gradient.get(function._sequence_nr())) is not None:
+        """A node for a call that autograd saw and torch functions did not.
+
+        It is a custom autograd.Function, or a C++ extension.
+        """
+        known = self._by_gradient.get(function._sequence_nr())
+        if known is not None:
             return known
         inputs: dict[str, None] = {}  # as an ordered set
         waiting, seen = [function], {function}
@@ -219,23 +229,57 @@ class Observation:
                 if source is None or source in seen:
                     continue
                 seen.add(source)
-                ref = self._by_gradient.get(source._sequence_nr())
-                if ref is None and hasattr(source, "variable"):  # a leaf of autograd's graph
-                    ref = self._ref(source.variable)
+                ref = self._known_source(source)
                 if ref is None:
                     waiting.append(source)
                 else:
                     inputs[ref] = None
-        return self._add(
-            re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2],
-            list(inputs),
-            [],
-            tensor,
-        )
+        name = re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2]
+        return self._add(name, list(inputs), [], tensor)
+
+    def _known_source(self, function: torch.autograd.graph.Node) -> str | None:
+        """The source of a result, if it is known or a leaf of autograd's graph."""
+        ref = self._by_gradient.get(function._sequence_nr())
+        if ref is None and hasattr(function, "variable"):
+            return self._ref(function.variable)
+        return ref
+
+
+def _writes(name: str, kwargs: Mapping[str, Any]) -> bool:
+    """Whether a torch function writes into a tensor that it was given."""
+    if _IN_PLACE.fullmatch(name):
+        return True
+    return kwargs.get("out") is not None or kwargs.get("inplace") is True
+
+
+def _results(output: Any, known: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors of an output that are not known before."""
+    known_ids = {id(tensor) for tensor in known}
+    return [tensor for tensor in _tensors_in(output) if id(tensor) not in known_ids]
+
+
+def _operands(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[int | float], list[tuple[str, Any]]]:
+    """The numbers that a function computes with, and its options."""
+    options = [value for value in args if not _tensors_in(value)]
+    numbers = []
+    if _ARITHMETIC.fullmatch(name):
+        numbers = [value for value in options if isinstance(value, (int, float))]
+    properties = []
+    if options and not numbers:
+        properties.append(("args", options[0] if len(options) == 1 else tuple(options)))
+    for key, value in kwargs.items():
+        if value is not None and not _tensors_in(value):
+            properties.append((key, value))
+    return numbers, properties
 
 
 def _is_users_call() -> bool:
-    """Whether the function being observed was called by the user's code or model, not by Lightning or an optimizer."""
+    """Whether the observed function was called by the user's code or model.
+
+    Otherwise it was called by Lightning or an optimizer.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
@@ -250,21 +294,26 @@ def _is_users_call() -> bool:
 
 
 def _tensors_in(value: Any) -> list[torch.Tensor]:
-    """Every tensor in nested tuples, lists and mappings, as torch functions take and return them."""
+    """Every tensor in nested tuples, lists and mappings.
+
+    Torch functions take and return these.
+    """
     if isinstance(value, torch.Tensor):
         return [value]
-    parts = (
-        value
-        if isinstance(value, (tuple, list))
-        else value.values()
-        if isinstance(value, Mapping)
-        else ()
-    )
-    return [tensor for part in parts for tensor in _tensors_in(part)]
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    tensors: list[torch.Tensor] = []
+    for part in value:
+        tensors += _tensors_in(part)
+    return tensors
 
 
 def named_tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor in batches or results of any structure with its dotted name, such as ``batch.0.edge_index``.
+    """Every tensor in batches or results of any structure with its dotted name.
+
+    An example of a name is ``batch.0.edge_index``.
 
     Underscored attributes add nothing to the name: a PyTorch Geometric batch keeps ``x`` in
     ``_store._mapping``.

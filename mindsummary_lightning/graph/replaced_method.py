@@ -1,4 +1,4 @@
-"""``ReplacedMethod``: a function around a method of one object, for a while."""
+"""``ReplacedMethod``: a function around a method of an object, for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 
 
 class _Replacement(functools.partial[Any]):
-    """Of a copy of its object, and of a pickled one, the original method is in the place."""
+    """The function in the place of a method.
+
+    A copy of its object, and a pickled one, get the original method.
+    """
 
     __wrapped__: Callable[..., Any]
 
@@ -20,7 +23,10 @@ class _Replacement(functools.partial[Any]):
 
 
 class ReplacedMethod:
-    """Calls ``around(original, args, kwargs)`` in place of an object's own method, from ``arm`` to ``disarm``."""
+    """Calls ``around(original, args, kwargs)`` in place of an object's own method.
+
+    It does so from ``arm`` to ``disarm``.
+    """
 
     def __init__(
         self,
@@ -35,7 +41,7 @@ class ReplacedMethod:
         self._armed: _Replacement | None = None
 
     def arm(self) -> None:
-        """Put it in place; one that is there already stays."""
+        """Replace the method, unless it is replaced already."""
         if self._armed is not None:
             return
         original, attributes = getattr(self._owner, self._name), vars(self._owner)

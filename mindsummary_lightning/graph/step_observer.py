@@ -17,7 +17,9 @@ from mindsummary_lightning.values.graph_nodes import Graph
 
 
 class StepObserver(ReplacedMethod):
-    """Observes the first training step after each ``arm``. The call itself is the user's: nothing runs a second time.
+    """Observes the first training step after ``arm``.
+
+    The call is the user's own: the step does not run a second time.
 
     Once the step has returned, there is a ``graph``, or the ``error`` says why there is none;
     ``losses`` are the names of the loss functions and modules that were called, for
@@ -48,7 +50,10 @@ def observed_call(
     kwargs: dict[str, Any],
     losses: dict[int, str],
 ) -> tuple[Any, Graph | None, Exception | None]:
-    """What a function returns, its graph, and why there is none if so; what the function raises passes."""
+    """Call a function; return its result and its graph, or why there is none.
+
+    Errors of the function pass.
+    """
     instruments = Instruments(
         lambda: Observation(module, _named_arguments(function, args, kwargs), losses)
     )

@@ -1,1 +1,4 @@
-"""Queries over the lineage of runs: data, model, hyper-parameters, metrics and custom values, without a server."""
+"""Queries over the lineage of runs, without a server.
+
+Lineage is data, model, hyper-parameters, metrics and custom values.
+"""

@@ -24,7 +24,10 @@ _WITHOUT_ORDER = 2  # from here on, keys are of NaN and of no value
 
 
 def number_of(value: Value) -> Number | None:
-    """A value as a number, also a text that shows one (``1e-3``, ``NaN``, ``-inf``); ``None`` if it is none."""
+    """A value as a number, also a text that shows a number; else ``None``.
+
+    Such texts are ``1e-3``, ``NaN`` and ``-inf``.
+    """
     if isinstance(value, (int, float)):
         return value
     if not isinstance(value, str):
@@ -34,13 +37,13 @@ def number_of(value: Value) -> Number | None:
         with contextlib.suppress(ValueError):  # an int of thousands of digits
             return int(text)
         return float(text)
-    sign = -1 if text.startswith("-") else 1
-    number = (
-        _NOT_FINITE.get(text.lstrip("+-").casefold())
-        if len(text) - len(text.lstrip("+-")) < 2
-        else None
-    )
-    return None if number is None else sign * number
+    unsigned = text.lstrip("+-")
+    if len(text) - len(unsigned) > 1:
+        return None
+    number = _NOT_FINITE.get(unsigned.casefold())
+    if number is None:
+        return None
+    return -number if text.startswith("-") else number
 
 
 def is_nan(number: Number) -> bool:
@@ -49,19 +52,31 @@ def is_nan(number: Number) -> bool:
 
 
 def as_text(value: Value) -> str:
-    """A value as a search sees it: a list as JSON, ``NaN`` and ``Infinity`` as cells show them."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
+    """A value as a search sees it.
+
+    A list is JSON; ``NaN`` and ``Infinity`` are as cells show them.
+    """
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return str(value)
 
 
 def searched_text(row: Mapping[str, Value]) -> str:
-    """What words are looked for in: the row's values with the short names of their fields, a line each."""
-    lines = [
-        as_text(value) if name in ("run", "summary_dir") else f"{short_name(name)}={as_text(value)}"
-        for name, value in row.items()
-        if value is not None
-    ]
+    """The text in which words are searched.
+
+    It has the row's values with the short names of their fields, a line for every value.
+    """
+    lines = []
+    for name, value in row.items():
+        if value is None:
+            continue
+        text = as_text(value)
+        is_name = name in ("run", "summary_dir")
+        lines.append(text if is_name else f"{short_name(name)}={text}")
     return "\n".join(lines).lower()
 
 
@@ -73,7 +88,9 @@ def short_name(field: str) -> str:
 
 
 def sort_key(value: Value) -> tuple[Any, ...]:
-    """The key of a value in ascending order: numbers, then texts, then NaN, then no value.
+    """The key of a value in ascending order.
+
+    The order is: numbers, then texts, then NaN, then no value.
 
     Booleans are 1 and 0, a text that shows a number is that number, and numbers inside of texts
     count as such: ``run9`` comes before ``run10``.
@@ -86,21 +103,25 @@ def sort_key(value: Value) -> tuple[Any, ...]:
     if value is None:
         return (3,)
     text = as_text(value)
-    parts = [
-        (0, int(part), "") if part.isdecimal() else (1, 0, part.casefold())
-        for part in re.split(r"(\d+)", text)
-    ]
+    parts = []
+    for part in re.split(r"(\d+)", text):
+        parts.append((0, int(part), "") if part.isdecimal() else (1, 0, part.casefold()))
     return (1, parts, text)
 
 
 def in_order(
     rows: Sequence[Row], value_of: Callable[[Row], Value], *, is_descending: bool = False
 ) -> list[Row]:
-    """Rows by a value of theirs; NaN and no value come last in both directions, equal ones keep their order."""
-    keyed = [(sort_key(value_of(row)), row) for row in rows]
-    with_value = [pair for pair in keyed if pair[0][0] < _WITHOUT_ORDER]
+    """Sort rows by a value; NaN and no value come last in both directions.
+
+    Rows with equal values keep their order.
+    """
+    with_value: list[tuple[tuple[Any, ...], Row]] = []
+    without: list[tuple[tuple[Any, ...], Row]] = []
+    for row in rows:
+        key = sort_key(value_of(row))
+        has_order = key[0] < _WITHOUT_ORDER
+        (with_value if has_order else without).append((key, row))
     with_value.sort(key=lambda pair: pair[0], reverse=is_descending)
-    without = sorted(
-        (pair for pair in keyed if pair[0][0] >= _WITHOUT_ORDER), key=lambda pair: pair[0]
-    )
-    return [row for _, row in (*with_value, *without)]
+    without.sort(key=lambda pair: pair[0])
+    return [row for _, row in with_value + without]

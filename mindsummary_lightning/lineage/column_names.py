@@ -1,4 +1,6 @@
-"""Names of columns in tables of runs: one name for one thing, in every table, export and query.
+"""Names of columns in tables of runs.
+
+A column has the same name in every table, export and query.
 
 ``metric/<name>`` is a metric of an evaluation, ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and
 ``best_step:<tag>`` are statistics of a scalar. Fields of lineage and settings have their own names;
@@ -20,7 +22,7 @@ _TAKEN = frozenset(("run", "summary_dir", "path", "dataset_mark", "tag", "remark
 
 
 def setting_column(name: str) -> str:
-    """The column of a setting: its own name, but for names of other columns."""
+    """The column of a setting: its own name, unless that is taken."""
     is_taken = name in _TAKEN or name.startswith((METRIC, USER_DEFINED)) or is_statistic(name)
     return USER_DEFINED + name if is_taken else name
 

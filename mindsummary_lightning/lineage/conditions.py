@@ -21,8 +21,14 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError, close
 from mindsummary_lightning.lineage.json_values import JsonValue
 
 TEXT_FIELDS = (
-    "summary_dir", "loss_function", "train_dataset_path", "test_dataset_path", "network", "optimizer", "dataset_mark",
-)  # fmt: skip
+    "summary_dir",
+    "loss_function",
+    "train_dataset_path",
+    "test_dataset_path",
+    "network",
+    "optimizer",
+    "dataset_mark",
+)
 INTEGER_FIELDS = (
     "train_dataset_count",
     "test_dataset_count",
@@ -33,7 +39,10 @@ INTEGER_FIELDS = (
 )
 NUMBER_FIELDS = ("learning_rate", "loss")
 SCALAR = re.compile(r"(?P<statistic>last|min|max|best_step):(?P<tag>.+)", re.DOTALL)
-"""A field that is the last, the least or the greatest value of a scalar, or the step of its best one; only ours."""
+"""A field that is a statistic of a scalar, which MindInsight does not have.
+
+It is the last, the least or the greatest value, or the step of the best value.
+"""
 
 PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))
 _METRIC, _USER_DEFINED, _OLD_METRIC = "metric/", "user_defined/", "metric_"
@@ -57,7 +66,7 @@ Run = TypeVar("Run")
 
 
 class Test(NamedTuple):
-    """What a run must meet: an operator between its value of a field and the expected one."""
+    """An operator between a run's value of a field and the expected value."""
 
     field: str
     operator: str
@@ -73,13 +82,16 @@ class Test(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Sort by a field; ``None`` sorts lowest, values that do not compare sort by the names of their types."""
+    """Sort by a field; ``None`` sorts lowest.
+
+    Values that do not compare sort by the names of their types.
+    """
 
     field: str
     descending: bool
 
     def sort(self, runs: Sequence[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
-        """The runs in this order; those that compare equal keep theirs, in both directions."""
+        """Sort the runs; runs that compare equal keep their order in both directions."""
         keyed = [(value_of(run, self.field), run) for run in runs]
         try:
             keyed.sort(key=lambda pair: (pair[0] is not None, pair[0]), reverse=self.descending)
@@ -118,7 +130,9 @@ class SearchCondition:
 
 
 def parse_condition(condition: object, base_dir: str) -> SearchCondition:
-    """Check a search condition; an absolute ``summary_dir`` in it is relative to ``base_dir``.
+    """Check a search condition.
+
+    An absolute ``summary_dir`` in it is relative to ``base_dir``.
 
     Raises:
         LineageSearchConditionParamError: the condition is refused; the text names the place and
@@ -128,31 +142,31 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
         raise _refusal("search_condition", "a dict", condition)
     tests: list[Test] = []
     for name, expressions in condition.items():
-        if name not in _SETTINGS:
-            known = known_field(name, "search_condition", _SETTINGS)
-            place = f"search_condition[{known!r}]"
-            if not isinstance(expressions, Mapping):
-                raise _refusal(place, "a dict of operators, like {'eq': ...}", expressions)
-            for key, value in expressions.items():
-                tests.append(checked_test(place, f"{place}[{key!r}]", known, key, value, base_dir))
+        if name in _SETTINGS:
+            continue
+        known = known_field(name, "search_condition", _SETTINGS)
+        place = f"search_condition[{known!r}]"
+        if not isinstance(expressions, Mapping):
+            raise _refusal(place, "a dict of operators, like {'eq': ...}", expressions)
+        for key, value in expressions.items():
+            tests.append(checked_test(place, f"{place}[{key!r}]", known, key, value, base_dir))
     return SearchCondition(
         tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition)
     )
 
 
 def known_field(name: object, place: str, others: Sequence[str] = (), hint: str = "") -> str:
-    """The field of a name; ``place`` is where it stands, and ``others`` may stand there; ``hint`` helps who is refused.
+    """Find the field of a name.
+
+    ``place`` is where it stands, and ``others`` may stand there, too. ``hint`` is for the message.
 
     Raises:
         LineageSearchConditionParamError: there is none.
     """
     if isinstance(name, str):
-        if (
-            name in PLAIN_FIELDS
-            or name.startswith(_USER_DEFINED)
-            or _is_metric(name)
-            or SCALAR.fullmatch(name)
-        ):
+        if name in PLAIN_FIELDS or name.startswith(_USER_DEFINED):
+            return name
+        if _is_metric(name) or SCALAR.fullmatch(name):
             return name
         if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
             return _METRIC + name[len(_OLD_METRIC) :]
@@ -169,7 +183,7 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
 def checked_test(
     place: str, value_place: str, name: str, key: object, value: Any, base_dir: str
 ) -> Test:
-    """A test of a field; the first two say where it and its value stand.
+    """Make a test of a field; the places are where field and value stand.
 
     Raises:
         LineageSearchConditionParamError: the field has no such operator, or it takes no such value.
@@ -177,24 +191,27 @@ def checked_test(
     operators = ("eq", *_MEMBERSHIP) if name in TEXT_FIELDS else tuple(_OPERATORS)
     if not isinstance(key, str) or key not in operators:
         raise _refusal(f"an operator of {place}", f"one of {', '.join(operators)}", key)
+    if not name.startswith(_USER_DEFINED):
+        _check_expected(value_place, name, key, value)
+    return Test(name, key, _expected(name, value, base_dir))
+
+
+def _check_expected(place: str, name: str, key: str, value: object) -> None:
+    """Refuse a value that a field does not take with an operator."""
     is_number = name in NUMBER_FIELDS or _is_metric(name) or SCALAR.fullmatch(name) is not None
     if key == "in" or (key == "not_in" and not is_number):
         takes, is_right = "a list or tuple", isinstance(value, (list, tuple))
     elif name in TEXT_FIELDS:
         takes, is_right = "a str", isinstance(value, str)
     elif is_number:  # for not_in as well, where a number then matches nothing
-        takes, is_right = (
-            "a number",
-            isinstance(value, (int, float)) and not isinstance(value, bool),
-        )
+        takes = "a number"
+        is_right = isinstance(value, (int, float)) and not isinstance(value, bool)
     else:
         takes = f"an int in 0..{_MAX_INTEGER}"
-        is_right = (
-            isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INTEGER
-        )
-    if not is_right and not name.startswith(_USER_DEFINED):
-        raise _refusal(value_place, takes, value)
-    return Test(name, key, _expected(name, value, base_dir))
+        is_int = isinstance(value, int) and not isinstance(value, bool)
+        is_right = is_int and 0 <= value <= _MAX_INTEGER  # type: ignore[operator]  # it is an int
+    if not is_right:
+        raise _refusal(place, takes, value)
 
 
 def _refusal(where: str, expected: str, found: object) -> LineageSearchConditionParamError:
@@ -210,18 +227,22 @@ def _expected(field: str, value: Any, base_dir: str) -> Any:
         return value
     if isinstance(value, str):
         return relative_to_base(value, base_dir)
-    return [relative_to_base(each, base_dir) for each in value]
+    return [relative_to_base(path, base_dir) for path in value]
 
 
 def relative_to_base(path: Any, base_dir: str) -> Any:
-    """An absolute path as the ``summary_dir`` that it is below ``base_dir``; everything else as it is."""
+    """An absolute path as the ``summary_dir`` that it has in ``base_dir``.
+
+    Everything else stays as it is.
+    """
     if not isinstance(path, str) or not os.path.isabs(path):
         return path
-    base, (parent, name) = os.path.realpath(base_dir), os.path.split(os.path.normpath(path))
+    base = os.path.realpath(base_dir)
+    parent, name = os.path.split(os.path.normpath(path))
     place = os.path.join(os.path.realpath(parent), name)  # no link below the base is followed
-    below = (
-        "" if os.path.realpath(path) == base else os.path.relpath(place, base).replace(os.sep, "/")
-    )
+    below = ""
+    if os.path.realpath(path) != base:
+        below = os.path.relpath(place, base).replace(os.sep, "/")
     return path if below.partition("/")[0] == os.pardir else f"./{below}"
 
 

@@ -1,4 +1,7 @@
-"""Names of fields in queries: completed with those that runs have, or refused with the closest."""
+"""Names of fields in queries.
+
+They are completed with the names that runs have, or refused with the closest of them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class QueryError(LineageSearchConditionParamError):
 
 
 def field_of(name: str, known: Collection[str]) -> str:
-    """The field that a name in a query stands for, as :func:`parse_conditions` finds it.
+    """Find the field of a name in a query, as :func:`parse_conditions` does.
 
     Raises:
         QueryError: there is none, or several known fields end in the name.
@@ -56,17 +59,19 @@ def field_of(name: str, known: Collection[str]) -> str:
 
 
 def complete_name(name: str, known: Collection[str]) -> str | None:
-    """The known field that a name stands for: itself, or the only one that ends in it; ``None`` if there is none.
+    """The known field that a name stands for, or ``None``.
+
+    It is the name itself, or the only field that ends in it.
 
     Raises:
         QueryError: several fields end in the name.
     """
-    old = "metric/" + name[len(_OLD_METRIC) :] if name.startswith(_OLD_METRIC) else name
-    for spelling in (
-        name,
-        old,
-        name.removeprefix("user_defined/") if name == "user_defined/status" else name,
-    ):
+    spellings = [name]
+    if name.startswith(_OLD_METRIC):
+        spellings.append("metric/" + name[len(_OLD_METRIC) :])
+    if name == "user_defined/status":
+        spellings.append("status")
+    for spelling in spellings:
         if spelling in known:
             return spelling
     found = _completed(name, {field: field for field in known})
@@ -74,7 +79,7 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
 
 
 def _completed(name: str, fields: Mapping[str, str]) -> str | None:
-    """As :func:`complete_name`, of the fields by their spellings."""
+    """Complete a name as :func:`complete_name`; ``fields`` are by their spellings."""
     recorded = {
         spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)
     }
@@ -87,7 +92,10 @@ def _completed(name: str, fields: Mapping[str, str]) -> str | None:
 
 
 def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) -> list[str]:
-    """The fields that a name can mean: with one of the prefixes, or else those that end in it."""
+    """The fields that a name can mean.
+
+    They have the name with a prefix, or else they end in it.
+    """
     exact = [fields[prefix + name] for prefix in ("", *prefixes) if prefix + name in fields]
     ending = [field for spelling, field in fields.items() if spelling.endswith(f"/{name}")]
     own = [field for field in ending if _OPTIMIZER_GROUPS not in f"/{field}"]
@@ -95,7 +103,8 @@ def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) ->
 
 
 def is_open_field(name: str) -> bool:
-    """Whether a name is that of a field of any run, recorded or not: a metric, a setting or a scalar."""
-    return any(name.startswith(section) and name != section for section in SECTIONS) or bool(
-        SCALAR.fullmatch(name)
-    )
+    """Whether any run may have a field of this name: a metric, a setting or a scalar."""
+    for section in SECTIONS:
+        if name.startswith(section) and name != section:
+            return True
+    return SCALAR.fullmatch(name) is not None

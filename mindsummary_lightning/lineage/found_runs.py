@@ -1,4 +1,4 @@
-"""The runs below a directory: those that meet a condition, in order, as paths or as a table."""
+"""The runs in a directory that meet a condition, as paths or as a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_runs(
     sort: str | None = None,
     descending: bool = False,
 ) -> list[RunPath]:
-    """The run directories at or below a directory, at any depth; links are not followed.
+    """Find the run directories in a directory, at any depth; links are not followed.
 
     Args:
         runs_dir: the directory, or a run itself.
@@ -69,7 +69,7 @@ def runs_to_pandas(
     descending: bool = False,
     differing: bool = False,
 ) -> pandas.DataFrame:
-    """The runs at or below a directory as a table with a row for each run; needs pandas.
+    """The runs in a directory as a table with a row per run; needs pandas.
 
     Args:
         runs_dir: the directory, or a run itself.
@@ -106,9 +106,7 @@ def runs_to_pandas(
     }
     for name in TIMES:
         if name in columns:
-            columns[name] = pandas.to_datetime(
-                [time_of(seconds) for seconds in columns[name]], utc=True
-            )
+            columns[name] = pandas.to_datetime(list(map(time_of, columns[name])), utc=True)
     for name, cells in columns.items():
         if name not in TIMES and has_exact_int(cells):
             columns[name] = pandas.array(cells, dtype="Int64")  # with gaps they would become floats

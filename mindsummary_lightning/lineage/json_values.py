@@ -1,4 +1,6 @@
-"""Lineage values as the JSON of MindInsight 2.3.1: the text of a NaN, the digits of a float32, the keys of a stage.
+"""Lineage values as the JSON of MindInsight 2.3.1.
+
+It has the text of a NaN, the digits of a float32, and the keys of a stage.
 
 The rules, quirks included, were observed in the answers of the real reader (protobuf's JSON mapping
 and its own flattening of the data pipeline), so that a query here and a query there give the same
@@ -19,7 +21,10 @@ JsonValue: TypeAlias = Any
 
 
 def float32_to_json(value: float) -> float | str:
-    """A 32-bit number with the fewest digits that give it back: 0.01 rather than 0.009999999776482582; or its name."""
+    """A 32-bit number with the fewest digits that give it back, or its name.
+
+    It is 0.01 rather than 0.009999999776482582.
+    """
     number: float | str = finite_or_named(shortest_float32(value))
     return number
 
@@ -31,32 +36,41 @@ def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonVal
         # asked first: a mapping is an abstract class, which takes long to ask for
         if isinstance(value, (str, int)):
             shown[key] = value
+        elif isinstance(value, float):
+            shown[key] = finite_or_named(value)
         else:
-            shown[key] = (
-                finite_or_named(value) if isinstance(value, float) else user_defined_to_json(value)
-            )
+            shown[key] = user_defined_to_json(value)
     return shown
 
 
 def has_inexact_int(values: Mapping[str, JsonValue]) -> bool:
     """Whether custom data hold an int that is no 64-bit float."""
-    return any(
-        has_inexact_int(value)
-        if isinstance(value, dict)
-        else type(value) is int and abs(value) > EXACT_MAX
-        for value in values.values()
-    )
+    for value in values.values():
+        if isinstance(value, dict):
+            if has_inexact_int(value):
+                return True
+        elif _is_inexact(value):
+            return True
+    return False
+
+
+def _is_inexact(value: JsonValue) -> bool:
+    return type(value) is int and abs(value) > EXACT_MAX
 
 
 def for_a_browser(value: JsonValue) -> JsonValue:
-    """JSON as a browser reads it without loss: an int that is no 64-bit float as text, as MindInsight has it."""
-    return map_json(
-        value, lambda leaf: str(leaf) if type(leaf) is int and abs(leaf) > EXACT_MAX else leaf
-    )
+    """JSON as a browser reads it without loss.
+
+    An int that is no 64-bit float becomes a text, as in MindInsight.
+    """
+    return map_json(value, lambda leaf: str(leaf) if _is_inexact(leaf) else leaf)
 
 
 def dataset_graph_to_json(graph: DatasetGraph) -> dict[str, JsonValue]:
-    """A stage of the data pipeline: its parameters side by side, then ``operations``, ``sampler`` and ``children``."""
+    """A stage of the data pipeline as JSON.
+
+    It has its parameters side by side, then ``operations``, ``sampler`` and ``children``.
+    """
     shown = _shown_parameter(graph.parameter)
     if graph.operations:
         shown["operations"] = [_shown_operation(operation) for operation in graph.operations]

@@ -70,7 +70,7 @@ class ShownGraph:
 
 
 class FileLineage(NamedTuple):
-    """The content of one lineage file, as the reader shows it.
+    """The content of a lineage file, as the reader shows it.
 
     Attributes:
         sections: as of :class:`MergedLineage`; what the file does not contain is missing.
@@ -109,19 +109,18 @@ class MergedLineage(NamedTuple):
         """The same, of JSON that a browser reads without loss."""
         if not self.has_inexact_int:
             return self
-        return self._replace(
-            sections={
-                **self.sections,
-                "user_defined": for_a_browser(self.sections["user_defined"]),
-            },
-            has_inexact_int=False,
-        )
+        sections = dict(self.sections)
+        sections["user_defined"] = for_a_browser(sections["user_defined"])
+        return self._replace(sections=sections, has_inexact_int=False)
 
 
 def lineage_of_file(
     contents: Iterable[tuple[str | None, Any]], on_problem: Callable[[str], None]
 ) -> FileLineage:
-    """What the records of one file hold, in order, by name; ``on_problem`` is told what had to be skipped."""
+    """Merge the records of a file, in order, by name.
+
+    ``on_problem`` is called with a text for skipped content.
+    """
     newest: dict[str | None, Any] = {}
     custom: dict[str, dict[str, JsonValue]] = {kind: {} for kind in _CUSTOM.values()}
     for kind, content in contents:
@@ -142,7 +141,10 @@ def lineage_of_file(
 
 
 def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
-    """The merged lineage of a run's files, oldest first, or ``None`` if none of them contains any."""
+    """Merge the lineage of a run's files, oldest first.
+
+    The result is ``None`` if the files hold no lineage.
+    """
     sections: dict[str, Mapping[str, JsonValue]] | None = None
     graph = ShownGraph()
     for file in files:
@@ -162,9 +164,9 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
 def _sections(content: Mapping[str, Any]) -> dict[str, dict[str, JsonValue]]:
     sections = {name: part for name, part in content.items() if isinstance(part, dict)}
     for part in sections.values():  # changed in place: they were decoded for this file alone
-        part.update(
-            (key, float32_to_json(value)) for key, value in part.items() if isinstance(value, float)
-        )
+        for key, value in part.items():
+            if isinstance(value, float):
+                part[key] = float32_to_json(value)
     return sections
 
 

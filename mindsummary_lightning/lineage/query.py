@@ -1,4 +1,6 @@
-"""Queries over the lineage of recorded runs: one run in full, or all runs of a directory filtered, sorted and paged.
+"""Queries over the lineage of recorded runs.
+
+They show a run in full, or filter, sort and page all runs of a directory.
 
 ``get_summary_lineage`` is the function MindInsight had up to 0.7; ``filter_summary_lineage``
 answers like MindInsight 2.3.1, with JSON of the same structure. Neither needs a server, torch or
@@ -29,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LineageOfRun(TypedDict):
-    """One run of an answer; without a part that ``lineage_type`` does not ask for."""
+    """A run of an answer; without a part that ``lineage_type`` excludes."""
 
     summary_dir: str
     model_lineage: dict[str, Any]
@@ -38,7 +40,7 @@ class LineageOfRun(TypedDict):
 
 
 class LineageAnswer(TypedDict):
-    """What :func:`filter_summary_lineage` answers."""
+    """The answer of :func:`filter_summary_lineage`."""
 
     customized: dict[str, Any]
     object: list[LineageOfRun]
@@ -59,7 +61,7 @@ _KEYS = (
 def get_summary_lineage(
     summary_dir: str | os.PathLike[str], keys: list[str] | None = None
 ) -> dict[str, Any]:
-    """The lineage of one run.
+    """The lineage of a run.
 
     Args:
         summary_dir: the run directory.
@@ -99,7 +101,10 @@ def get_summary_lineage(
     (lineage,) = CACHE.lineages([(directory, runs[0].files)])
     if lineage is None:
         return {}
-    return {"summary_dir": directory, **{key: deepcopy(lineage.sections[key]) for key in wanted}}
+    answer: dict[str, Any] = {"summary_dir": directory}
+    for key in wanted:
+        answer[key] = deepcopy(lineage.sections[key])
+    return answer
 
 
 def filter_summary_lineage(
@@ -108,7 +113,7 @@ def filter_summary_lineage(
     *,
     recursive: bool = False,
 ) -> LineageAnswer:
-    """The lineage of all runs under a directory that meet a condition.
+    """The lineage of all runs in a directory that meet a condition.
 
     Runs are the directory itself and its direct children, as in MindInsight, if they contain a
     lineage file; symbolic links are not followed. A file that has not changed since this process
@@ -163,9 +168,8 @@ def filter_summary_lineage(
     condition = parse_condition({} if search_condition is None else search_condition, base)
     try:
         directories = list_train_jobs(base, None if recursive else 1)
-        if not directories and not recursive and (deeper := list_train_jobs(base, None)):
-            text = "no run lies directly in %s; below it: %s; give recursive=True, or the directory above one of them"
-            _LOG.warning(text, base, listed([run.summary_dir[2:] for run in deeper], 5))
+        if not directories and not recursive:
+            _warn_of_deeper_runs(base)
     except OSError as error:
         raise LineageQuerySummaryDataError(
             f"the directory {base} cannot be listed: {error}"
@@ -175,6 +179,16 @@ def filter_summary_lineage(
     # caller's hands.
     runs = [deepcopy(run) for run in answer["object"]]
     return {"customized": answer["customized"], "object": runs, "count": answer["count"]}
+
+
+def _warn_of_deeper_runs(base: str) -> None:
+    deeper = [run.summary_dir.removeprefix("./") for run in list_train_jobs(base, None)]
+    if deeper:
+        text = (
+            "no run lies directly in %s; below it: %s; give recursive=True, or the directory above "
+            "one of them"
+        )
+        _LOG.warning(text, base, listed(deeper, 5))
 
 
 def _checked_keys(keys: object) -> list[str]:

@@ -1,4 +1,7 @@
-"""Parsed queries: conditions and words that a row must meet, and alternatives of these."""
+"""Parsed queries: alternatives of conditions and words.
+
+A row must meet all conditions and words of an alternative.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ class Condition:
     timezone: datetime.tzinfo | None = None
 
     def matches(self, actual: Value) -> bool:
-        """Whether a value meets the condition; ``None``, which is no value, meets ``!=`` only."""
+        """Whether a value meets the condition.
+
+        ``None``, which is no value, meets ``!=`` only.
+        """
         if actual is None:
             return self.operator == "!="
         if self._is_date() and number_of(actual) is not None:
@@ -86,7 +92,9 @@ class Condition:
         found = number_of(actual)
         if number is None or found is None:
             return shown == asked
-        return found == number or (is_nan(found) and is_nan(number)) or shown == asked
+        if is_nan(found) and is_nan(number):
+            return True
+        return found == number or shown == asked
 
     def _is_in_order(self, actual: Value) -> bool:
         order = _ORDERS[self.operator]
@@ -131,13 +139,16 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """What a run must meet, all of it."""
+    """Conditions and words that a run must meet, all of them."""
 
     conditions: tuple[Condition, ...] = ()
     words: tuple[Word, ...] = ()
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
-        """Whether a row meets it; ``searched`` is its text as for :meth:`Conditions.matches`, if that is known."""
+        """Whether a row meets all conditions and words.
+
+        ``searched`` is its text as for :meth:`Conditions.matches`, if that is known.
+        """
         # Conditions one by one: what a row has to read from files it reads only if those before it
         # hold.
         if not all(condition.matches(row.get(condition.field)) for condition in self.conditions):
@@ -150,7 +161,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """A query: a run is found if it meets one of the alternatives.
+    """A query: a run is found if it meets any of the alternatives.
 
     Attributes:
         alternatives: the parts between ``OR``; at least one, which is empty for a query that finds
@@ -161,14 +172,19 @@ class Conditions:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields that conditions compare, in order, each once."""
-        conditions = (condition for one in self.alternatives for condition in one.conditions)
-        return tuple(dict.fromkeys(condition.field for condition in conditions))
+        """Names of the fields that conditions compare, in order, without repetition."""
+        names: dict[str, None] = {}
+        for alternative in self.alternatives:
+            names.update((condition.field, None) for condition in alternative.conditions)
+        return tuple(names)
 
     @property
     def words(self) -> tuple[Word, ...]:
         """The words of all alternatives."""
-        return tuple(word for one in self.alternatives for word in one.words)
+        words: list[Word] = []
+        for alternative in self.alternatives:
+            words += alternative.words
+        return tuple(words)
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
         """Whether a row is found.
@@ -180,11 +196,14 @@ class Conditions:
                 :func:`~mindsummary_lightning.lineage.cell_values.searched_text`, where many queries
                 are asked about the same rows.
         """
-        return any(one.matches(row, searched) for one in self.alternatives)
+        return any(alternative.matches(row, searched) for alternative in self.alternatives)
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether a text is what a pattern says, in which ``*`` stands for anything; in time that grows with the text."""
+    """Whether a text fits a pattern, in which ``*`` stands for anything.
+
+    It takes time that grows with the text.
+    """
     first, *middle, last = pattern.split("*")
     at, end = len(first), len(text) - len(last)
     if at > end or not text.startswith(first) or not text.endswith(last):

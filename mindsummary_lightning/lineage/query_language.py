@@ -80,11 +80,13 @@ def parse_conditions(
 
 
 def _joined(first: Alternative, second: Alternative) -> Alternative:
-    """What meets both; scalars last, as their files are read only of runs that meet all other conditions."""
-    conditions = sorted(
-        (*first.conditions, *second.conditions), key=lambda one: is_of_files(one.field)
-    )
-    return Alternative(tuple(conditions), (*first.words, *second.words))
+    """Join two alternatives: a run must meet both.
+
+    Scalars come last: their files are read only of runs that meet all other conditions.
+    """
+    conditions = list(first.conditions + second.conditions)
+    conditions.sort(key=lambda condition: is_of_files(condition.field))
+    return Alternative(tuple(conditions), first.words + second.words)
 
 
 class _QueryParser:
@@ -99,7 +101,9 @@ class _QueryParser:
         self.aliases = aliases
         self.timezone = timezone
         self.base_dir = base_dir
-        self.names = {*known, *aliases, *(ending for field in known for ending in _endings(field))}
+        self.names = {*known, *aliases}
+        for field in known:
+            self.names.update(_endings(field))
         self.longest = max(map(len, self.names), default=0)
 
     def parsed(self, text: str, is_rest_value: bool) -> Conditions:
@@ -114,10 +118,13 @@ class _QueryParser:
         return Conditions(tuple(self._alternative(parts) for parts in alternatives))
 
     def _alternative(self, parts: Sequence[_QueryPart]) -> Alternative:
-        conditions = [
-            self._checked(part.what) for part in parts if isinstance(part.what, Condition)
-        ]
-        words = [self._word(part.what) for part in parts if isinstance(part.what, Word)]
+        conditions = []
+        words = []
+        for part in parts:
+            if isinstance(part.what, Condition):
+                conditions.append(self._checked(part.what))
+            else:
+                words.append(self._word(part.what))
         return Alternative(tuple(conditions), tuple(words))
 
     def _parts(self, text: str) -> Iterator[_QueryPart]:
@@ -151,7 +158,7 @@ class _QueryParser:
         return self._known_name(text, at) or _plain_name(text, at)
 
     def _known_name(self, text: str, at: int) -> _Name | None:
-        """The longest name of a known field that begins here and is followed by an operator."""
+        """The longest name of a known field here that an operator follows."""
         names = []
         for sign in _OPERATOR.finditer(text, at):
             name = text[at : sign.start()].rstrip()
@@ -163,18 +170,10 @@ class _QueryParser:
 
     def _checked(self, condition: Condition) -> Condition:
         field = self._field(condition.field)
-        text = (
-            condition.text
-            if condition.is_quoted
-            else self.aliases.get(condition.text, condition.text)
-        )
-        is_of_numbers = (
-            field in _NUMBERS or field.startswith("metric/") or SCALAR.fullmatch(field) is not None
-        )
-        is_number = not condition.is_quoted and (
-            number_of(text) is not None or text.casefold() in BOOLEANS
-        )
-        if is_of_numbers and not is_number:
+        text = condition.text
+        if not condition.is_quoted:
+            text = self.aliases.get(text, text)
+        if _holds_numbers(field) and (condition.is_quoted or not _is_number(text)):
             raise QueryError(
                 "number", field, f"{field} is compared with a number, not {condition.text!r}"
             )
@@ -213,8 +212,18 @@ class _QueryPart:
 _OR = Word("OR")
 
 
+def _holds_numbers(field: str) -> bool:
+    if field in _NUMBERS or field.startswith("metric/"):
+        return True
+    return SCALAR.fullmatch(field) is not None
+
+
+def _is_number(text: str) -> bool:
+    return number_of(text) is not None or text.casefold() in BOOLEANS
+
+
 def _endings(field: str) -> Iterator[str]:
-    """What follows each ``/`` of a name."""
+    """The rests of a name after its slashes."""
     while "/" in field:
         field = field.partition("/")[2]
         if field:

@@ -18,7 +18,7 @@ _RESULTS = ("loss", "epoch", "model_size")  # fields of lineage that a training 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Runs from the best to the worst; those without a value come last.
+    """Runs from the best to the worst; runs without a value come last.
 
     Attributes:
         rows: the runs.
@@ -49,38 +49,44 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
     found = table.found(where or None)
     column = _column(name, table.columns())
     statistic, _, tag = column.partition(":") if is_statistic(column) else ("", "", "")
-    is_descending = (
-        statistic == "max" if statistic in ("min", "max") else not is_lower_better(tag or column)
-    )
-    return Ranking(
-        in_order(found, lambda row: row.value(column), is_descending=is_descending), column, tag
-    )
+    is_descending = not is_lower_better(tag or column)
+    if statistic in ("min", "max"):
+        is_descending = statistic == "max"
+    rows = in_order(found, lambda row: row.value(column), is_descending=is_descending)
+    return Ranking(rows, column, tag)
 
 
 def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
-    """Columns of a table of ranked runs: what they are compared by, settings that differ, and metrics."""
+    """Columns of a table of ranked runs.
+
+    They are the column of the ranking, settings that differ, and metrics.
+    """
     extreme = "min" if is_lower_better(ranking.tag) else "max"
-    of_tag = (
-        [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")]
-        if ranking.tag
-        else []
-    )
-    columns = ordered_columns(rows, differing=True)
-    settings = [
-        name
-        for name in columns
-        if not (name in FIRST or name.startswith(METRIC) or is_of_files(name))
-    ]
-    settings = _without_repetition(rows, settings)
-    metrics = [name for name in columns if name.startswith(METRIC)]
-    names = dict.fromkeys([ranking.column, *of_tag, *settings, *metrics])
-    return [name for name in names if any(row.cells.get(name) is not None for row in rows)]
+    names = [ranking.column]
+    if ranking.tag:
+        names += [f"{statistic}:{ranking.tag}" for statistic in (extreme, "last", "best_step")]
+    settings = []
+    metrics = []
+    for name in ordered_columns(rows, differing=True):
+        if name.startswith(METRIC):
+            metrics.append(name)
+        elif name not in FIRST and not is_of_files(name):
+            settings.append(name)
+    names += _without_repetition(rows, settings) + metrics
+    recorded: set[str] = set()
+    for row in rows:
+        recorded.update(name for name in names if row.cells.get(name) is not None)
+    return [name for name in dict.fromkeys(names) if name in recorded]
 
 
 def status_text(row: RunRow) -> str:
     """How a run ended, and whether it diverged; ``-`` if neither is known."""
-    words = [str(row.cells["status"])] if row.cells.get("status") else []
-    return ", ".join([*words, *(["diverged"] if row.cells.get("diverged") else [])]) or "-"
+    words = []
+    if row.cells.get("status"):
+        words.append(str(row.cells["status"]))
+    if row.cells.get("diverged"):
+        words.append("diverged")
+    return ", ".join(words) or "-"
 
 
 def cell_text(cell: Cell) -> str:
@@ -91,7 +97,9 @@ def cell_text(cell: Cell) -> str:
 
 
 def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list[str]:
-    """The settings without results, and without nested ones that have the values of another one in all runs.
+    """The settings without results, and without repeated nested settings.
+
+    A nested setting is repeated if a plain setting has its values in all runs.
 
     Such as an optimizer's own ``optimizer_groups/0/lr``, where ``lr`` is a setting.
     """
@@ -106,16 +114,14 @@ def _column(name: str, columns: list[str]) -> str:
     if name in columns:
         return name
     tags = [column.removeprefix("last:") for column in columns if column.startswith("last:")]
-    ending = [tag for tag in tags if tag == name] or [
-        tag for tag in tags if tag.endswith(f"/{name}")
-    ]
+    ending = [name] if name in tags else [tag for tag in tags if tag.endswith(f"/{name}")]
     if len(ending) == 1:
         return f"{'min' if is_lower_better(ending[0]) else 'max'}:{ending[0]}"
     metrics = [column for column in columns if column.endswith(f"/{name}")]
     if not ending and len(metrics) == 1:
         return metrics[0]
     several = ending or metrics
-    hint = (
-        f"; which of {listed(sorted(several), 5)}?" if several else closest(name, [*tags, *columns])
-    )
+    hint = closest(name, [*tags, *columns])
+    if several:
+        hint = f"; which of {listed(sorted(several), 5)}?"
     raise LineageSearchConditionParamError(f"no run has a scalar {name!r}{hint}")

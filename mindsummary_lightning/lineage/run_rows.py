@@ -1,4 +1,6 @@
-"""One row for each run: how it ended, its metrics, settings and scalars, by the same names in every table.
+"""A row per run: its end, metrics, settings and scalars.
+
+They have the same names in every table.
 
 Columns are ``status``, ``diverged``, ``started``, ``duration``, ``steps`` and ``written``;
 ``metric/<name>`` of each metric of an evaluation; fields of lineage and settings by their own
@@ -48,7 +50,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(slots=True)
 class RunRow:
-    """One run of a table.
+    """A run of a table.
 
     Attributes:
         run: its name, the same in every table.
@@ -68,8 +70,11 @@ class RunRow:
         return self.cells.get(name.removeprefix(USER_DEFINED)) if found is None else found
 
     def queried(self, fields: Iterable[str]) -> dict[str, Cell]:
-        """What a query looks at: all values, and those of the fields that it names in another spelling."""
-        return {"run": self.run, **self.cells, **{name: self.value(name) for name in fields}}
+        """All values, and the values of ``fields``, which may have another spelling."""
+        values: dict[str, Cell] = {"run": self.run, **self.cells}
+        for name in fields:
+            values[name] = self.value(name)
+        return values
 
 
 class RunRows:
@@ -95,17 +100,13 @@ class RunRows:
         self._now_s = time.time() if now_s is None else now_s
         self.problems: dict[str, str] = {}
         self._has_scalars = False
-        tree = RunTree(base)
-        listed = [run for run in tree.scan() if run.summary_files or run.lineage_names]
-        names = names_of_ids([run.train_id for run in listed], base)
+        named = _named_runs(base)
         if only is not None:
-            chosen = [(run, name) for run, name in zip(listed, names, strict=True) if name in only]
-            listed, names = [run for run, _ in chosen], [name for _, name in chosen]
-        lineages = _lineages(listed)
-        self.rows: list[RunRow] = [
-            RunRow(name, run.path, self._cells(run, lineage))
-            for name, run, lineage in zip(names, listed, lineages, strict=True)
-        ]
+            named = [(name, run) for name, run in named if name in only]
+        lineages = _lineages([run for _, run in named])
+        self.rows: list[RunRow] = []
+        for (name, run), lineage in zip(named, lineages, strict=True):
+            self.rows.append(RunRow(name, run.path, self._cells(run, lineage)))
         self.rows.sort(key=lambda row: row.path.split(os.sep))
         join_old_metrics([row.cells for row in self.rows])
 
@@ -122,7 +123,9 @@ class RunRows:
         sort: str | None = None,
         descending: bool = False,
     ) -> list[RunRow]:
-        """The rows that meet a query, sorted; scalars are read where the query asks for them.
+        """The rows that meet a query, sorted.
+
+        Scalars are read if the query asks for them.
 
         Raises:
             QueryError: the query is refused.
@@ -134,11 +137,15 @@ class RunRows:
                 raise
             self.read_scalars()  # the name may be that of a scalar
             conditions, by = self._parsed(where, sort)
-        asked = (*conditions.fields, *([by] if by else []))
-        if any(is_of_files(name) for name in asked):
+        asked = list(conditions.fields)
+        if by:
+            asked.append(by)
+        if any(map(is_of_files, asked)):
             self.read_scalars()
         found = [row for row in self.rows if conditions.matches(row.queried(asked))]
-        return in_order(found, lambda row: row.value(by), is_descending=descending) if by else found
+        if not by:
+            return found
+        return in_order(found, lambda row: row.value(by), is_descending=descending)
 
     def _parsed(
         self, where: str | Sequence[str] | None, sort: str | None
@@ -148,7 +155,10 @@ class RunRows:
         return conditions, None if sort is None else _sort_field(sort, known)
 
     def read_scalars(self) -> None:
-        """Read what summary files say of all runs; a run that cannot be read is named in a warning."""
+        """Read the scalars of all runs.
+
+        A run that cannot be read is named in a warning.
+        """
         if self._has_scalars:
             return
         self._has_scalars = True
@@ -162,7 +172,7 @@ class RunRows:
                 _LOG.warning("the scalars of %s are left out: %s", row.run, found)
 
     def take_scalars(self, scalars: Mapping[str, RunScalars]) -> None:
-        """Take the scalars of all runs, by name, from someone who has read them."""
+        """Take the scalars of all runs, by name, from a caller that has read them."""
         self._has_scalars = True
         for row in self.rows:
             if row.run in scalars:
@@ -173,32 +183,39 @@ class RunRows:
         return _recorded(self.rows)
 
 
+def _named_runs(base: str) -> list[tuple[str, ListedRun]]:
+    """The names of the runs in a directory, and the runs."""
+    listed = [run for run in RunTree(base).scan() if run.summary_files or run.lineage_names]
+    names = names_of_ids([run.train_id for run in listed], base)
+    return list(zip(names, listed, strict=True))
+
+
 def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
-    """What lineage says of a run, by column, without its status."""
+    """The lineage of a run by column, without its status."""
     if lineage is None:
         return {}
-    fields = {
-        name: _NOT_FINITE.get(value, value) if name in NUMBER_FIELDS else value
-        for name, value in lineage.fields.items()
-    }
-    info = {name: value for name, value in lineage.sections["run_info"].items() if name != "status"}
-    settings = flat_values({**info, **lineage.sections["user_defined"]})
-    own = {
-        name: cell for name, cell in settings.items() if name not in fields or fields[name] != cell
-    }
-    cells: dict[str, Cell] = {**fields, **flat_values(lineage.sections["metric"], METRIC)}
-    cells.update((setting_column(name), cell) for name, cell in own.items())
+    cells: dict[str, Cell] = dict(lineage.fields)
+    for name in NUMBER_FIELDS:
+        cells[name] = _NOT_FINITE.get(cells[name], cells[name])  # type: ignore[arg-type]
+    fields = dict(cells)
+    cells.update(flat_values(lineage.sections["metric"], METRIC))
+    custom = dict(lineage.sections["run_info"])
+    custom.pop("status", None)
+    custom.update(lineage.sections["user_defined"])
+    for name, cell in flat_values(custom).items():
+        if name not in fields or fields[name] != cell:
+            cells[setting_column(name)] = cell
     return {name: cell for name, cell in cells.items() if cell is not None}
 
 
 def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
-    """What summary files say of a run, by column."""
+    """The scalars of a run by column."""
     cells: dict[str, Cell] = {**facts_of(scalars)}
-    for tag, one in scalars.tags.items():
-        cells[f"last:{tag}"] = one.last
-        cells[f"min:{tag}"] = None if math.isnan(one.min) else one.min
-        cells[f"max:{tag}"] = None if math.isnan(one.max) else one.max
-        cells[f"best_step:{tag}"] = one.best_step(tag)
+    for tag, summary in scalars.tags.items():
+        cells[f"last:{tag}"] = summary.last
+        cells[f"min:{tag}"] = None if math.isnan(summary.min) else summary.min
+        cells[f"max:{tag}"] = None if math.isnan(summary.max) else summary.max
+        cells[f"best_step:{tag}"] = summary.best_step(tag)
     return cells
 
 
@@ -208,7 +225,9 @@ def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
     They did so with a validation's metrics once a run was tested. What one run has as a metric and
     another one as a setting that is a number is one quantity.
     """
-    metrics = {name for row in rows for name in row if name.startswith(METRIC)}
+    metrics: set[str] = set()
+    for row in rows:
+        metrics.update(name for name in row if name.startswith(METRIC))
     old = [(setting_column(name.removeprefix(METRIC)), name) for name in metrics]
     for row in rows:
         for setting, metric in old:
@@ -218,7 +237,9 @@ def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
 
 
 def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[str]:
-    """The columns of some rows: :data:`FIRST`, metrics, settings that differ among them, other settings, scalars.
+    """The columns of some rows, in order.
+
+    The order: :data:`FIRST`, metrics, settings that differ, other settings, scalars.
 
     ``differing`` leaves out the settings in which all agree.
     """
@@ -232,7 +253,7 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
 
 
 def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) -> list[str]:
-    """Columns of settings: those that differ among the rows, and then the others, if they are wanted."""
+    """Columns of settings that differ among the rows, and then the rest if wanted."""
     shown = [name for name in names if _differs([row.cells.get(name) for row in rows])]
     if differing and len(rows) > 1:
         return shown
@@ -240,7 +261,10 @@ def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) 
 
 
 def time_of(seconds: Cell) -> datetime.datetime | None:
-    """A cell of a column of :data:`TIMES` as a time in UTC; ``None`` if no calendar has it, as after the year 9999."""
+    """A cell of a column of :data:`TIMES` as a time in UTC.
+
+    It is ``None`` if no calendar has the time, as after the year 9999.
+    """
     if not isinstance(seconds, (int, float)):
         return None
     try:
@@ -250,19 +274,20 @@ def time_of(seconds: Cell) -> datetime.datetime | None:
 
 
 def _recorded(rows: Sequence[RunRow]) -> list[str]:
-    """Names of the columns that a row has a value in, each once."""
-    cells = (item for row in rows for item in row.cells.items())
-    return list(dict.fromkeys(name for name, cell in cells if cell is not None))
+    """Names of the columns that a row has a value in, without repetition."""
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update((name, None) for name, cell in row.cells.items() if cell is not None)
+    return list(names)
 
 
 def has_exact_int(cells: Sequence[Cell]) -> bool:
-    """Whether a column has gaps and nothing but ints, one of which is no 64-bit float."""
+    """Whether a column has gaps and only ints, some of which are no 64-bit float."""
     numbers = [cell for cell in cells if cell is not None]
-    return (
-        len(numbers) < len(cells)
-        and all(type(cell) is int for cell in numbers)
-        and any(EXACT_MAX < abs(cell) < 2**63 for cell in numbers if isinstance(cell, int))
-    )
+    integers = [cell for cell in numbers if type(cell) is int]
+    if len(numbers) == len(cells) or len(integers) < len(numbers):
+        return False
+    return any(EXACT_MAX < abs(integer) < 2**63 for integer in integers)
 
 
 def _differs(cells: Sequence[Cell]) -> bool:

@@ -1,4 +1,7 @@
-"""The last, the least and the greatest value of scalars, which queries read from summary files where they are asked."""
+"""The last, the least and the greatest value of scalars.
+
+Queries read them from summary files if they ask for them.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,23 @@ RUN_FACTS = ("diverged", "started", "duration", "steps")
 
 
 def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:
-    """One scalar of a run, as :data:`~mindsummary_lightning.lineage.column_names.STATISTICS` orders its statistics.
+    """The statistics of a scalar of a run.
+
+    Their order is that of :data:`~mindsummary_lightning.lineage.column_names.STATISTICS`.
 
     The last value may be NaN or infinite; the least and the greatest are finite, or ``None``.
     """
     found = tag_summary(series)
-    least, greatest = (None if math.isnan(one) else one for one in (found.min, found.max))
+    least = None if math.isnan(found.min) else found.min
+    greatest = None if math.isnan(found.max) else found.max
     return [found.last, least, greatest, found.best_step(tag)]
 
 
 def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
-    """Tags of the scalars of runs, from both ends of each file; a run that cannot be read has none."""
+    """Tags of the scalars of runs, from both ends of their files.
+
+    A run that cannot be read has none.
+    """
     survey = TagSurvey()
     found: set[str] = set()
     for directory in directories:
@@ -46,7 +55,9 @@ def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
 
 
 class ScalarStatistics:
-    """Statistics of some scalars of runs, and :data:`RUN_FACTS`; each run is read once, when it is first asked for.
+    """Statistics of some scalars of runs, and :data:`RUN_FACTS`.
+
+    A run is read once, when it is first asked for.
 
     Args:
         fields: names such as ``last:loss``, ``min:loss`` and ``diverged``; others are passed over.
@@ -65,7 +76,10 @@ class ScalarStatistics:
         self._facts: dict[str, dict[str, float | None]] = {}
 
     def value(self, run_dir: str, field: str) -> float | None:
-        """The value of a field in a run; ``None`` if the run lacks the scalar or cannot be read."""
+        """The value of a field in a run.
+
+        It is ``None`` if the run lacks the scalar or cannot be read.
+        """
         found = SCALAR.fullmatch(field)
         if found is None and field not in RUN_FACTS:
             return None

@@ -1,4 +1,6 @@
-"""A lineage query over listed runs: which of them meet a condition, in which order, and the JSON of the answer.
+"""A lineage query over listed runs.
+
+It selects the runs that meet a condition, sorts them, and makes the JSON of the answer.
 
 A file that has not changed is not read again. A damaged one costs its own lineage only and is
 reported once, not at every query. ``conditions`` checks and explains what is searched, ``merge``
@@ -66,8 +68,19 @@ class _Known(NamedTuple):
 _UNKNOWN = _Known(None, {}, None)
 
 
+def _updated(files: Mapping[str, FileState], known: _Read, new: _Read) -> _Known:
+    """The lineage of a run whose files have changed."""
+    read = {file: known.get(file) or new[file] for file in files.items()}
+    opened = [content for content in read.values() if content is not None]
+    is_complete = len(opened) == len(read)
+    return _Known(files if is_complete else None, read, merge_files(opened))
+
+
 class LineageCache:
-    """The lineage of runs, kept for the ``max_runs`` queried most recently. Safe to use from several threads."""
+    """The lineage of runs, kept for the ``max_runs`` queried most recently.
+
+    It is safe to use from several threads.
+    """
 
     def __init__(self, max_runs: int = _MAX_RUNS) -> None:
         self._max_runs = max_runs
@@ -79,51 +92,57 @@ class LineageCache:
     def lineages(
         self, runs: Sequence[tuple[str, Mapping[str, FileState]]]
     ) -> list[MergedLineage | None]:
-        """The merged lineage of runs by directory and files, oldest first with their states now; ``None`` if none."""
-        return [
-            one
-            for at in range(0, len(runs), TOGETHER)
-            for one in self._some(runs[at : at + TOGETHER])
-        ]
+        """The merged lineage of runs; ``None`` for a run without lineage.
 
-    def _some(
+        Runs are directories with their files, oldest first, and the present states of the files.
+        """
+        found: list[MergedLineage | None] = []
+        for begin in range(0, len(runs), TOGETHER):
+            found += self._read_together(runs[begin : begin + TOGETHER])
+        return found
+
+    def _read_together(
         self, runs: Sequence[tuple[str, Mapping[str, FileState]]]
     ) -> list[MergedLineage | None]:
         with self._lock:
             known = [self._runs.get(directory, _UNKNOWN) for directory, _ in runs]
-        new: _Read = {}
-        changed = [
-            (files, one.read)
-            for (_, files), one in zip(runs, known, strict=True)
-            if one.files != files
-        ]
-        unread = [
-            file for files, read in changed for file in files.items() if read.get(file) is None
-        ]
-        for _ in itertools.zip_longest(*(self._read(*file, new) for file in unread)):
-            pass
+        new = self._read_changed([files for _, files in runs], known)
+        lineages = []
         with self._lock:
-            for at, (directory, files) in enumerate(runs):
-                if known[at].files != files:
-                    read = {file: known[at].read.get(file) or new[file] for file in files.items()}
-                    opened = [one for one in read.values() if one is not None]
-                    known[at] = _Known(
-                        files if len(opened) == len(read) else None, read, merge_files(opened)
-                    )
-                self._runs[directory] = known[at]
+            for (directory, files), found in zip(runs, known, strict=True):
+                present = found if found.files == files else _updated(files, found.read, new)
+                self._runs[directory] = present
                 self._runs.move_to_end(directory)
+                lineages.append(present.lineage)
             while len(self._runs) > self._max_runs:
                 self._runs.popitem(last=False)
-        return [one.lineage for one in known]
+        return lineages
+
+    def _read_changed(
+        self, files_of_runs: Sequence[Mapping[str, FileState]], known: Sequence[_Known]
+    ) -> _Read:
+        """Read the files that are new or have changed, side by side."""
+        new: _Read = {}
+        readings = []
+        for files, found in zip(files_of_runs, known, strict=True):
+            if found.files != files:
+                unread = [file for file in files.items() if found.read.get(file) is None]
+                readings += [self._read(path, state, new) for path, state in unread]
+        for _ in itertools.zip_longest(*readings):
+            pass
+        return new
 
     def has_damage(self, directory: str) -> bool:
-        """Whether a file of a run was damaged or could not be opened when its lineage was last asked for."""
+        """Whether a file of a run was damaged or could not be opened.
+
+        It tells the state of the time when its lineage was last asked for.
+        """
         with self._lock:
             read = self._runs.get(directory, _UNKNOWN).read.values()
         return any(file is None or file.is_damaged for file in read)
 
     def _read(self, path: str, state: FileState, read: _Read) -> Iterator[None]:
-        """Read a file, with a pause before each other kind of work."""
+        """Read a file, with pauses between the kinds of work."""
 
         def warn(message: str, *args: object) -> None:
             self._warnings.warn((path, state, message), message, *args)
@@ -176,7 +195,10 @@ CACHE = LineageCache()
 
 @contextlib.contextmanager
 def reading(patience_s: float = -1.0) -> Iterator[None]:
-    """Read many runs one thread at a time, as two at once take longer; who has waited so many seconds goes on."""
+    """Read many runs in a thread at a time, because two at once take longer.
+
+    A thread that has waited so many seconds goes on.
+    """
     has_turn = READING.acquire(timeout=patience_s)
     try:
         yield
@@ -187,7 +209,7 @@ def reading(patience_s: float = -1.0) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked in the query language.
+    """A query in the query language.
 
     Attributes:
         conditions: which runs are found.
@@ -202,7 +224,8 @@ class Query:
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the fields that it compares or sorts by."""
-        return (*self.conditions.fields, *([self.sort_by] if self.sort_by else []))
+        fields = self.conditions.fields
+        return (*fields, self.sort_by) if self.sort_by else fields
 
 
 def search_lineage(
@@ -212,7 +235,9 @@ def search_lineage(
     *,
     is_for_browser: bool = False,
 ) -> dict[str, Any]:
-    """The runs that meet a condition, as MindInsight 2.3.1 answers it; the order of the runs numbers their pipelines.
+    """The runs that meet a condition, as MindInsight 2.3.1 answers it.
+
+    The order of the runs numbers their pipelines.
 
     ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. For a browser,
     an int beyond 2**53 is the text that MindInsight shows, also to conditions. The answer is that
@@ -232,7 +257,9 @@ def search_lineage(
 def query_lineage(
     directories: Iterable[RunDirectory], query: Query, scalars: ScalarStatistics
 ) -> dict[str, Any]:
-    """The runs that meet a query, as :func:`search_lineage` answers, and of each run the values that were asked for.
+    """The runs that meet a query, as :func:`search_lineage` answers.
+
+    The values that the query asks for are included.
 
     These are in ``asked``, by field; what MindInsight does not show is in ``run_info``.
     """
@@ -273,7 +300,10 @@ def _names(prefix: str, values: Mapping[str, JsonValue]) -> Iterator[str]:
 
 
 def _found(values: JsonValue, path: str) -> JsonValue:
-    """What custom data have by a name, or nested at a path, which is their column's name in every table of ours."""
+    """The custom data of a name, or nested at a path.
+
+    The path is their column's name in our tables.
+    """
     for name in [path] if isinstance(values, dict) and path in values else path.split("/"):
         values = values.get(name) if isinstance(values, dict) else None
     return values
@@ -298,11 +328,9 @@ class _Run(NamedTuple):
         if slash:
             sections = self.lineage.sections
             value = _found(sections.get(section, {}), name)
-            return (
-                _found(sections["run_info"], name)
-                if value is None and section == "user_defined"
-                else value
-            )
+            if value is None and section == "user_defined":
+                return _found(sections["run_info"], name)
+            return value
         if field == "summary_dir":
             return self.summary_dir
         if field == "dataset_mark":
@@ -314,7 +342,7 @@ class _Run(NamedTuple):
         return self.lineage.fields.get(field)
 
     def names(self) -> Iterator[str]:
-        """Names of the fields that lineage files say, each with the path of nested data."""
+        """Names of the fields in lineage files, with the paths of nested data."""
         yield from (name for name, value in self.lineage.fields.items() if value is not None)
         for section in (*_CUSTOMIZED, "run_info"):
             prefix = "metric/" if section == "metric" else "user_defined/"
@@ -322,7 +350,10 @@ class _Run(NamedTuple):
 
 
 class _Values(Mapping[str, JsonValue]):
-    """A run as a row of a query: any field can be asked for, and what lineage files say can be listed."""
+    """A run as a row of a query: any field can be asked for.
+
+    The fields of lineage files can be listed.
+    """
 
     def __init__(self, run: _Run) -> None:
         self._run = run
@@ -334,8 +365,9 @@ class _Values(Mapping[str, JsonValue]):
         return value
 
     def __iter__(self) -> Iterator[str]:
-        names = dict.fromkeys(("summary_dir", "dataset_mark", *self._run.names()))
-        return (name for name in names if not isinstance(self._run.value(name), (dict, type(None))))
+        for name in dict.fromkeys(("summary_dir", "dataset_mark", *self._run.names())):
+            if not isinstance(self._run.value(name), (dict, type(None))):
+                yield name
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -383,15 +415,11 @@ def _shown(run: _Run, lineage_types: Sequence[str]) -> dict[str, Any]:
 
 
 def _customized(runs: list[_Run]) -> dict[str, dict[str, Any]]:
-    columns = dict.fromkeys(
-        (section, name, type(value))
-        for run in runs
-        for section in _CUSTOMIZED
-        for name, value in run.lineage.sections[section].items()
-    )
     types: dict[str, set[str]] = {}
-    for section, name, kind in columns:
-        types.setdefault(f"{section}/{name}", set()).add(kind.__name__)
+    for run in runs:
+        for section in _CUSTOMIZED:
+            for name, value in run.lineage.sections[section].items():
+                types.setdefault(f"{section}/{name}", set()).add(type(value).__name__)
     return {
         label: {
             "label": label,

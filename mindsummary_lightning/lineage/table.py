@@ -1,4 +1,4 @@
-"""The lineage of runs as flat rows, for people and tables: one row per run, one column per field.
+"""The lineage of runs as flat rows: a row per run, a column per field.
 
 Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is omitted (runs
 with the same pipeline have the same ``dataset_mark``).
@@ -32,7 +32,7 @@ def lineage_records(
     *,
     recursive: bool = True,
 ) -> list[dict[str, Cell]]:
-    """One flat dict per run.
+    """The lineage of runs as flat dicts, a dict per run.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
@@ -61,11 +61,17 @@ def lineage_records(
 
 
 def flat_records(runs: Iterable[Mapping[str, Any]], base: str) -> list[dict[str, Cell]]:
-    """The runs of a query's answer as rows, see :func:`lineage_records`; ``base`` is the directory of the runs."""
+    """The runs of a query's answer as rows, see :func:`lineage_records`.
+
+    ``base`` is the directory of the runs.
+    """
     answered = list(runs)
     names = names_of_ids([str(run.get("summary_dir", "./")) for run in answered], base)
     rows = [flat_record(run, name) for run, name in zip(answered, names, strict=True)]
-    columns = sorted(dict.fromkeys(column for row in rows for column in row), key=_group)
+    names_of_columns: dict[str, None] = {}
+    for row in rows:
+        names_of_columns.update(dict.fromkeys(row))
+    columns = sorted(names_of_columns, key=_group)
     return [{column: row.get(column) for column in columns} for row in rows]
 
 
@@ -75,7 +81,7 @@ def lineage_to_pandas(
     *,
     recursive: bool = True,
 ) -> pandas.DataFrame:
-    """The rows of :func:`lineage_records` as a DataFrame, one column per field; needs pandas.
+    """The rows of :func:`lineage_records` as a DataFrame; needs pandas.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
@@ -95,7 +101,10 @@ def lineage_to_pandas(
 
 
 def flat_record(run: Mapping[str, Any], name: str) -> dict[str, Cell]:
-    """One run of a query's answer as a row, in the answer's order; see :func:`lineage_records`."""
+    """A run of a query's answer as a row, in the order of the answer.
+
+    See :func:`lineage_records`.
+    """
     model = dict(run.get("model_lineage", {}))  # a condition may ask for the other part only
     settings = flat_values(model.pop("user_defined", {}))
     metrics = flat_values(model.pop("metric", {}), METRIC)
@@ -104,15 +113,18 @@ def flat_record(run: Mapping[str, Any], name: str) -> dict[str, Cell]:
 
 
 def flat_values(values: Mapping[str, JsonValue], prefix: str = "") -> dict[str, Cell]:
-    """Nested values as one row: the names of nested ones are joined with ``/``, a list is its JSON text."""
+    """Nested values as a row.
+
+    Names of nested values are joined with ``/``; a list is its JSON text.
+    """
     row: dict[str, Cell] = {}
     for key, value in values.items():
         if isinstance(value, dict):
             row.update(flat_values(value, f"{prefix}{key}/"))
+        elif isinstance(value, list):
+            row[prefix + key] = json.dumps(value, ensure_ascii=False)
         else:
-            row[prefix + key] = (
-                json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
-            )
+            row[prefix + key] = value
     return row
 
 

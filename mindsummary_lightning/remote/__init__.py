@@ -1,1 +1,4 @@
-"""Copies of runs in remote stores, made by a command beside the training. Nothing in either place is deleted."""
+"""Copies of runs in remote stores, made by a command next to the training.
+
+Files are deleted neither in the source nor in the destination.
+"""

@@ -118,7 +118,7 @@ def test_an_error_inside_the_function_is_said_to_be_its_own_and_a_wrong_answer_t
     from tests.landscape import nets
 
     nets.train(nets.Mlp(), str(tmp_path / "run"))
-    (tmp_path / f"that_fails_{code}.py").write_text(f"def make():\n    {body}\n")
+    (tmp_path / f"that_fails_{code}.py").write_text(f"def make():\n    {body}\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
 

@@ -57,7 +57,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _words(verb: str, text: str, place: str, file: str) -> list[str]:
-    return [verb, *text.replace("FILE", file).format(*[place] * 2).split()]
+    words = text.replace("FILE", file).split()
+    return [verb, *(word.format(place, place) for word in words)]
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_a_bar_has_a_total_and_ctrl_c_says_what_is_left(
         from tests.landscape import nets
 
         nets.train(nets.Mlp(), str(tmp_path / "run"))
-        (tmp_path / "makes.py").write_text(_MODULE)
+        (tmp_path / "makes.py").write_text(_MODULE, encoding="utf-8")
     elif verb == "import":
         tensorboard_files = pytest.importorskip("tests.export.tensorboard_files")
         one = tensorboard_files.tensor_value("loss", 0.5)

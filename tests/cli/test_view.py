@@ -203,7 +203,9 @@ def test_code_beside_the_runs_is_not_run(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("pip", "venv", "mindinsight", "gunicorn", "aiohttp", "json", "sitecustomize"):
-        (runs / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+        (runs / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'was_run')!r}, 'w')", encoding="utf-8"
+        )
     variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(runs)}
 
     with viewing(runs, tmp_path / "empty_cache", variables=variables, cwd=runs) as view:
@@ -249,7 +251,7 @@ def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(
 ) -> None:
     notes, fifo, browser = (tmp_path / name for name in ("notes", "fifo", "browser"))
     os.mkfifo(fifo)
-    browser.write_text(_WAITING_BROWSER.format(notes=notes, fifo=fifo))
+    browser.write_text(_WAITING_BROWSER.format(notes=notes, fifo=fifo), encoding="utf-8")
     browser.chmod(0o700)
     before = sorted(cache.rglob("*"))
     try:

@@ -44,7 +44,7 @@ _NO_TEST_RAN = "nox > * lint: failed, took 3 seconds\n"
 def test_the_last_line_adds_up_every_session(
     tmp_path: Path, log: str, status: int, lines: list[str]
 ) -> None:
-    (tmp_path / "log").write_text(log)
+    (tmp_path / "log").write_text(log, encoding="utf-8")
     command = ["bash", str(_SUMMARY), str(tmp_path / "log"), str(status)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == lines

@@ -191,6 +191,9 @@ completion tcsh | 2 | invalid choice: 'tcsh' (choose from
 """
 
 
+_RECORDS: list[ms.SummaryRecord] = []  # that a call has made, to be closed when its test ends
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs a, b and c, a damaged one, an empty directory and a file."""
@@ -210,8 +213,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _there(made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(made)
     yield
+    while _RECORDS:
+        _RECORDS.pop().close()
     for name in sorted({*os.listdir(made)} - {"runs", "bad", "empty", "notes.txt"}):
         shutil.rmtree(name)
+
+
+def _record() -> ms.SummaryRecord:
+    record = ms.SummaryRecord("out")
+    _RECORDS.append(record)
+    return record
 
 
 def _closed() -> ms.SummaryRecord:
@@ -232,7 +243,7 @@ def _fit(**options: Any) -> None:
 
 
 _NAMES: dict[str, Any] = {
-    "record": lambda: ms.SummaryRecord("out"),
+    "record": _record,
     "closed": _closed,
     "logger": lambda: ms.MindInsightLogger("logs"),
     "fit": _fit,

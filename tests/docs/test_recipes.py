@@ -70,7 +70,7 @@ def test_a_task_of_an_array_that_is_started_again_continues_its_own_run(
     folder: Path, is_requeued_by_lightning: bool
 ) -> None:
     run, other = folder / "runs" / "array_7" / "task_3", folder / "runs" / "array_7" / "task_4"
-    with (folder / "output").open("w") as output:
+    with (folder / "output").open("w", encoding="utf-8") as output:
         first = _start(3, output.fileno())
         _wait_until((run / "checkpoints" / "last.ckpt").exists, first)
         if is_requeued_by_lightning:

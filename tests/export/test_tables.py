@@ -29,12 +29,12 @@ def test_csv_reads_back_to_the_same_numbers(
     *files, note = answer.out.splitlines()
     assert files == [str(tmp_path / "out" / name) for name in ("scalars.csv", "histograms.csv")]
     assert note.startswith("skipped because csv files do not hold them: 1 image, 1 tensor, ")
-    with (tmp_path / "out" / "scalars.csv").open(newline="") as file:
+    with (tmp_path / "out" / "scalars.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["tag"] == "loss/auto"]
     series = SummaryReader(tmp_path / "run").scalars("loss/auto")
     assert [np.float32(row["value"]) for row in rows] == series.values.tolist()
     assert [float(row["wall_time"]) for row in rows] == series.wall_times.tolist()
-    with (tmp_path / "out" / "histograms.csv").open(newline="") as file:
+    with (tmp_path / "out" / "histograms.csv").open(newline="", encoding="utf-8") as file:
         assert sum(int(row["count"]) for row in csv.DictReader(file)) == 6 * 864
 
 
@@ -87,7 +87,7 @@ def test_a_tag_is_not_a_formula_in_a_spreadsheet(
     mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
 
     for name in ("histograms.csv", "scalars.csv"):
-        with (tmp_path / "out" / name).open(newline="") as file:
+        with (tmp_path / "out" / name).open(newline="", encoding="utf-8") as file:
             (row,) = csv.DictReader(file)
         assert row["tag"] == f"'{tag}"
     assert row["value"] == "-0.5"  # a number is no formula
@@ -172,7 +172,7 @@ def test_statistics_of_parameters_are_exported_with_their_names(
             == 0
         )
 
-    with (tmp_path / "csv" / "parameters.csv").open(newline="") as file:
+    with (tmp_path / "csv" / "parameters.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 15
     assert (rows[0]["parameter"], rows[0]["step"]) == ("'=first.weight", "1")

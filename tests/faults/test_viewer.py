@@ -49,7 +49,7 @@ def _serving(runs: Path) -> Iterator[int]:
 
 def _watched_server(runs: Path, folder: Path) -> subprocess.Popen[str]:
     command = victim_command("serve_and_watch", runs, folder, _TOKEN)
-    with (folder / "log").open("w") as log:
+    with (folder / "log").open("w", encoding="utf-8") as log:
         return subprocess.Popen(
             command,
             cwd=ROOT,

@@ -239,15 +239,15 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(
 ) -> None:
     file.append(frame([b"one"]))
     file.close()
-    other = path.open("ab", buffering=0)
-    if what_happened == "deleted":
-        path.unlink()
-    elif what_happened == "grown":
-        other.write(b"x")
-    else:
-        assert try_lock(other.fileno())
+    with path.open("ab", buffering=0) as other:
+        if what_happened == "deleted":
+            path.unlink()
+        elif what_happened == "grown":
+            other.write(b"x")
+        else:
+            assert try_lock(other.fileno())
 
-    assert not file.reopen()
+        assert not file.reopen()
 
 
 def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path, file: RecordFile) -> None:

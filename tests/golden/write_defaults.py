@@ -56,4 +56,4 @@ def defaults():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=Path, required=True)
-    parser.parse_args().output.write_text(json.dumps(defaults(), indent=2) + "\n")
+    parser.parse_args().output.write_text(json.dumps(defaults(), indent=2) + "\n", encoding="utf-8")

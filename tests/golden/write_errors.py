@@ -175,4 +175,6 @@ if __name__ == "__main__":
     mindspore = importlib.import_module("mindspore")
     classes = mindspore.SummaryRecord, mindspore.SummaryCollector, mindspore.SummaryLandscape
     with tempfile.TemporaryDirectory() as root:
-        output.write_text(json.dumps(answers(classes, root, answer_of_a_fork), indent=2) + "\n")
+        output.write_text(
+            json.dumps(answers(classes, root, answer_of_a_fork), indent=2) + "\n", encoding="utf-8"
+        )

@@ -251,4 +251,4 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, required=True)
     output = parser.parse_args().output.resolve()
     with tempfile.TemporaryDirectory() as root:
-        output.write_text(json.dumps(answers(MindSpore(), root), indent=1) + "\n")
+        output.write_text(json.dumps(answers(MindSpore(), root), indent=1) + "\n", encoding="utf-8")

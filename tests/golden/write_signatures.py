@@ -68,7 +68,7 @@ def main() -> None:
         "signatures": signatures,
     }
     output = arguments.output or Path(__file__).with_name(f"{arguments.package}_signatures.json")
-    output.write_text(json.dumps(document, indent=1) + "\n")
+    output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

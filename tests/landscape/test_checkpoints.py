@@ -189,7 +189,7 @@ def test_a_run_without_a_trail_says_how_to_leave_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"epoch_group": 3}', "[" * 100_000])
 def test_damaged_metadata_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "ckpt_dir").mkdir()
-    (tmp_path / "ckpt_dir" / "train_metadata.json").write_text(text)
+    (tmp_path / "ckpt_dir" / "train_metadata.json").write_text(text, encoding="utf-8")
     with pytest.raises(LandscapeCheckpointError, match=r"train_metadata\.json"):
         LandscapeCheckpoints.open(tmp_path)
 

@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> Path:
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROWS_UNTIL_DEATH", "-1")
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     return tmp_path / "script.py"
 
 

@@ -38,4 +38,4 @@ if __name__ == "__main__":
             "normal": arranged(MSGraph, payload),
             "optimize": arranged(OptimizedGraph, payload),
         }
-        path.with_suffix(".json").write_text(json.dumps(views))
+        path.with_suffix(".json").write_text(json.dumps(views), encoding="utf-8")

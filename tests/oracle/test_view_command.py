@@ -61,8 +61,8 @@ def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for block in blocks((ROOT / "docs/first-run.md").read_text(encoding="utf-8"))
         if block.language == "python"
     )
-    (folder / "first_run.py").write_text(script)
-    (folder / "changed.py").write_text(script.replace(*_SECOND))
+    (folder / "first_run.py").write_text(script, encoding="utf-8")
+    (folder / "changed.py").write_text(script.replace(*_SECOND), encoding="utf-8")
     both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"
     done = subprocess.run(
         [sys.executable, "-c", both], cwd=folder, env=environment(), capture_output=True, text=True

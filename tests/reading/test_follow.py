@@ -8,6 +8,7 @@ import pytest
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Event
 from tests.reading.runs import values_at, write_summary
+from tests.support import append_bytes
 
 
 class SerializedCalls:
@@ -35,8 +36,8 @@ def test_new_records_are_yielded_as_they_appear(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
     torn = values_at(2, {"loss": 2.0})
     turns = SerializedCalls(
-        lambda: path.open("ab").write(torn[:20]),
-        lambda: path.open("ab").write(torn[20:] + values_at(3, {"loss": 3.0})),
+        lambda: append_bytes(path, torn[:20]),
+        lambda: append_bytes(path, torn[20:] + values_at(3, {"loss": 3.0})),
     )
 
     events = list(SummaryReader(tmp_path).follow(poll_s=0.25, stop=turns.done, wait=turns))
@@ -49,7 +50,7 @@ def test_it_goes_on_to_a_later_file_after_the_last_record_of_the_first(tmp_path:
     path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
 
     def rotate() -> None:
-        path.open("ab").write(values_at(2, {"loss": 2.0}))
+        append_bytes(path, values_at(2, {"loss": 2.0}))
         write_summary(tmp_path, [values_at(3, {"loss": 3.0})], second=1700000009)
 
     turns = SerializedCalls(rotate)

@@ -88,7 +88,7 @@ def _one_training(address: str, faults: Faults, files: Files, local: Path, looks
                 record.record(step)
             # elsewhere half of it may be there, which nothing knows again
             if address.startswith("s3:"):
-                (local / "hparams.yaml").write_text(f"step: {step}")
+                (local / "hparams.yaml").write_text(f"step: {step}", encoding="utf-8")
             if faults.random.random() < 0.1:  # the sidecar was killed
                 copies = RunCopies(Store(str(local)), Store(address))
             copies.send()

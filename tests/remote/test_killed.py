@@ -141,7 +141,7 @@ def test_a_kill_at_any_line_of_a_round_leaves_what_opens_and_the_next_call_makes
             record.add_value("scalar", "loss", 1.0 / step)
             record.record(step)
     for number in range(5):
-        (run / f"{number}.yaml").write_text("x" * 1000)
+        (run / f"{number}.yaml").write_text("x" * 1000, encoding="utf-8")
     lines.send(run, tmp_path / "counted")
     whole = far_files(Store(str(run)))
     for number in range(places):

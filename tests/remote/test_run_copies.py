@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> Path:
         *exported,
     ):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
-        (run / name).write_text(name)
+        (run / name).write_text(name, encoding="utf-8")
     return run
 
 
@@ -78,7 +78,7 @@ def test_runs_go_there_grow_and_come_back(run: Path, tmp_path: Path, far: str) -
         copies = _sent(tmp_path / "runs", far)
         assert (copies.problems, copies.missing) == ({}, 0)
         _record(tmp_path / "runs" / name, 11, 20)
-        (run / "hparams.yaml").write_text(name * len(copies.runs))
+        (run / "hparams.yaml").write_text(name * len(copies.runs), encoding="utf-8")
     assert not _sent(tmp_path / "runs", far).problems
 
     assert not _sent(far, tmp_path / "back").problems
@@ -119,7 +119,7 @@ def test_a_file_that_grows_while_it_is_sent_is_known_again(
     def opened_and_grown(self: Store, name: str, size: int) -> Any:
         if name == path.name and self.root == str(run) and path.stat().st_size < 20:
             file = opened(self, name, size)
-            path.write_text("hparams.yaml" * 2)
+            path.write_text("hparams.yaml" * 2, encoding="utf-8")
             os.utime(path, (1, 1))  # before the copy was made
             return file
         return opened(self, name, size)

@@ -177,5 +177,5 @@ def run_script_on_two_ranks(code: str, *arguments: object) -> CompletedProcess[s
 
 def _file(code: str, arguments: Sequence[object]) -> Path:
     script = Path(str(arguments[0])) / "script.py"
-    script.write_text(code)
+    script.write_text(code, encoding="utf-8")
     return script

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import random
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -83,7 +84,7 @@ def _end(
 ) -> tuple[int, int | None]:
     """Run the script, and send it a signal when it has said a step; the last step it said, and its exit status."""
     script = directory / "script.py"
-    script.write_text(_SCRIPT)
+    script.write_text(_SCRIPT, encoding="utf-8")
     listen, speak = os.pipe()
     process = start_warm(as_script, script, directory, how, stdout=speak)
     os.close(speak)
@@ -432,7 +433,7 @@ def test_a_run_says_where_it_goes_when_it_begins_and_where_it_is_when_it_ends(
             for record in caplog.records
             if "MindInsight files" in record.getMessage()
         )
-        view = f"view {tmp_path if logger else run}"
+        view = f"view {shlex.quote(str(tmp_path if logger else run))}"
         assert str(run) in begin
         assert begin.endswith(view)
         assert str(run) in end

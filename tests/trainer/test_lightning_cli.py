@@ -106,7 +106,7 @@ def test_a_printed_config_can_be_run(
     with pytest.raises(SystemExit):
         _run("lightning.pytorch", monkeypatch, "fit", *arguments, "--print_config")
     config = tmp_path / "config.yaml"
-    config.write_text(capsys.readouterr().out)
+    config.write_text(capsys.readouterr().out, encoding="utf-8")
     written = yaml.safe_load(config.read_text(encoding="utf-8"))["trainer"]
     assert written["logger"]["class_path"].endswith("MindInsightLogger")
     assert written["callbacks"][0]["init_args"]["collect_freq"] == 10
@@ -174,7 +174,9 @@ def test_a_file_mode_of_a_config_is_octal_as_in_the_docs(
             "init_args": {"save_dir": str(tmp_path), "file_mode": "0o640"},
         }
     }
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"trainer": config}).replace("'", ""))
+    (tmp_path / "config.yaml").write_text(
+        yaml.safe_dump({"trainer": config}).replace("'", ""), encoding="utf-8"
+    )
     _run(NAMESPACES[0], monkeypatch, "fit", "-c", str(tmp_path / "config.yaml"), *_QUIET, *_SHORT)
 
     (summary,) = tmp_path.rglob("*_MS")

@@ -7,6 +7,7 @@ import importlib
 import math
 import os
 import pickle
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -372,7 +373,7 @@ def test_files_lie_where_the_properties_of_a_subclass_say(
 
     assert (logger.log_dir, steps(tmp_path / run, "train/loss")) == (str(tmp_path / run), [0, 1])
     assert os.listdir(tmp_path / checkpoints / "checkpoints")
-    assert f"view {logger.root_dir}" in caplog.text
+    assert f"view {shlex.quote(logger.root_dir)}" in caplog.text
     assert {path.parent for path in tmp_path.rglob("events*")} == {tmp_path / run}
     assert all(os.listdir(path) for path in tmp_path.rglob("*") if path.is_dir())
 
@@ -451,7 +452,7 @@ def test_importing_the_package_changes_nothing_of_lightnings_logging(
         print("level", logging.getLogger({silenced!r}).level)
     """
     path = tmp_path / "script.py"
-    path.write_text(textwrap.dedent(script))
+    path.write_text(textwrap.dedent(script), encoding="utf-8")
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "level 40"

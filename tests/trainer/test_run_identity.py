@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,7 @@ def test_a_relative_directory_lies_where_the_logger_was_made(
 
     assert len(_curve("logger", tmp_path / "runs" / "run")) == 2
     assert len(_said(caplog)) == 1
-    assert f"view {tmp_path / 'runs'}" in caplog.text
+    assert f"view {shlex.quote(str(tmp_path / 'runs'))}" in caplog.text
     assert files(tmp_path / "elsewhere") == []
 
 

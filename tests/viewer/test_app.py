@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
 import subprocess
@@ -246,7 +247,7 @@ def test_a_mistake_of_ours_is_logged_and_not_shown(
 
 def test_a_body_that_is_too_large_is_refused(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
-        async with client.post(f"{API_PREFIX}echo", data=bytes(17 * 2**20)) as answer:
+        async with client.post(f"{API_PREFIX}echo", data=io.BytesIO(bytes(17 * 2**20))) as answer:
             assert answer.status == 413
             assert (await answer.json())["error_code"] == "50540000"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -50,6 +51,7 @@ def test_an_address_is_escaped_in_the_page_that_redirects(
     monkeypatch.setenv("BROWSER", "a-browser")
 
     with opened_in_browser('http://x/"><script>'):
-        page = Path(started[0][-1].removeprefix("file://")).read_text(encoding="utf-8")
+        place = unquote(started[0][-1].removeprefix("file://"))
+        page = Path(place).read_text(encoding="utf-8")
 
     assert "<script" not in page

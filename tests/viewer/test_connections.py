@@ -28,6 +28,16 @@ _HANDLERS = {
 _PATH = f"/{_TOKEN}{API_PREFIX}hello"
 
 
+def _connected(port: int) -> contextlib.closing[http.client.HTTPConnection]:
+    """A connection that is closed at the end of its block."""
+    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60))
+
+
+def _status_of_another(port: int, path: str = "") -> int:
+    with _connected(port) as connection:
+        return _status(connection, path or _PATH)
+
+
 @contextlib.contextmanager
 def _serving(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: int, first_request_s: float
@@ -56,13 +66,15 @@ def _is_closed(client: socket.socket) -> bool:
 def test_connections_that_wait_give_way_and_one_that_was_answered_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _serving(tmp_path, monkeypatch, limit=8, first_request_s=600) as port:
-        known = http.client.HTTPConnection("127.0.0.1", port)
+    with (
+        _serving(tmp_path, monkeypatch, limit=8, first_request_s=600) as port,
+        _connected(port) as known,
+    ):
         assert _status(known) == 200
         waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
         assert all(map(_is_closed, waiting[:16]))
 
-        assert _status(http.client.HTTPConnection("127.0.0.1", port)) == 200
+        assert _status_of_another(port) == 200
         sock = known.sock
         assert _status(known) == 200
         assert known.sock is sock
@@ -74,10 +86,12 @@ def test_connections_that_wait_give_way_and_one_that_was_answered_stays(
 def test_a_connection_whose_request_is_refused_or_never_ends_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.5) as port:
-        refused = http.client.HTTPConnection("127.0.0.1", port)
+    with (
+        _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.5) as port,
+        _connected(port) as refused,
+        socket.create_connection(("127.0.0.1", port)) as slow,
+    ):
         assert _status(refused, "/") == 403
-        slow = socket.create_connection(("127.0.0.1", port))
         slow.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
 
         assert _is_closed(slow)
@@ -89,25 +103,25 @@ def test_a_connection_whose_answer_takes_long_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.2) as port:
-        assert (
-            _status(http.client.HTTPConnection("127.0.0.1", port), _PATH.replace("hello", "slow"))
-            == 200
-        )
+        assert _status_of_another(port, _PATH.replace("hello", "slow")) == 200
 
 
 def test_where_all_connections_were_answered_another_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _serving(tmp_path, monkeypatch, limit=2, first_request_s=600) as port:
-        known = [http.client.HTTPConnection("127.0.0.1", port) for _ in range(2)]
-        assert [_status(client) for client in known] == [200, 200]
+    with (
+        _serving(tmp_path, monkeypatch, limit=2, first_request_s=600) as port,
+        _connected(port) as first,
+        _connected(port) as second,
+    ):
+        assert [_status(first), _status(second)] == [200, 200]
         with socket.create_connection(("127.0.0.1", port)) as another:
             assert _is_closed(another)
-        known[0].close()
+        first.close()
         deadline = time.monotonic() + 30
         while True:  # until the server has noticed
             with contextlib.suppress(OSError, http.client.HTTPException):
-                assert _status(http.client.HTTPConnection("127.0.0.1", port)) == 200
+                assert _status_of_another(port) == 200
                 break
             assert time.monotonic() < deadline
 
@@ -155,7 +169,7 @@ def test_more_idle_connections_than_files_do_not_keep_a_visitor_out(
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
         try:
             if files == 128:
-                assert _status(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) == 200
+                assert _status_of_another(port) == 200
         finally:
             server.terminate()
             _, said = server.communicate(timeout=60)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -84,12 +85,20 @@ def test_a_file_is_the_wheels() -> None:
     assert static_files(SMALL_WHEEL)["/static/js/app.01234567.js"].content().decode() == SCRIPT
 
 
+def _quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
 def _fake_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
     """A pip that notes its arguments and variables; returns the folder of the notes."""
     script = tmp_path / "fake" / "pip"
     script.parent.mkdir()
     script.write_text(
-        f'#!/bin/sh\necho "$@" > {tmp_path}/arguments; env > {tmp_path}/variables; pwd > {tmp_path}/cwd\n{text}\n'
+        f"#!/bin/sh\nnotes={_quoted(tmp_path)}\n"
+        'echo "$@" > "$notes/arguments"; env > "$notes/variables"; pwd > "$notes/cwd"\n'
+        f"{text}\n",
+        encoding="utf-8",
     )
     script.chmod(0o700)
     monkeypatch.setattr(frontend, "find_pip", lambda: [str(script)])
@@ -101,7 +110,7 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     while_ = 'while [ "$1" != --dest ]; do shift; done; cp'
-    notes = _fake_pip(tmp_path, monkeypatch, f'{while_} {wheel} "$2"')
+    notes = _fake_pip(tmp_path, monkeypatch, f'{while_} {_quoted(wheel)} "$2"')
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
@@ -121,7 +130,7 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 def test_the_address_of_a_mirrors_wheel_is_enough(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = f'while [ "$1" != --dest ]; do shift; done; cp {wheel} "$2"; cp "$4" {tmp_path}/asked'
+    copy = f'while [ "$1" != --dest ]; do shift; done; cp {_quoted(wheel)} "$2"; cp "$4" {_quoted(tmp_path)}/asked'
     _fake_pip(tmp_path, monkeypatch, copy)
     address = f"https://mirror.example/{WHEEL_NAME}"
 
@@ -198,7 +207,7 @@ def test_pip_in_the_working_directory_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("pip.py", "venv.py", "zipfile.py"):
-        (tmp_path / name).write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))

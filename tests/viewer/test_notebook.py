@@ -26,7 +26,8 @@ def _frontend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 def _get(address: str) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    content: bytes = opener.open(address).read()
+    with opener.open(address) as answer:
+        content: bytes = answer.read()
     return content
 
 

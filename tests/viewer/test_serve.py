@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,8 +34,10 @@ def _serving(folder: Path) -> Iterator[int]:
 
 def test_an_address_may_name_thousands_of_runs(tmp_path: Path) -> None:
     query = "&".join(f"train_id=./experiment/version_{number}" for number in range(10_000))
-    with _serving(tmp_path) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
+    with (
+        _serving(tmp_path) as port,
+        closing(http.client.HTTPConnection("127.0.0.1", port)) as connection,
+    ):
         connection.request("GET", f"{API_PREFIX}count?{query}")
 
         assert connection.getresponse().read() == b"10000\n"
@@ -139,11 +141,15 @@ def test_a_signal_ends_the_process_soon_even_if_all_its_threads_compute(tmp_path
 def _seconds_until_the_end(command: list[str], number: signal.Signals, asked: list[str]) -> float:
     # whoever started pytest may ignore it
     hear = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **hear) as process:  # type: ignore[call-overload]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **hear) as process,  # type: ignore[call-overload]
+        ExitStack() as open_connections,
+    ):
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        connections = [http.client.HTTPConnection("127.0.0.1", port) for _ in asked]
-        for connection, name in zip(connections, asked, strict=True):
+        for name in asked:
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            open_connections.callback(connection.close)
             connection.request("GET", f"{API_PREFIX}{name}")
             assert process.stdout.readline() == "begun\n"
         started = time.monotonic()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules of Li
 
 
 @pytest.fixture(autouse=True)
-def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_directories, "_temporary", [])
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    made: list[tempfile.TemporaryDirectory[str]] = []
+    monkeypatch.setattr(user_directories, "_temporary", made)
     monkeypatch.setattr(user_directories, "_WARNINGS", WarnOnce(user_directories._WARNINGS._logger))
+    yield
+    for directory in made:
+        directory.cleanup()
 
 
 def test_the_cache_is_where_the_platform_wants_it(

@@ -27,7 +27,7 @@ from mindsummary_lightning.porting.mindspore.gradient_taps import (
     substituted,
     with_injection,
 )
-from mindsummary_lightning.porting.mindspore.trained_cells import TrainedCells
+from mindsummary_lightning.porting.mindspore.trained_cells import TrainedCells, loss_scale_of
 from mindsummary_lightning.porting.mindspore.weight_gradients import shown_gradients
 from mindsummary_lightning.porting.port_check.port_frames import (
     CallAnswer,
@@ -102,6 +102,7 @@ class CellSubstitution:
         """Compare what a cell is called with, and return what it should run on."""
         if cell is self._optimizer:
             self.optimizer_calls += 1
+            self._compare_stepped(args)
         if self._is_paused or not self._is_compared(cell):
             self._running.append(None)
             return args, kwargs
@@ -115,6 +116,21 @@ class CellSubstitution:
         )
         self._running.append((args, kwargs))
         return args, kwargs
+
+    def _compare_stepped(self, args: tuple[Any, ...]) -> None:
+        """Compare the gradients that the optimizer is called with."""
+        gradients = args[0] if args else ()
+        weights = getattr(self._optimizer, "parameters", ())
+        if not isinstance(gradients, (tuple, list)) or len(gradients) != len(weights):
+            return
+        names = {id(tensor): name for name, _, tensor in parameters(self._network)}
+        scale = loss_scale_of(self._optimizer)
+        stepped = {
+            names[id(weight)]: as_array(gradient) / scale
+            for weight, gradient in zip(weights, gradients, strict=True)
+            if id(weight) in names and isinstance(gradient, mindspore.Tensor)
+        }
+        self._step.parts.stepped_gradients(stepped)
 
     def leave(self, cell: Any, output: Any) -> Any:
         """Compare what a cell has returned, and return what the caller should get."""

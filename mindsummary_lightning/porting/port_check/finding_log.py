@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,25 @@ from mindsummary_lightning.porting.port_check.port_frames import Frame, PairedCa
 from mindsummary_lightning.values.text import Phrase
 
 _MOST_WEIGHTS = 3  # with the same finding, that are listed one by one
+
+
+# order of what comes after all calls, such as the loss
+AT_THE_END = sys.maxsize
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientPath:
+    """What a gradient has passed between the values that were replaced and an output or a weight.
+
+    Attributes:
+        regions: calls whose own code it has passed.
+        passed: names of modules that it has passed.
+        after: when the output was returned or the weight used: earlier code has no part in it.
+    """
+
+    regions: tuple[Frame | None, ...]
+    passed: tuple[str, ...] = ()
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,15 +41,12 @@ class LoggedFinding:
         frame: call of the port whose own code is wrong; ``None`` for the code of the training step.
         call: for an output or gradient, the call that it is of.
         order: of making it, by the clock of enterings and leavings.
-        regions: for a gradient, the calls whose code the gradient has passed since it was last
-            replaced.
-        passed: for a gradient, names of the modules it has passed since it was last replaced.
+        paths: for a gradient, what it has passed; for that of a weight, one for each use.
         has_other_mode: whether the module is in another mode, training or evaluation, than the
             original's.
         is_called: for a weight or running statistic, whether its module was called in the step.
         is_buffer: for an update, whether it is of running statistics.
-        is_own: for the gradient of a weight, whether the module that holds it makes it so on the
-            original's values: no mistake elsewhere explains that.
+        has_all_paths: for the gradient of a weight, whether all its uses are known.
         is_of_hook: for the gradient of a weight, whether a hook on the weight has changed it.
     """
 
@@ -37,12 +54,11 @@ class LoggedFinding:
     frame: Frame | None
     call: PairedCall | None = None
     order: int = 0
-    regions: tuple[Frame | None, ...] = ()
-    passed: tuple[str, ...] = ()
+    paths: tuple[GradientPath, ...] = ()
     has_other_mode: bool = False
     is_called: bool = True
     is_buffer: bool = False
-    is_own: bool = False
+    has_all_paths: bool = False
     is_of_hook: bool = False
 
     @property
@@ -181,18 +197,27 @@ def _cause_of_gradient(
     logged: LoggedFinding, kept: Sequence[LoggedFinding]
 ) -> LoggedFinding | None:
     """A mistake in code or a module that the gradient has passed."""
-    regions = {_anchor(region) for region in logged.regions}
     for each in kept:
-        is_in_code = _anchor(each.frame) in regions and each.finding.kind in ("inputs", "loss")
-        is_of_region = each.call is not None and _anchor(each.call.frame) in regions
-        is_output = each.finding.kind == "output" and each.finding.module in logged.passed
-        if each.is_forward and (is_in_code or is_of_region or is_output):
+        if each.is_forward and any(_is_on(path, each) for path in logged.paths):
             return each
+    regions = {_anchor(region) for path in logged.paths for region in path.regions}
     for each in kept:
         is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
         if is_of_gradient and _anchor(each.frame) in regions:
             return each
     return None
+
+
+def _is_on(path: GradientPath, forward: LoggedFinding) -> bool:
+    """Whether a gradient has passed the place of a mistake of the forward pass."""
+    if forward.order <= path.after:
+        return False
+    if forward.finding.kind == "output" and forward.finding.module in path.passed:
+        return True
+    regions = {_anchor(region) for region in path.regions}
+    is_in_code = forward.finding.kind in ("inputs", "loss") and _anchor(forward.frame) in regions
+    is_of_region = forward.call is not None and _anchor(forward.call.frame) in regions
+    return is_in_code or is_of_region
 
 
 def _anchor(frame: Frame | None) -> Frame | None:
@@ -209,12 +234,12 @@ def _cause_of_weight_gradient(
     module = logged.finding.module
     if logged.is_of_hook or (logged.finding.kind == "no gradient" and logged.is_called):
         return None
+    in_code = _cause_of_gradient(logged, kept)
+    if logged.has_all_paths:
+        return in_code
     of_module = [each for each in kept if each.finding.module == module and each.call is not None]
     if of_module:
         return of_module[0]
-    if logged.is_own:
-        return None
-    in_code = _cause_of_gradient(logged, kept)
     if in_code is not None:
         return in_code
     return _innermost_around(

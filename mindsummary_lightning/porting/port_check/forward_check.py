@@ -35,6 +35,7 @@ from mindsummary_lightning.porting.port_check.port_frames import (
     PairedOutput,
     PortModule,
     PortTensor,
+    WeightUse,
 )
 from mindsummary_lightning.porting.port_check.reference_step import ReferenceStep
 from mindsummary_lightning.porting.port_check.tensor_distance import Array, Layout, layouts
@@ -66,6 +67,7 @@ class ForwardCheck:
         paired: calls that were paired.
         not_paired: calls of the port that were not.
         not_tested: what was not judged.
+        uses: where each weight of the port is used; without those whose use cannot be seen.
         keeps_sizes: modules whose outputs of another size are not replaced.
     """
 
@@ -88,6 +90,7 @@ class ForwardCheck:
         self.paired: list[PairedCall] = []
         self.not_paired: list[NotPaired] = []
         self.not_tested: list[NotTested] = []
+        self.uses: dict[str, list[WeightUse]] = {}
         self.keeps_sizes: frozenset[str] = frozenset()
 
     @property
@@ -243,7 +246,8 @@ class ForwardCheck:
         finding = input_finding(blamed, frame, reference, port, found, tolerance)
         # the module runs on the wrong input
         call = PairedCall(frame, self._index(frame), ()) if is_kept else None
-        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, frame.entered))
+        order = frame.left if is_kept else frame.entered
+        self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, order))
 
     def _blamed(self, frame: Frame) -> Frame:
         """The call in whose code an input was computed: the enclosing one, unless its own inputs are wrong."""
@@ -422,6 +426,17 @@ class ForwardCheck:
     def note_operation(self, operation: object) -> None:
         """A function was called in the innermost call's own code."""
         self.innermost.operations.append(operation)  # type: ignore[arg-type]
+
+    def note_precision(self, precision: str) -> None:
+        """Code of the port computes in a precision."""
+        if precision in TOLERANCES:
+            self.precision = coarsest({precision, self.precision})
+
+    def note_use(self, weight: str) -> None:
+        """A function has taken a weight in the innermost call's own code."""
+        uses = self.uses.setdefault(weight, [])
+        if not uses or uses[-1].frame is not self.running or uses[-1].order != self._clock:
+            uses.append(WeightUse(self.running, self._clock))
 
     def _note_compared(self, frame: Frame) -> None:
         parent = frame.parent or self._outside

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from mindsummary_lightning.porting.port_check.finding_log import FindingLog, LoggedFinding
+from mindsummary_lightning.porting.port_check.finding_log import (
+    FindingLog,
+    GradientPath,
+    LoggedFinding,
+)
 from mindsummary_lightning.porting.port_check.findings import PortFinding
 from mindsummary_lightning.porting.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.porting.port_check.port_frames import Frame, PairedCall, PairedOutput
@@ -29,12 +33,6 @@ from mindsummary_lightning.values.whole_step import StoredTensor
 
 # of the greatest gradient of an output: smaller ones are compared on this scale
 _LEAST_OUTPUT_GRADIENT = 1e-6
-# the gradient of a weight by its module alone; None if the module cannot run alone
-RunAlone = Callable[[], "Array | None"]
-
-
-def _no_run() -> None:
-    return None
 
 
 class GradientCheck:
@@ -201,7 +199,8 @@ class GradientCheck:
         frame = next(
             (each for each in regions if each is not None and each.module.name == blamed), None
         )
-        self._log.add(LoggedFinding(finding, frame, call, call.frame.left, regions, passed))
+        path = GradientPath(regions, passed, call.frame.left)
+        self._log.add(LoggedFinding(finding, frame, call, call.frame.left, (path,)))
 
     def _regions(
         self, call: PairedCall, output: PairedOutput
@@ -224,11 +223,36 @@ class GradientCheck:
         used = self._used_in(passed)
         return (*visible, *used), tuple(each.module.name for each in used)
 
-    def _regions_of(self, module: str) -> tuple[Frame | None, ...]:
-        """Calls in whose own code a weight that a module holds is used, without a check between."""
+    def _paths_of(self, weight: str) -> tuple[GradientPath, ...]:
+        """One path for each use of a weight; none if not all are known."""
+        paths: list[GradientPath] = []
+        for use in self._forward.uses.get(weight, ()):
+            if not self._is_replaced_after(use.frame):
+                return ()
+            around = use.frame
+            while around is not None and around.reference is None:
+                around = around.parent
+            used = self._used_in(self._fed_by_code(around, use.order))
+            passed = tuple(each.module.name for each in used)
+            paths.append(GradientPath((use.frame, *used), passed, use.order))
+        return tuple(paths)
+
+    def _is_replaced_after(self, frame: Frame | None) -> bool:
+        """Whether the gradients of a call's outputs were replaced, if it has a partner."""
+        outputs = [
+            (call.frame.entered, output.port)
+            for call in self._forward.paired
+            for output in call.outputs
+            if call.frame is frame and output.gradient is not None
+        ]
+        return self._replaced.issuperset(outputs)
+
+    def _likely_paths(self, module: str) -> tuple[GradientPath, ...]:
+        """What the gradient of a weight may have passed that the calls of its module use."""
         own = [each for each in self._forward.paired if each.frame.module.name == module]
         fed = [user for each in own for user in self._fed_by_code(each.frame, each.frame.entered)]
-        return (*(each.frame for each in own), *self._used_in(fed))
+        regions = (*(each.frame for each in own), *self._used_in(fed))
+        return (GradientPath(regions),)
 
     def _used_in(self, users: list[PairedCall]) -> list[Frame]:
         """Some calls, and those in them whose inputs come from theirs through code alone."""
@@ -242,6 +266,20 @@ class GradientCheck:
                 users.extend(self._fed_by_code(user.frame, user.frame.entered))
                 users.extend(self._fed_by_inputs(user))
         return regions
+
+    def _has_code(self, frame: Frame) -> bool:
+        """Whether a call computes something besides calling modules on what others return."""
+        if frame.reference is None or not frame.has_compared_inside:
+            return True
+        calls = self._reference.step.calls
+        own = calls[frame.reference]
+        inside = [calls[each.reference] for each in self._calls_in(frame)]
+        given = [*own.inputs, *(tensor for call in inside for tensor in call.outputs)]
+        taken = [*own.outputs, *(tensor for call in inside for tensor in call.inputs)]
+        return any(not self._is_among(tensor, given) for tensor in taken)
+
+    def _is_among(self, tensor: StoredTensor, others: Sequence[StoredTensor]) -> bool:
+        return any(self._reference.is_same(tensor, other) for other in others)
 
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
         """Whether a call returns an output of a call in it."""
@@ -287,7 +325,7 @@ class GradientCheck:
         """The module that a wrong gradient has passed, and whether it is its own backward pass."""
         inside = {id(each) for each in (call.frame, *call.frame.ancestors())}
         users = [each for each in regions if each is not None and id(each) not in inside]
-        custom = [each for each in users if not each.module.is_library]
+        custom = [each for each in users if not each.module.is_library and self._has_code(each)]
         if custom:
             innermost = max(custom, key=lambda each: len(each.ancestors()))
             is_leaf = not innermost.has_compared_inside
@@ -299,7 +337,7 @@ class GradientCheck:
     # ---- weights
 
     def weight_gradient(
-        self, name: str, gradient: Array, received: Array | None = None, alone: RunAlone = _no_run
+        self, name: str, gradient: Array, received: Array | None = None
     ) -> Array | None:
         """A gradient has reached a weight of the port.
 
@@ -307,7 +345,6 @@ class GradientCheck:
             name: of the weight.
             gradient: before clipping.
             received: the gradient before the weight's hooks; ``None`` if it has none.
-            alone: computes the gradient by the weight's module alone, on the original's values.
 
         Returns:
             The gradient of the original in the port's shape; ``None`` if it is unknown.
@@ -324,15 +361,14 @@ class GradientCheck:
             before_hooks = gradient
             if received is not None and self._report_hooks(name, received, gradient):
                 before_hooks = received
-            self._judge_received(name, expected, before_hooks, alone)
+            self._judge_received(name, expected, before_hooks)
         return expected
 
-    def _judge_received(self, name: str, expected: Array, received: Array, alone: RunAlone) -> None:
+    def _judge_received(self, name: str, expected: Array, received: Array) -> None:
         """Compare a weight's gradient with the original's, without what hooks have changed."""
         distance = self._weight_distance(name, expected, received)
         if distance > self._tolerance:
-            is_own = self._is_own(name, received, alone())
-            self._report_weight(name, distance, "weight gradient", received.shape, is_own)
+            self._report_weight(name, distance, "weight gradient", received.shape)
 
     def _report_hooks(self, name: str, received: Array, gradient: Array) -> bool:
         """Report what a weight's hooks have changed, if the original has none; whether it has."""
@@ -352,29 +388,6 @@ class GradientCheck:
         )  # fmt: skip
         self._log.add(LoggedFinding(finding, None, is_of_hook=True))
         return True
-
-    def lone_gradients(self, call: PairedCall) -> dict[str, Array] | None:
-        """The original's gradients of a call's outputs, by their paths in the port.
-
-        ``None`` if one of them was not replaced, or the call has run on other inputs.
-        """
-        found: dict[str, Array] = {}
-        if not call.frame.has_fitting_inputs:
-            return None
-        for output in call.outputs:
-            if output.gradient is None:
-                continue
-            if output.layout is None or (call.frame.entered, output.port) not in self._replaced:
-                return None
-            factor = self.scale / self._recorded_scale
-            found[output.port] = output.layout.applied(self._recorded(output.gradient)) * factor
-        return found
-
-    def _is_own(self, name: str, received: Array, lone: Array | None) -> bool:
-        """Whether the whole gradient of a weight comes from its module on the original's values."""
-        if lone is None or lone.shape != received.shape:
-            return False
-        return self._weight_distance(name, lone, received) <= self._tolerance
 
     def _weight_distance(self, name: str, expected: Array, gradient: Array) -> float:
         floor = max(self._weight_floor, self._rounding(name) / self._tolerance)
@@ -449,7 +462,6 @@ class GradientCheck:
         distance: float,
         kind: str,
         shape: tuple[int, ...] | None,
-        is_own: bool = False,
     ) -> None:
         module = name.rpartition(".")[0]
         if kind == "no gradient":
@@ -466,11 +478,12 @@ class GradientCheck:
             module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
             self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
         )  # fmt: skip
-        regions = self._regions_of(module)
-        is_called = self.is_called(module)
-        self._log.add(
-            LoggedFinding(finding, None, regions=regions, is_called=is_called, is_own=is_own)
-        )
+        paths = self._paths_of(name)
+        logged = LoggedFinding(
+            finding, None, paths=paths or self._likely_paths(module), is_called=self.is_called(module),
+            has_all_paths=bool(paths),
+        )  # fmt: skip
+        self._log.add(logged)
 
 
 def _paired_parent(frame: Frame) -> Frame | None:

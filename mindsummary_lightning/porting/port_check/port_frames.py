@@ -99,6 +99,19 @@ class Frame:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightUse:
+    """A function has taken a weight.
+
+    Attributes:
+        frame: call in whose own code that was; ``None`` for the code of the training step.
+        order: by the clock of enterings and leavings.
+    """
+
+    frame: Frame | None
+    order: int
+
+
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """An input that differs and may be right all the same: a mask, or another order of equal axes."""

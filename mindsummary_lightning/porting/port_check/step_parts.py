@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from mindsummary_lightning.porting.port_check.finding_log import FindingLog, LoggedFinding
+from mindsummary_lightning.porting.port_check.finding_log import (
+    AT_THE_END,
+    FindingLog,
+    LoggedFinding,
+)
 from mindsummary_lightning.porting.port_check.findings import NotTested, PortFinding
 from mindsummary_lightning.porting.port_check.forward_check import ForwardCheck
 from mindsummary_lightning.porting.port_check.input_comparison import Relation, compared, matched
@@ -20,6 +25,7 @@ from mindsummary_lightning.porting.port_check.tensor_distance import (
     rms,
 )
 from mindsummary_lightning.porting.port_check.tolerances import (
+    GRADIENT_FLOOR,
     TOLERANCES,
     UPDATE_ROUNDINGS,
     PrecisionTolerance,
@@ -47,6 +53,15 @@ class PortWeight:
     dtype: str
 
 
+@dataclass(slots=True, eq=False)
+class _Updates:
+    """Updates of parameters: those that differ, and whether the step has changed any."""
+
+    wrong: list[PortFinding] = field(default_factory=list)
+    unchanged: list[PortFinding] = field(default_factory=list)
+    moved: bool = False
+
+
 class StepParts:
     """The checks of one step that are no calls of modules.
 
@@ -72,6 +87,7 @@ class StepParts:
         self.agreed: int = 0
         self.not_tested: list[NotTested] = []
         self.is_called: Callable[[str], bool] = lambda module: True
+        self._stepped: PortFinding | None = None  # of the gradients that the optimizer gets
 
     @property
     def _tolerance(self) -> PrecisionTolerance:
@@ -247,7 +263,7 @@ class StepParts:
             "", "loss", Phrase("loss"), distance, self._tolerance.value, sentence, line, (), (),
             step=self._reference.step.step,
         )  # fmt: skip
-        self._log.add(LoggedFinding(finding, None))
+        self._log.add(LoggedFinding(finding, None, order=AT_THE_END))
 
     # ---- update
 
@@ -263,17 +279,9 @@ class StepParts:
             settings: of each group of the port's optimizers.
             is_known: whether the optimizer's state was that of the original.
         """
-        parameters: list[PortFinding] = []
+        found = _Updates()
         for weight in after:
-            finding = self._compare_update(before.get(weight.name), weight)
-            if finding is None:
-                continue
-            reference = self._reference.weights[self._weights.references(weight.name)[0]]
-            if reference.kind == "buffer":
-                is_called = self.is_called(finding.module)
-                self._log.add(LoggedFinding(finding, None, is_buffer=True, is_called=is_called))
-            elif is_known and not self._has_no_gradient(finding):
-                parameters.append(finding)
+            self._take_update(found, before.get(weight.name), weight, is_known)
         if not is_known:
             self.not_tested.append(
                 NotTested(
@@ -281,8 +289,91 @@ class StepParts:
                     Phrase("the state of the original's optimizer is not recorded"),
                 )
             )
-        if parameters:
-            self._log.add(LoggedFinding(self._update_finding(parameters, settings), None))
+        if found.moved:
+            self._report_unchanged(found.unchanged)
+        else:
+            found.wrong.extend(found.unchanged)
+        self._report_updates(found.wrong, settings)
+
+    def _take_update(
+        self, found: _Updates, before: Array | None, weight: PortWeight, is_known: bool
+    ) -> None:
+        finding = self._compare_update(before, weight)
+        names = self._weights.references(weight.name)
+        is_buffer = bool(names) and self._reference.weights[names[0]].kind == "buffer"
+        is_unchanged = before is not None and np.array_equal(before, weight.array)
+        found.moved = found.moved or not (is_buffer or is_unchanged)
+        if finding is None:
+            return
+        if is_buffer:
+            is_called = self.is_called(finding.module)
+            self._log.add(LoggedFinding(finding, None, is_buffer=True, is_called=is_called))
+        elif is_known and not self._has_no_gradient(finding):
+            (found.unchanged if is_unchanged else found.wrong).append(finding)
+
+    def _report_unchanged(self, findings: Sequence[PortFinding]) -> None:
+        """Weights that the port's step leaves as they were, as those that no optimizer has."""
+        if not findings:
+            return
+        names = listed([str(each.place) for each in findings], _MOST_NAMED)
+        first = findings[0]
+        first.sentence = Phrase("The original's step changes {}, the port's does not.", names)
+        first.consequences.extend(findings[1:])
+        self._log.add(LoggedFinding(first, None))
+
+    def _report_updates(
+        self, findings: list[PortFinding], settings: Sequence[Mapping[str, object]]
+    ) -> None:
+        others = self._other_settings(settings)
+        if findings and self._stepped is not None and not others:
+            self._stepped.consequences.extend(findings)
+        elif findings:
+            self._log.add(LoggedFinding(self._update_finding(findings, others), None))
+        elif others:
+            what = Phrase("settings of the optimizer")
+            reason = Phrase("they have no effect in this step: {}", "; ".join(others))
+            self.not_tested.append(NotTested(what, reason))
+
+    def stepped_gradients(self, gradients: Mapping[str, Array]) -> None:
+        """Compare the gradients that the optimizer gets with those of the original's optimizer.
+
+        Args:
+            gradients: by the port's names of the weights, unscaled.
+        """
+        recorded = {name: self._stepped_gradient(name) for name in gradients}
+        known = {name: array for name, array in recorded.items() if array is not None}
+        floor = GRADIENT_FLOOR * max(map(rms, known.values()), default=0.0)
+        distances = {
+            name: relative_distance(array, gradients[name], floor) for name, array in known.items()
+        }
+        tolerance = self._tolerance.gradient
+        wrong = [name for name, distance in distances.items() if distance > tolerance]
+        self.agreed += len(known) - len(wrong)
+        if not wrong or self._stepped is not None:
+            return
+        size = math.hypot(*(float(np.linalg.norm(known[name])) for name in wrong))
+        own = math.hypot(*(float(np.linalg.norm(gradients[name])) for name in wrong))
+        sentence = Phrase(
+            "The optimizer gets other gradients for {} weights: {}. Their norm is {:.3g}, in the "
+            "original {:.3g}. The code after the backward pass changes them, such as clipping.",
+            len(wrong), listed(wrong, _MOST_NAMED), own, size,
+        )  # fmt: skip
+        self._stepped = PortFinding(
+            "", "update", Phrase("gradients of the optimizer"), max(distances.values()), tolerance,
+            sentence, step=self._reference.step.step,
+        )  # fmt: skip
+        self._log.add(LoggedFinding(self._stepped, None))
+
+    def _stepped_gradient(self, name: str) -> Array | None:
+        """What the original's optimizer has got, in the port's shape; ``None`` if it is unknown."""
+        weights = [self._reference.weights[each] for each in self._weights.references(name)]
+        if any(weight.gradient is None for weight in weights):
+            return None
+        stepped = [weight.stepped_gradient for weight in weights]
+        arrays = [self._reference.array(tensor) for tensor in stepped if tensor is not None]
+        if not arrays or len(arrays) < len(stepped):
+            return None
+        return self._weights.pairs[name].in_port(arrays)
 
     def _has_no_gradient(self, update: PortFinding) -> bool:
         """Whether no gradient has reached the weight of an update: that is said already."""
@@ -323,10 +414,9 @@ class StepParts:
             step=self._reference.step.step,
         )  # fmt: skip
 
-    def _update_finding(
-        self, findings: list[PortFinding], settings: Sequence[Mapping[str, object]]
-    ) -> PortFinding:
-        if len(findings) == 1 and not self._other_settings(settings):
+    def _update_finding(self, findings: list[PortFinding], others: Sequence[str]) -> PortFinding:
+        """One finding for all weights whose update differs."""
+        if len(findings) == 1 and not others:
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
         sentence: str = Phrase(
@@ -334,7 +424,6 @@ class StepParts:
             len(findings),
             names,
         )
-        others = self._other_settings(settings)
         if others:
             sentence = Phrase("{} Settings that differ: {}.", sentence, "; ".join(others))
         farthest = max(finding.distance for finding in findings)

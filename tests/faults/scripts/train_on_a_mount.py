@@ -51,7 +51,8 @@ def fit(work: Path, kind: str, error: int, after: int) -> None:
     running.fit(Net(written), torch.utils.data.DataLoader(torch.rand(20, 4), batch_size=1))
     calls = unmount()
     (work / "told").write_text(
-        json.dumps({"written": written, "calls": calls, "steps": running.global_step})
+        json.dumps({"written": written, "calls": calls, "steps": running.global_step}),
+        encoding="utf-8",
     )
 
 

@@ -785,7 +785,9 @@ def main(arguments: list[str], scratch: str) -> int:
         ):
             continue
         comparison = compared(pair, directory, trained)
-        kept.write_text("".join(f"{key}\t{path}\n" for key, path in trained.items()))
+        kept.write_text(
+            "".join(f"{key}\t{path}\n" for key, path in trained.items()), encoding="utf-8"
+        )
         wrong = untrue(pair, comparison)
         count, failures, silent = (
             count + 1,

@@ -40,7 +40,7 @@ def run_in_float64(
     device = next((parameter.device.type for parameter in module.parameters()), "cpu")
     try:
         with torch.no_grad(), torch.random.fork_rng(devices), torch.autocast(device, enabled=False):
-            exact = without_hooks(copy.deepcopy(module).double(), own_hooks)
+            exact = _without_hooks(copy.deepcopy(module).double(), own_hooks)
             table = {
                 id(tensor): tensor.detach().double()
                 for _, tensor in argument_tensors(args, kwargs)
@@ -54,8 +54,7 @@ def run_in_float64(
         return None
 
 
-def without_hooks(module: nn.Module, own_hooks: Set[int]) -> nn.Module:
-    """The module, after some hooks of it and of the modules in it were removed."""
+def _without_hooks(module: nn.Module, own_hooks: Set[int]) -> nn.Module:
     for part in module.modules():
         for hooks in (part._forward_pre_hooks, part._forward_hooks):
             for identity in own_hooks & hooks.keys():

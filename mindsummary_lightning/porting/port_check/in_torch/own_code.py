@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -33,16 +33,28 @@ class OwnCode(TorchFunctionMode):
     Args:
         tell: takes an operation.
         is_told: whether the code that runs now is of interest.
+        weights: names of parameters by their identity.
+        tell_use: takes the name of a weight whose gradient a function will contribute to.
     """
 
-    def __init__(self, tell: Callable[[CodeOperation], None], is_told: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        tell: Callable[[CodeOperation], None],
+        is_told: Callable[[], bool],
+        weights: Mapping[int, str],
+        tell_use: Callable[[str], None],
+    ) -> None:
         super().__init__()
         self._tell = tell
         self._is_told = is_told
+        self._weights = weights
+        self._tell_use = tell_use
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function, and tell of it if it computes something."""
         result = func(*args, **(kwargs or {}))
+        if _has_gradient(result):
+            self._tell_uses((*args, *(kwargs or {}).values()))
         name = getattr(func, "__name__", "")
         if (
             name not in _QUESTIONS
@@ -51,3 +63,19 @@ class OwnCode(TorchFunctionMode):
         ):
             self._tell(CodeOperation(name, calling_line()))
         return result
+
+    def _tell_uses(self, arguments: tuple[Any, ...]) -> None:
+        """Tell of weights among arguments, in lists and tuples, too."""
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor):
+                name = self._weights.get(id(argument))
+                if name is not None:
+                    self._tell_use(name)
+            elif isinstance(argument, (tuple, list)):
+                self._tell_uses(tuple(argument))
+
+
+def _has_gradient(result: Any) -> bool:
+    """Whether a gradient may pass a function's result."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    return any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mindsummary_lightning.porting.port_check.tensor_distance import Array
 
 # Any, in this module: arguments and results of the user's modules.
 _MAX_DEPTH = 16
+ChangeTensor = Callable[[torch.Tensor], torch.Tensor]
 
 
 def result_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
@@ -51,20 +52,40 @@ def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
     return result.copy_(values)
 
 
-def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor], depth: int = 0) -> Any:
-    """The same structure with other tensors, by identity; parts without any are the same objects."""
+def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
+    """The same structure with other tensors, by identity.
+
+    Parts without any are the same objects.
+    """
+    return _mapped(value, lambda tensor: replacements.get(id(tensor), tensor))
+
+
+def with_distinct(value: Any) -> Any:
+    """The same structure, with a view of each tensor in each place after its first."""
+    seen: set[int] = set()
+
+    def distinct(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) in seen:
+            return tensor.view_as(tensor)
+        seen.add(id(tensor))
+        return tensor
+
+    return _mapped(value, distinct)
+
+
+def _mapped(value: Any, change: ChangeTensor, depth: int = 0) -> Any:
     if isinstance(value, torch.Tensor):
-        return replacements.get(id(value), value)
+        return change(value)
     if depth > _MAX_DEPTH or value is None or isinstance(value, (str, bytes, int, float, type)):
         return value
     if isinstance(value, (tuple, list)):
-        return _sequence(value, [with_replaced(part, replacements, depth + 1) for part in value])
+        return _sequence(value, [_mapped(part, change, depth + 1) for part in value])
     if isinstance(value, Mapping):
-        return _mapping(value, replacements, depth)
+        return _mapping(value, change, depth)
     if hasattr(type(value), "__torch_function__") or hasattr(type(value), "named_parameters"):
         return value
     if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
-        return _object(value, replacements, depth)
+        return _object(value, change, depth)
     return value
 
 
@@ -76,10 +97,10 @@ def _sequence(value: Any, parts: list[Any]) -> Any:
     return type(value)(parts)
 
 
-def _mapping(value: Any, replacements: Mapping[int, torch.Tensor], depth: int) -> Any:
+def _mapping(value: Any, change: ChangeTensor, depth: int) -> Any:
     changed = {}
     for key, part in value.items():
-        new = with_replaced(part, replacements, depth + 1)
+        new = _mapped(part, change, depth + 1)
         if new is not part:
             changed[key] = new
     if not changed:
@@ -90,10 +111,10 @@ def _mapping(value: Any, replacements: Mapping[int, torch.Tensor], depth: int) -
     return result
 
 
-def _object(value: Any, replacements: Mapping[int, torch.Tensor], depth: int) -> Any:
+def _object(value: Any, change: ChangeTensor, depth: int) -> Any:
     changed = {}
     for name, part in vars(value).items():
-        new = with_replaced(part, replacements, depth + 1)
+        new = _mapped(part, change, depth + 1)
         if new is not part:
             changed[name] = new
     if not changed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.operators import in_backward
@@ -33,10 +36,6 @@ from mindsummary_lightning.porting.port_check.in_torch.described_modules import 
 )
 from mindsummary_lightning.porting.port_check.in_torch.float64_run import run_in_float64
 from mindsummary_lightning.porting.port_check.in_torch.kept_state import KeptState
-from mindsummary_lightning.porting.port_check.in_torch.lone_gradients import (
-    LoneCall,
-    lone_gradients,
-)
 from mindsummary_lightning.porting.port_check.in_torch.optimizer_start import give_rates, give_state
 from mindsummary_lightning.porting.port_check.in_torch.own_code import OwnCode
 from mindsummary_lightning.porting.port_check.in_torch.repeated_calls import DoneCall, RepeatedCalls
@@ -46,6 +45,7 @@ from mindsummary_lightning.porting.port_check.in_torch.tensor_replacement import
     replaced,
     result_tensors,
     tensor_like,
+    with_distinct,
     with_replaced,
 )
 from mindsummary_lightning.porting.port_check.port_frames import (
@@ -74,16 +74,6 @@ class _RunningCall:
     # given to the module, its own, version when given
     versions: list[tuple[torch.Tensor, torch.Tensor, int]]
     answer: CallAnswer
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _CallWithWeights:
-    """A paired call of a module that holds weights itself."""
-
-    module: nn.Module
-    call: PairedCall
-    args: Any
-    kwargs: dict[str, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +120,8 @@ class TorchStep:
         modules = [described_module(place.path, place.module) for place in self._names.places()]
         self._described = {module.name: module for module in modules}
         own = [*self._weights()]
-        precision = precision_of({weight.dtype for weight in own}, self._device().type)
+        self._device_type = self._device().type
+        precision = precision_of({weight.dtype for weight in own}, self._device_type)
         self.step: SubstitutedStep = SubstitutedStep(reference, modules, own, precision, weights)
         self.step.forward.keeps_sizes = keeps_sizes
         self._before = self.step.parts.weights_before(own, is_first)
@@ -140,8 +131,6 @@ class TorchStep:
         self._pending: dict[tuple[int, str], torch.Tensor] = {}
         self._arrivals: Counter[str] = Counter()
         self._received: dict[str, Array] = {}  # gradients of weights before the user's hooks
-        self._calls_with_weights: defaultdict[str, list[_CallWithWeights]] = defaultdict(list)
-        self._lone: dict[str, dict[str, Array]] = {}
         self._handles: set[int] = set()
         self._update = _Update()
         self._batches = 0
@@ -172,8 +161,11 @@ class TorchStep:
                     take = partial(self._take_weight_gradient, name)
                     hooks.callback(tensor.register_post_accumulate_grad_hook(take).remove)  # type: ignore[no-untyped-call]
             hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
+            hooks.callback(register_optimizer_step_post_hook(self._after_optimizer).remove)
             forward = self.step.forward
-            hooks.enter_context(OwnCode(forward.note_operation, self._is_own_code))
+            weights = {id(tensor): name for name, _, tensor in self._names.tensors()}
+            own_code = OwnCode(forward.note_operation, self._is_own_code, weights, self._note_use)
+            hooks.enter_context(own_code)
             yield
 
     def batch(self, batch: Any) -> Any:
@@ -256,6 +248,10 @@ class TorchStep:
         yield module.register_forward_hook(partial(self._leave, described), with_kwargs=True)
         yield module.register_forward_hook(self._end, always_call=True)
 
+    def _note_use(self, weight: str) -> None:
+        if not in_backward():
+            self.step.forward.note_use(weight)
+
     def _is_own_code(self) -> bool:
         return not in_backward() and not self.step.forward.innermost.module.is_library
 
@@ -266,9 +262,13 @@ class TorchStep:
             return self._done.enter(described.name, args, kwargs)
         with unseen():
             tensors = argument_tensors(args, kwargs)
+            self._note_autocast()
             answer = self.step.forward.enter(
                 described, port_tensors(tensors), calling_line(), random_state()
             )
+        if _has_conflict(tensors, answer):
+            args, kwargs = with_distinct((args, kwargs))
+            tensors = argument_tensors(args, kwargs)
         given = self._given(tensors, answer)
         table = {id(own): value for own, value in given}
         new_args, new_kwargs = with_replaced((args, kwargs), table)
@@ -277,6 +277,12 @@ class TorchStep:
         ]
         self._running.append(_RunningCall(new_args, new_kwargs, versions, answer))
         return new_args, new_kwargs
+
+    def _note_autocast(self) -> None:
+        """Code under autocast computes in its dtype, whatever the modules get and return."""
+        if torch.is_autocast_enabled(self._device_type):
+            dtype = torch.get_autocast_dtype(self._device_type)
+            self.step.forward.note_precision(str(dtype).removeprefix("torch."))
 
     def _given(
         self, tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer
@@ -313,9 +319,6 @@ class TorchStep:
         may_train = is_trained or any(given.requires_grad for given, _, _ in running.versions)
         done = DoneCall(running.answer.values, answer.values, answer.call, may_train)
         self._done.add(described.name, done)
-        if module._parameters and answer.call is not None and self._is_unchanged(running):
-            kept = _CallWithWeights(module, answer.call, running.args, running.kwargs)
-            self._calls_with_weights[described.name].append(kept)
         table = self._returned(tensors, answer.values, done)
         self._write_back(running, table)
         return with_replaced(output, table)
@@ -409,26 +412,6 @@ class TorchStep:
             array = np.array(float_array(gradient))
         self._received[name] = self._received.get(name, 0.0) + array
 
-    def _alone(self, name: str) -> Array | None:
-        """The gradient of a weight by its module alone, on the original's values."""
-        path, _, last = name.rpartition(".")
-        if path not in self._lone:
-            self._lone[path] = self._run_alone(path)
-        return self._lone[path].get(last)
-
-    def _run_alone(self, path: str) -> dict[str, Array]:
-        calls: list[LoneCall] = []
-        module: nn.Module | None = None
-        for kept in self._calls_with_weights[path]:
-            gradients = self.step.gradients.lone_gradients(kept.call)
-            if gradients is None or kept.call.frame.has_compared_inside:
-                return {}
-            module = kept.module
-            calls.append(LoneCall(kept.args, kept.kwargs, gradients))
-        if module is None:
-            return {}
-        return lone_gradients(module, calls, self._handles) or {}
-
     def _take_weight_gradient(self, name: str, parameter: torch.Tensor) -> None:
         gradient = parameter.grad
         self._arrivals[name] += 1
@@ -438,7 +421,7 @@ class TorchStep:
         with unseen():
             dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
             expected = self.step.gradients.weight_gradient(
-                name, float_array(dense), self._received.get(name), partial(self._alone, name)
+                name, float_array(dense), self._received.get(name)
             )
             if expected is not None and gradient.layout is torch.strided:
                 gradient.copy_(torch.tensor(np.ascontiguousarray(expected)))
@@ -481,6 +464,20 @@ class TorchStep:
             self._update.settings.extend(plain_settings(group) for group in optimizer.param_groups)
         self._update.count += 1
 
+    def _after_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """Compare the gradients that an optimizer has stepped with: code may have clipped them."""
+        if id(optimizer) not in self._prepared:
+            return
+        names = {id(tensor): name for name, _, tensor in self._names.tensors()}
+        stepped: dict[str, Array] = {}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                gradient, name = parameter.grad, names.get(id(parameter))
+                if name is not None and gradient is not None and _is_dense(gradient):
+                    stepped[name] = float_array(gradient)
+        with unseen():
+            self.step.parts.stepped_gradients(stepped)
+
     def _prepare_optimizer(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
         """Give an optimizer the recorded state, unless it has made the steps before this one on recorded gradients."""
         if self._follows:
@@ -501,6 +498,20 @@ class TorchStep:
         self._update.is_known = give_state(optimizer, self._reference, references)
 
 
+def _has_conflict(tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer) -> bool:
+    """Whether one tensor in several places has to become several."""
+    values: dict[int, Array | None] = {}
+    for (_, own), value in zip(tensors, answer.values, strict=True):
+        first = values.setdefault(id(own), value)
+        if first is not value and not np.array_equal(_or_own(first, own), _or_own(value, own)):
+            return True
+    return False
+
+
+def _or_own(value: Array | None, own: torch.Tensor) -> Array:
+    return float_array(own) if value is None else value
+
+
 def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
     """Put the right values into a tensor that the code around the module has computed; whether that was possible."""
     if (own.is_leaf and own.requires_grad) or own.shape != value.shape:
@@ -510,6 +521,10 @@ def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
     except RuntimeError:  # an expanded tensor
         return False
     return True
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided
 
 
 def _run_backward(own: torch.Tensor, gradient: torch.Tensor) -> None:
