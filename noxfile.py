@@ -114,6 +114,14 @@ OF_LIBRARIES = {
     "forecasting": "tests/graph/test_libraries.py",
     "scripts": "tests/trainer/test_foreign_scripts.py",
 }
+# Where a user may run the tests that CI does not, by the variables that make it so; `-W error` is for what is left open.
+LEFT_OPEN = "-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning"
+PLACES = {
+    "directory": {},
+    "locale": {"LC_ALL": "POSIX", "PYTHONUTF8": "0"},
+    "user": {},
+    "warnings": {"PYTEST_ADDOPTS": f"{os.environ['PYTEST_ADDOPTS']} {LEFT_OPEN}"},
+}
 PROJECT = [name for part in ("tests", "browser", "lint", "types") for name in group(part)]
 ENVIRONMENTS = {
     "project": Environment(
@@ -638,6 +646,32 @@ def libraries(session: nox.Session, kind: str) -> None:
 
 
 # Once a week, and by hand
+
+
+@nox.session(venv_backend="none", default=False)
+@nox.parametrize("place", list(PLACES))
+def places(session: nox.Session, place: str) -> None:
+    """The quick tests where a user may run them: an odd directory for temporary files, an ASCII locale, no root."""
+    python = python_of(session, "project")
+    folder = empty_folder(session) / "有 空格"
+    folder.mkdir()
+    variables = {**ONE_THREAD, **active(python), **PLACES[place]}
+    if place == "directory":
+        variables["TMPDIR"] = str(folder)
+    ignored = ("--ignore=tests/oracle",)
+    command = [python, "-m", "pytest", *QUICK, *ignored, *session.posargs]
+    if place == "user" and os.geteuid() == 0:
+        if shutil.which("runuser") is None:
+            leave_out(session, "runuser is not on the PATH: root cannot run tests as another user")
+        # The checkout may be below a directory that other users cannot enter.
+        copied = Path("/tmp") / f"{PACKAGE}-of-nobody"
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".nox", ".git"))
+        session.run("chown", "-R", "nobody", str(copied), external=True)
+        session.chdir(copied)
+        command = ["runuser", "-u", "nobody", "--", *command]
+        variables["HOME"] = str(copied)
+    session.run(*command, env=variables, external=True)
 
 
 @nox.session(default=False)
