@@ -35,7 +35,8 @@ from packaging.requirements import Requirement
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 JUDGES = (  # longest first
-    "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
+    "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing",
+    "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
 # CI: an upstream release of today does not turn the gate red
@@ -114,7 +115,8 @@ OF_LIBRARIES = {
     "forecasting": "tests/graph/test_libraries.py",
     "scripts": "tests/trainer/test_foreign_scripts.py",
 }
-# Where a user may run the tests that CI does not, by the variables that make it so; `-W error` is for what is left open.
+# Where a user may run the tests that CI does not, by the variables that make it so; `-W error` is
+# for what is left open.
 LEFT_OPEN = "-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning"
 PLACES = {
     "directory": {},
@@ -293,7 +295,8 @@ def types(session: nox.Session) -> None:
     """Static types, strict, of the package and of what users write with it."""
     if sys.version_info < (3, 11):
         session.skip(
-            "the newest NumPy for Python 3.10 states its types in another way; a newer Python checks them"
+            "the newest NumPy for Python 3.10 states its types in another way; a newer "
+            "Python checks them"
         )
     run_in_project(session, "mypy")
     run_in_project(session, "mypy", "tests/typing")
@@ -333,7 +336,8 @@ def wheel(session: nox.Session) -> None:
         session, "python", str(place / "bin" / "mindsummary"), "show", "runs", env=variables
     )
     session.log(
-        f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges"
+        f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m "
+        "nox -s judges"
     )
 
 
@@ -531,7 +535,8 @@ def parity(session: nox.Session, environment: str) -> None:
         silent=True,
     )
     folders = {
-        "MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains",
+        "MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps",
+        "MINDSPORE_CHAINS": runs / "chains",
         "MINDSPORE_REPORTS": reports,
     }  # fmt: skip
     variables = {**ONE_THREAD, **{name: str(path) for name, path in folders.items()}}
@@ -678,7 +683,8 @@ def places(session: nox.Session, place: str) -> None:
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
     session.log(
-        "installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)"
+        "installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB "
+        "(README: CPU only)"
     )
     session.install(".[demo]", silent=False)
     session.run("python", "examples/digits.py", *session.posargs)

@@ -214,7 +214,8 @@ def _in_turns(batch: int, steps: int) -> dict[str, float]:
 
 def _show_turns(rounds: int) -> dict[str, dict[str, list[float]]]:
     print(
-        "| GPT, tokens a step | statistics on / off, collect_freq=10 | each element read once / off |\n|---|---:|---:|"
+        "| GPT, tokens a step | statistics on / off, collect_freq=10 | each element read "
+        "once / off |\n|---|---:|---:|"
     )
     rows = {}
     for batch, steps in ((2, 200), (8, 100), (32, 40)):

@@ -218,7 +218,8 @@ def main() -> None:
     )
     before, after = peak_memory(False), peak_memory(True)
     print(
-        f"peak memory: {before / 2**20:.0f} MiB ordinary, {after / 2**20:.0f} MiB observed, x {after / before:.3f}"
+        f"peak memory: {before / 2**20:.0f} MiB ordinary, {after / 2**20:.0f} MiB observed, "
+        f"x {after / before:.3f}"
     )
 
 

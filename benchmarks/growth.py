@@ -330,7 +330,8 @@ def main() -> None:
         print(json.dumps(_measure(options.measure[0], int(options.measure[1]))))
         return
     print(
-        "| case | sizes | CPU s | exponent | MB written | exponent | MB resident more | descriptors | threads |"
+        "| case | sizes | CPU s | exponent | MB written | exponent | MB resident more | "
+        "descriptors | threads |"
     )
     print("|---|---|---|---:|---|---:|---:|---:|---:|")
     for case in options.cases.split(","):

@@ -200,7 +200,8 @@ def main() -> None:
     print(paired.machine())
     print(f"bound {given.bound} records, slow write {given.pause} s, step {STEP_S} s\n")
     print(
-        "| way | us a call | us of CPU | steps on a slow disk, s | lost by a kill | lost, slow disk |"
+        "| way | us a call | us of CPU | steps on a slow disk, s | lost by a kill | lost, "
+        "slow disk |"
     )
     print("|---|---|---|---|---|---|")
     for way in WAYS:

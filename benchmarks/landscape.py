@@ -200,7 +200,8 @@ def memory(name: str, checkpoints: int, run: str) -> float:
 def show_memory_of_models() -> None:
     """The peak of a whole call over a short and a long interval of checkpoints."""
     print(
-        f"{'peak of a whole call beside the network, MiB':<58} {'size':>9} {'3 ckpts':>9} {'19 ckpts':>9} {'ratio':>9}"
+        f"{'peak of a whole call beside the network, MiB':<58} {'size':>9} {'3 ckpts':>9} "
+        f"{'19 ckpts':>9} {'ratio':>9}"
     )
     for name, (make, *_) in MODELS.items():
         with tempfile.TemporaryDirectory() as run:
@@ -457,7 +458,8 @@ def main() -> None:
     size = max(3, 5 * rows // 2)
     one, two, start = processes(size)
     print(
-        f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x"
+        f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} "
+        f"s, {one / two:.2f} x"
     )
     print(f"  a call of 2 processes with a 3x3 grid takes {start:.1f} s, most of it starting them")
     FOUND.update({f"{size}x{size}, 1 process": one, f"{size}x{size}, 2 processes": two})

@@ -154,7 +154,8 @@ def main() -> None:
             f"peak of tensors {peaks[0]:.2f} MiB, recorded {peaks[1]:.2f}"
         )
     print(
-        f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of one without the option"
+        f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of "
+        "one without the option"
     )
 
 

@@ -29,7 +29,8 @@ class Convolutions(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.SiLU(), nn.Conv2d(16, 32, 3, 2), nn.BatchNorm2d(32),
+            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.SiLU(), nn.Conv2d(16, 32, 3, 2),
+            nn.BatchNorm2d(32),
             nn.ReLU(), nn.Conv2d(32, 32, 3, groups=32), nn.GroupNorm(4, 32), nn.GELU(),
         )  # fmt: skip
         self.head = nn.Linear(32, 10)

@@ -75,7 +75,8 @@ def check(run: str, records: int) -> None:
         assert scanner.offset == path.stat().st_size, f"{path} has a torn tail"
     assert expected == records + 1
     print(
-        f"read back: {expected - 1:,} scalars and {histograms:,} histograms in order, each once; no torn tail"
+        f"read back: {expected - 1:,} scalars and {histograms:,} histograms in order, each "
+        "once; no torn tail"
     )
 
 

@@ -171,7 +171,8 @@ def step_time(folder: Path, rounds: int) -> None:
         follower.send_signal(signal.SIGCONT)
     used = Path(f"/proc/{follower.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     print(
-        f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of sync, its start included"
+        f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of "
+        "sync, its start included"
     )
     follower.kill()
     follower.wait()

@@ -192,7 +192,10 @@ def test_what_is_no_directory_of_runs_is_answered_alike_by_every_verb(
     for named, told in (
         (
             empty,
-            f"no run in {empty}: neither it nor a directory below it contains a summary or lineage file",
+            (
+                f"no run in {empty}: neither it nor a directory below it contains a summary or "
+                "lineage file"
+            ),
         ),
         (path, f"{path} is a file; give its directory: {path.parent}"),
         (tmp_path / "missing", f"{tmp_path / 'missing'}: no such file or directory"),

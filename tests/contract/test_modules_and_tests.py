@@ -1,4 +1,5 @@
-"""Where each module's tests are: ``tests/<package>/test_<module>.py``, or a test of the package that imports it.
+"""Where each module's tests are: ``tests/<package>/test_<module>.py``, or a test of the package
+that imports it.
 
 The table has the others: they are tested through another module, whose tests are named.
 """

@@ -1,4 +1,6 @@
-"""The public names: exactly those the documentation promises, and reading a run never imports torch."""
+"""The public names: exactly those the documentation promises, and reading a run never imports
+torch.
+"""
 
 from __future__ import annotations
 

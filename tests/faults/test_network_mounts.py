@@ -1,4 +1,6 @@
-"""Rows 38 and 39: a mount without locks, whose calls fail with the errors of quotas and of forgotten handles."""
+"""Rows 38 and 39: a mount without locks, whose calls fail with the errors of quotas and of
+forgotten handles.
+"""
 
 from __future__ import annotations
 
@@ -101,5 +103,8 @@ def test_a_verb_on_a_mount_that_fails_says_so_in_one_line(
     assert told["failures"] > 1
     figure(
         39,
-        f"{work}: {told['failures']} calls fail, {told['refused']} times one line and code 1, 0 incomplete files",
+        (
+            f"{work}: {told['failures']} calls fail, {told['refused']} times one line and code "
+            "1, 0 incomplete files"
+        ),
     )

@@ -1,4 +1,6 @@
-"""What somebody else may put before the user's browser: names with markup in a run, and a page on another port."""
+"""What somebody else may put before the user's browser: names with markup in a run, and a page on
+another port.
+"""
 
 from __future__ import annotations
 

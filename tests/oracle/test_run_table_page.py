@@ -1,4 +1,6 @@
-"""The table of runs in a real browser: 10,000 runs (in the short form 1,000), few, none, and names with markup."""
+"""The table of runs in a real browser: 10,000 runs (in the short form 1,000), few, none, and names
+with markup.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,15 @@ _DRAWN = (
 )
 _READ = "!/being read/.test(document.getElementById('count').textContent)"
 _CONDITIONS = (
-    "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1", "learning_rate >= 0.01", "epoch==3",
-    "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3", "user_defined/seed!=3",
+    "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1",
+    "learning_rate >= 0.01", "epoch==3",
+    "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3",
+    "user_defined/seed!=3",
     "user_defined/note='run 7'", "user_defined/precision=16-mixed", "metric/a_rare_metric>0",
     "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
     "learning_rate!=0.1", "user_defined/optim/momentum=0.9", "user_defined/status=failed",
-    "optimizer=sgd", "network=vit*", "epoch>2.5", "learning_rate!=NaN", "seed=3 OR seed=5", "resnet", "-resnet",
+    "optimizer=sgd", "network=vit*", "epoch>2.5", "learning_rate!=NaN", "seed=3 OR seed=5",
+    "resnet", "-resnet",
     "min:loss<1", "last:loss>0",
 )  # fmt: skip
 _CELLS = """
@@ -151,7 +156,10 @@ def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(
             )
             links = _run(
                 browser,
-                "return [...document.links].filter(one => one.checkVisibility()).map(one => one.text)",
+                (
+                    "return [...document.links].filter(one => one.checkVisibility()).map(one => "
+                    "one.text)"
+                ),
             )
             assert links == ["where they differ"]
             _run(browser, "document.querySelector('td.name > span').focus()")
@@ -437,7 +445,10 @@ def test_curves_of_ticked_runs_are_laid_over_each_other(
     assert _run(browser, _COLOURED) > 100
     _run(
         browser,
-        "const box = document.getElementById('over'); box.value = 'nothing'; box.dispatchEvent(new Event('change'))",
+        (
+            "const box = document.getElementById('over'); box.value = 'nothing'; "
+            "box.dispatchEvent(new Event('change'))"
+        ),
     )
     browser.wait("document.getElementById('plot').textContent === 'no ticked run has this tag'")
     assert browser.errors() == []

@@ -1,4 +1,5 @@
-"""``mindsummary view`` as a user runs it: every page in a browser, with data on each, and no complaint of its scripts.
+"""``mindsummary view`` as a user runs it: every page in a browser, with data on each, and no
+complaint of its scripts.
 
 Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice
 as the page says; runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script

@@ -1,4 +1,6 @@
-"""Landscape checkpoints of real trainings: the budget of the default, and how many steps an epoch has."""
+"""Landscape checkpoints of real trainings: the budget of the default, and how many steps an epoch
+has.
+"""
 
 from __future__ import annotations
 
@@ -242,7 +244,9 @@ class Trained(Large):
 
 
 def peak_of_first_step(callbacks: list[Any]) -> tuple[int, int]:
-    """Most bytes of tensors that a training of one step has at a time beside its weights, and those of the weights."""
+    """Most bytes of tensors that a training of one step has at a time beside its weights, and those
+    of the weights.
+    """
     torch.manual_seed(0)
     net = Trained()
     with torch.profiler.profile(

@@ -1,4 +1,5 @@
-"""The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes of porters.
+"""The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes
+of porters.
 
 ``python nets_torch.py DIRECTORY [NET ...]`` trains all; what is expected of each is in
 ``mistakes.py``.
@@ -427,7 +428,8 @@ class Unet(nn.Module):
 
 
 NETS = {
-    "transformer": Transformer, "resnet": Resnet, "recurrent": Recurrent, "mobilenet": Mobilenet, "vit": Vit,
+    "transformer": Transformer, "resnet": Resnet, "recurrent": Recurrent, "mobilenet": Mobilenet,
+    "vit": Vit,
     "unet": Unet,
 }  # fmt: skip
 
@@ -502,7 +504,8 @@ class Port(L.LightningModule):
     def configure_optimizers(self) -> Any:
         data, named = self.task, [*self.model.named_parameters()]
         norms = {
-            f"{name}.{last}" for name, module in self.model.named_modules() for last in ("weight", "bias")
+            f"{name}.{last}" for name, module in self.model.named_modules() for last in ("weight",
+            "bias")
             if isinstance(module, (nn.LayerNorm, nn.BatchNorm2d, nn.GroupNorm))
         }  # fmt: skip
         undecayed = set() if wrong("decay_all") else norms
@@ -553,7 +556,8 @@ class Port(L.LightningModule):
 
 
 LEFT_OUT = {
-    "transformer": "blocks.1.mlp.fc2.weight", "resnet": "fc.weight", "recurrent": "gru.weight_hh_l0",
+    "transformer": "blocks.1.mlp.fc2.weight", "resnet": "fc.weight",
+    "recurrent": "gru.weight_hh_l0",
     "mobilenet": "blocks.1.depth.weight", "vit": "places", "unet": "up2.weight",
 }  # fmt: skip
 
@@ -668,9 +672,12 @@ def _batches(kind: str) -> TensorDataset:
         "nearly_scaled": lambda: x * 1.001, "transposed": lambda: x.mT.contiguous(),
         "nhwc": lambda: x.permute(0, 2, 3, 1).contiguous(), "other_order": lambda: x.roll(1, 0),
         "third_batch": lambda: torch.cat([x[: 2 * BATCH], x[2 * BATCH :].flip(0)]),
-        "nhwc_read_as_nchw": lambda: x.permute(0, 2, 3, 1).reshape(x.shape), "rounded": lambda: (x * 64).round() / 64,
-        "tokens_off": lambda: torch.where(x > 0, x % (VOCABULARY - 1) + 1, x), "padded_left": lambda: _left(x),
-        "truncated": lambda: torch.where(torch.arange(x.shape[-1]) < LENGTH - 2, x, 0), "reversed": lambda: x.flip(1),
+        "nhwc_read_as_nchw": lambda: x.permute(0, 2, 3, 1).reshape(x.shape),
+        "rounded": lambda: (x * 64).round() / 64,
+        "tokens_off": lambda: torch.where(x > 0, x % (VOCABULARY - 1) + 1, x),
+        "padded_left": lambda: _left(x),
+        "truncated": lambda: torch.where(torch.arange(x.shape[-1]) < LENGTH - 2, x, 0),
+        "reversed": lambda: x.flip(1),
         "channels_last": lambda: x.contiguous(memory_format=torch.channels_last),
     }.get(_WRONG, lambda: x)()  # fmt: skip
     if wrong("labels_off"):
