@@ -608,7 +608,10 @@ def newest(session: nox.Session) -> None:
     """The newest versions that pip can get, on the newest Python: every test that is not slow."""
     python = python_of(session, "newest")
     state_python(session, "newest")
-    versions = "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, lightning, numpy)))"
+    versions = (
+        "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, "
+        "lightning, numpy)))"
+    )
     session.run(python, "-c", versions)
     variables = {**ONE_THREAD, **active(python)}
     session.run(
@@ -626,7 +629,10 @@ def protobuf_matrix(session: nox.Session) -> None:
         if not folder.exists():
             session.run(python, *PIP, "--no-deps", "--target", str(folder), f"protobuf=={version}")
         variables = {**ONE_THREAD, "PYTHONPATH": str(folder)}
-        proof = f"from google import protobuf; assert protobuf.__version__ == {version!r}, protobuf.__file__"
+        proof = (
+            f"from google import protobuf; assert protobuf.__version__ == {version!r}, "
+            "protobuf.__file__"
+        )
         session.run(python, "-c", proof, env=variables)
         run_in_project(
             session, "pytest", "tests/fileformat", "-q", *drawn, *session.posargs, env=variables

@@ -1,4 +1,5 @@
-"""What it costs to observe one training step (forward, backward, optimizer), as a multiple of an ordinary one.
+"""What it costs to observe one training step (forward, backward, optimizer), as a multiple of an
+ordinary one.
 
 ``python benchmarks/graph.py [--rounds N]``. Ordinary and observed steps take turns. A third way is
 what a graph cost before it was observed: ``torch.export`` of the model on the same batch. Then two

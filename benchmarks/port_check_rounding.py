@@ -1,4 +1,5 @@
-"""How far correct ports are from their originals, module by module: what the tolerances of the port check are set by.
+"""How far correct ports are from their originals, module by module: what the tolerances of the port
+check are set by.
 
 ``python benchmarks/port_check_rounding.py``. The port is the original with other kernels, or in
 another precision. Each line gives the greatest and the 99th percentile of the relative distances of

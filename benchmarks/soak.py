@@ -1,4 +1,5 @@
-"""Millions of records through rotation at full speed: does anything grow? Prints a line a tenth of the way.
+"""Millions of records through rotation at full speed: does anything grow? Prints a line a tenth of
+the way.
 
     python benchmarks/soak.py --records 5000000
 
@@ -50,7 +51,8 @@ def record(run: str, records: int) -> None:
             sizes = [path.stat().st_size for path in event_files(run)]
             descriptors = len(os.listdir("/proc/self/fd"))
             print(
-                f"| {step:,} | {rate:,.0f} | {resident_mb():.1f} | {descriptors} | {threading.active_count()} "
+                f"| {step:,} | {rate:,.0f} | {resident_mb():.1f} | {descriptors} | "
+                f"{threading.active_count()} "
                 f"| {len(sizes)} | {max(sizes) / 2**20:.1f} |",
                 flush=True,
             )

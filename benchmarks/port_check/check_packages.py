@@ -1,4 +1,5 @@
-"""Check nets of torchvision and timm against mindcv's steps: ``python check_packages.py RUNS [NET ...]``.
+"""Check nets of torchvision and timm against mindcv's steps: ``python check_packages.py RUNS [NET
+...]``.
 
 ``record_mindcv.py`` makes the runs. It needs torchvision and timm. What must be named is in
 ``truth.py``.

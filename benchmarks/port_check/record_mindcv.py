@@ -1,4 +1,6 @@
-"""Record one step of mindcv's nets in MindSpore with whole tensors: ``python record_mindcv.py DIRECTORY [NET ...]``."""
+"""Record one step of mindcv's nets in MindSpore with whole tensors: ``python record_mindcv.py
+DIRECTORY [NET ...]``.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,10 @@ def test_a_close_that_fails_is_logged_and_does_not_raise(
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
     figure(
         24,
-        f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues",
+        (
+            f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording "
+            "continues"
+        ),
     )
 
 

@@ -105,7 +105,8 @@ def test_a_picture_that_would_fill_the_memory_is_not_opened(
         list(SummaryReader(run).pictures("bomb"))
     figure(
         33,
-        f"a PNG of 60,000 x 60,000 pixels in 10 kB: {len(answers)} verbs and {pages.total()} pages answer, "
+        f"a PNG of 60,000 x 60,000 pixels in 10 kB: {len(answers)} verbs and {pages.total()} "
+        "pages answer, "
         "`pictures` refuses it",
     )
 

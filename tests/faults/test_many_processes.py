@@ -60,7 +60,10 @@ def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure
     ]
     figure(
         8,
-        "spawn, pickle, deepcopy, before and after the first record: opens nothing until it records",
+        (
+            "spawn, pickle, deepcopy, before and after the first record: opens nothing until it "
+            "records"
+        ),
     )
 
 

@@ -69,8 +69,10 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
             assert len(told["written"]) >= 20 - is_failing, where
         failures += is_failing
         refused += 20 - len(told["written"])
-    figure(38, f"{failures} places of a Trainer.fit at which write, fsync, close or fstat fails with EDQUOT or ESTALE, "
-               f"and no locks: all end with 0; {refused} of {20 * len(faults)} values refused, 0 that returned lost, "
+    figure(38, f"{failures} places of a Trainer.fit at which write, fsync, close or fstat fails "
+        "with EDQUOT or ESTALE, "
+               f"and no locks: all end with 0; {refused} of {20 * len(faults)} values "
+                   "refused, 0 that returned lost, "
                "one error and a total each")  # fmt: skip
 
 

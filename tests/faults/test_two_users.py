@@ -220,5 +220,6 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
         assert other.process.wait(60) == 0
         assert status(f"{one.server}/{one.token}/") == 200
         assert list(temporary.iterdir()) == []
-    figure(40, "two users' viewers of one run directory: both answer, 0 of 5 ways into the other's viewer, state or "
+    figure(40, "two users' viewers of one run directory: both answer, 0 of 5 ways into the "
+        "other's viewer, state or "
                "process open, 0 files in the shared temporary directory")  # fmt: skip

@@ -171,10 +171,16 @@ def early_stopping(side, folder):
 
 
 QUESTIONS = {
-    '`log_dir`, `file_prefix="events"`, `file_suffix="_MS"`, `raise_exception`, `export_options`': names_of_files,
+    (
+        '`log_dir`, `file_prefix="events"`, `file_suffix="_MS"`, `raise_exception`, '
+        "`export_options`"
+    ): names_of_files,
     "`log_dir` is the summary file; a value after `close()` is lost": after_close,
     "`add_value(plugin, name, value)`": plugins,
-    "`record(step, train_network, plugin_filter)`, `set_mode`, `flush`, `close`, `log_dir`, `with`": one_step,
+    (
+        "`record(step, train_network, plugin_filter)`, `set_mode`, `flush`, `close`, `log_dir`, "
+        "`with`"
+    ): one_step,
     "`summary_dir`": directory,
     "`collect_freq=10`, `collect_tensor_freq`": frequencies,
     "`collect_specified_data`, `keep_default_action`": specified,

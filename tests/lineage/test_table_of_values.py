@@ -135,7 +135,10 @@ def lineage_parquet(base: Path, tmp_path_factory: pytest.TempPathFactory) -> str
     exported = export_parquet_dataset(
         [str(base / "with"), str(base / "without")], str(base), str(out)
     )
-    text = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
+    text = (
+        "columns of lineage.parquet have another name, because DuckDB does not distinguish "
+        "upper and lower case"
+    )
     assert exported.changed == {f"{text}: case is case (2), CASE is CASE (3)": 2}
     return str(out / "lineage.parquet")
 

@@ -194,7 +194,8 @@ class Browser:
             ):
                 reason = f"in {_DRAW_LIMIT_S:.0f} s" if is_late else f"without {_OWN_FILE}"
                 raise AssertionError(
-                    f"{selectors} did not settle {reason}: {measured}; console: {self._read_console()}; "
+                    f"{selectors} did not settle {reason}: {measured}; console: "
+                    f"{self._read_console()}; "
                     f"the page shows: {self.text()[:600]}"
                 )
             time.sleep(_POLL_S)

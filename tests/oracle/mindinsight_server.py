@@ -309,7 +309,10 @@ def running_mindinsight(base_dir: Path, workspace: Path) -> Iterator[MindInsight
 
 
 def _command(python: str, port: int) -> list[str]:
-    locate = "import importlib.util as u; print(u.find_spec('mindinsight').submodule_search_locations[0])"
+    locate = (
+        "import importlib.util as u; "
+        "print(u.find_spec('mindinsight').submodule_search_locations[0])"
+    )
     package = subprocess.run(
         [python, "-c", locate], check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -86,7 +86,8 @@ def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
     assert shown_trials == trials
     figure(
         36,
-        f"{trials} x SIGKILL in Trainer.fit with the pair, lineage and {checkpoints} landscape checkpoints: 0 lost, "
+        f"{trials} x SIGKILL in Trainer.fit with the pair, lineage and {checkpoints} "
+        "landscape checkpoints: 0 lost, "
         f"0 hung, {torn} torn tails cut by the next start; MindInsight reads {trials} of {trials}",
     )
 

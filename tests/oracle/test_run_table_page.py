@@ -148,7 +148,10 @@ def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(
             browser.wait("document.querySelectorAll('tbody tr').length === 30")
             _run(
                 browser,
-                "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && box.click())",
+                (
+                    "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && "
+                    "box.click())"
+                ),
             )
 
             assert "--wheel mindinsight-2.3.1" in _run(
@@ -195,7 +198,10 @@ def test_thousands_of_runs_are_searched_sorted_and_paged(
     _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
     _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
     _run(browser, "document.getElementById('after').click()")
-    column = "[...document.querySelectorAll('thead th')].findIndex(head => head.textContent.startsWith('val/accuracy'))"
+    column = (
+        "[...document.querySelectorAll('thead th')].findIndex(head => "
+        "head.textContent.startsWith('val/accuracy'))"
+    )
     cells = (
         "[...document.querySelectorAll('tbody tr')].map(row => Number(row.cells[at].textContent))"
     )
@@ -229,7 +235,10 @@ def test_the_address_holds_what_is_seen(browser: Browser, serve: Serve, sweep: P
     labels = "[...document.querySelectorAll('#chooser label')]"
     _run(browser, f"{labels}.find(one => /a_rare/.test(one.textContent)).firstChild.click()")
     browser.wait(_DRAWN)
-    state = "return [location.href, ...['table', '#ticked'].map(part => document.querySelector(part).innerText)]"
+    state = (
+        "return [location.href, ...['table', '#ticked'].map(part => "
+        "document.querySelector(part).innerText)]"
+    )
     address, table, ticked = _run(browser, state)
     assert "a_rare_metric" in table
 

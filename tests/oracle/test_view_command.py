@@ -64,7 +64,10 @@ def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "first_run.py").write_text(script, encoding="utf-8")
     (folder / "changed.py").write_text(script.replace(*_SECOND), encoding="utf-8")
-    both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"
+    both = (
+        "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', "
+        "'changed.py')]"
+    )
     done = subprocess.run(
         [sys.executable, "-c", both], cwd=folder, env=environment(), capture_output=True, text=True
     )

@@ -119,7 +119,10 @@ def test_a_landscape_whose_checkpoints_did_not_fit_says_how_many_bytes_they_need
     size = sum(tensor.nbytes for tensor in net.parameters())
 
     needed = 3 * size if is_named else 19 * size
-    text = f"need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. Train with"
+    text = (
+        f"need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. "
+        "Train with"
+    )
     with pytest.raises((FileNotFoundError, LandscapeCheckpointError), match=text):
         SummaryLandscape(tmp_path).generate(Large(), loader(2))
 

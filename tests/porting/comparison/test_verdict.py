@@ -524,7 +524,10 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
 
     assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["walks"])
     assert comparison.hints[0].numbers["tensor"] == "fc.bias"
-    said = "No difference but in fc.bias: losses at most 0.0e+00, tensors at most 0.0e+00 apart (tolerance "
+    said = (
+        "No difference but in fc.bias: losses at most 0.0e+00, tensors at most 0.0e+00 apart "
+        "(tolerance "
+    )
     assert comparison.sentence.startswith(said)
     assert "rounding" not in comparison.sentence
     assert beside.first_difference is not None
