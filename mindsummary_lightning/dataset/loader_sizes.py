@@ -1,4 +1,6 @@
-"""Batch size and number of samples of a DataLoader, checked against the batches that it gave.
+"""Batch size and number of samples of a DataLoader.
+
+They are checked against the batches that it gave.
 
 A loader states sizes that need not be those of its batches: one whose data set gives whole batches
 says 1. What does not fit a batch is unknown.
@@ -32,7 +34,9 @@ UNKNOWN = LoaderSizes(None, None)
 
 
 class CheckedSizes:
-    """The sizes that a loader states, until a batch contradicts them; of several loaders those of the first.
+    """The sizes that a loader states, until a batch contradicts them.
+
+    Of several loaders they are the sizes of the first.
 
     ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them.
     Loaders may end earlier or later than they state, and batches differ in size: the second and the
@@ -110,7 +114,10 @@ class CheckedSizes:
 
 
 def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
-    """Name, loader and its part of a batch, for each of a collection of loaders; empty for a single one."""
+    """Name, loader and part of a batch of a collection of loaders.
+
+    The result is empty for a single loader.
+    """
     if type(loader).__name__ == "CombinedLoader":
         loader = safe_getattr(loader, "iterables")
     if isinstance(loader, (list, tuple)):
@@ -128,7 +135,10 @@ def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
 
 
 def inner_loader(loader: Any) -> Any:
-    """The loader whose batches one passes on: a DataLoader is no data set, so one around it has an ``__iter__``."""
+    """The loader whose batches another iterable passes on.
+
+    A DataLoader is no data set, so an iterable around it has an ``__iter__``.
+    """
     for _ in range(_MAX_DEPTH):
         inner = safe_getattr(loader, "dataset")
         if safe_getattr(inner, "dataset") is None or not hasattr(inner, "batch_sampler"):
@@ -153,14 +163,20 @@ def claimed_batch_size(loader: Any) -> int | None:
 
 
 def batch_sampler_of(loader: Any) -> Any:
-    """What picks whole batches: the batch sampler, or a sampler that is one (PyTorch's bulk loading)."""
+    """The sampler of whole batches.
+
+    It is the batch sampler, or a sampler that is one (PyTorch's bulk loading).
+    """
     batch_sampler, sampler = safe_getattr(loader, "batch_sampler"), safe_getattr(loader, "sampler")
     is_bulk = batch_sampler is None and safe_getattr(sampler, "sampler") is not None
     return sampler if is_bulk and safe_getattr(sampler, "batch_size") is not None else batch_sampler
 
 
 def sampler_of(loader: Any) -> Any:
-    """The sampler that picks single samples, also that inside a batch sampler; ``None`` if there is none."""
+    """The sampler of single samples; ``None`` without any.
+
+    It may be inside a batch sampler.
+    """
     sampler = safe_getattr(batch_sampler_of(loader), "sampler")
     sampler = safe_getattr(loader, "sampler") if sampler is None else sampler
     # torch gives an iterable data set a sampler of this class, which picks nothing.

@@ -1,4 +1,7 @@
-"""Data sets and their transforms, from the outermost wrapper to the source of the samples, as stages of a pipeline."""
+"""Data sets and their transforms as stages of a pipeline.
+
+They go from the outermost wrapper to the source of the samples.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +46,16 @@ _STAGE_NAMES = frozenset(
 
 
 class Budget:
-    """The data sets and loaders of one pipeline that may still be drawn."""
+    """The number of data sets and loaders of a pipeline that may still be drawn."""
 
     def __init__(self) -> None:
         self._left = _MAX_STAGES
 
     def claim_stage(self, part: Any, outer: tuple[Any, ...]) -> bool:
-        """Whether one more is drawn; not if it is among those around it (``outer``), since one may contain itself."""
+        """Whether a further stage is drawn.
+
+        It is not if it is among the stages around it (``outer``), since a stage may contain itself.
+        """
         is_drawn = (
             self._left > 0
             and len(outer) < _MAX_DEPTH
@@ -67,7 +73,9 @@ def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> D
 def source_graph(
     dataset: Any, budget: Budget, outer: tuple[Any, ...], sampler: Operation | None = None
 ) -> DatasetGraph | None:
-    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` beyond the budget.
+    """A data set, its wrapped data sets and their transforms, the last stage first.
+
+    The result is ``None`` beyond the budget.
 
     The sampler is shown at the outermost data set.
     """
@@ -99,14 +107,17 @@ def source_graph(
 
 
 def source_name(source: Any) -> str:
-    """The type of the stage that a data set, or a loader without one, is drawn as."""
+    """The type of the stage of a data set, or of a loader without a data set."""
     name = type(source).__name__
     drawn = _MINDSPORE_NAMES.get(name) or display_name(name)
     return f"{drawn}Source" if drawn in _STAGE_NAMES else drawn
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:
-    """The data sets inside torch's Subset, ConcatDataset, ChainDataset and StackDataset, and wrappers built alike."""
+    """The data sets inside torch's wrappers, and wrappers built alike.
+
+    They are Subset, ConcatDataset, ChainDataset and StackDataset.
+    """
     parts = safe_getattr(dataset, "datasets")
     parts = list(parts.values()) if isinstance(parts, dict) else parts
     for inner in ([safe_getattr(dataset, "dataset")], parts):
@@ -116,7 +127,7 @@ def wrapped_datasets(dataset: Any) -> list[Any]:
 
 
 def yields(value: Any) -> bool:
-    """Whether a value gives samples or batches: one by one, or by their numbers."""
+    """Whether a value gives samples or batches, in turn or by their numbers."""
     is_plain = value is None or isinstance(value, (str, bytes, os.PathLike))
     return not is_plain and (
         hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
@@ -124,18 +135,27 @@ def yields(value: Any) -> bool:
 
 
 def length_of(dataset: Any) -> int | None:
-    """``len()`` of a data set, sampler or loader; ``None`` if it has none, or the user's own fails."""
+    """``len()`` of a data set, sampler or loader.
+
+    It is ``None`` if it has none, or the user's own fails.
+    """
     return value_or_default(None, len, dataset)
 
 
 def path_of(dataset: Any) -> str | None:
-    """The ``root`` of a data set, as torchvision's have it; of the data set itself and not of those that it wraps."""
+    """The ``root`` of a data set, as torchvision's data sets have it.
+
+    It is of the data set itself and not of wrapped ones.
+    """
     path = safe_getattr(dataset, "root")
     return str(path) if isinstance(path, (str, os.PathLike)) and str(path) else None
 
 
 def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
-    """(column, transform) for each transform of a data set, as torchvision's data sets name them."""
+    """(column, transform) for the transforms of a data set.
+
+    Torchvision's data sets name them so.
+    """
     named = {
         "input": safe_getattr(dataset, "transform"),
         "target": safe_getattr(dataset, "target_transform"),
@@ -147,7 +167,10 @@ def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
 
 
 def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
-    """The transforms that one is composed of, by torchvision's ``Compose`` (v1 and v2) or ``nn.Sequential``."""
+    """The transforms that a transform is composed of.
+
+    Torchvision's ``Compose`` (v1 and v2) or ``nn.Sequential`` composes them.
+    """
     parts: Any = list(transform) if isinstance(transform, nn.Sequential) else None
     if type(transform).__name__ == "Compose":
         parts = safe_getattr(transform, "transforms")
@@ -159,7 +182,10 @@ def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _operation(transform: Any) -> Operation:
-    """One operation: ``tensor_op_name`` and, where it has any, ``tensor_op_params`` as JSON, as MindSpore has them."""
+    """An operation: ``tensor_op_name``, and ``tensor_op_params`` as JSON.
+
+    MindSpore has them so.
+    """
     if isinstance(transform, functools.partial):
         inner = _operation(transform.func).parameter
         arguments = {

@@ -1,4 +1,4 @@
-"""``module_statistics.json``: what the rows of a run's tables of modules are of."""
+"""``module_statistics.json``: the meaning of the rows of tables of modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ MODULE_ROWS_FILE = f"{MODULES_TAG}.json"
 
 
 def encode_module_rows(rows: Sequence[ChainRow]) -> bytes:
-    """The file: what each row is of, of which a table has as many as it has rows, and the names of the columns."""
+    """Encode the meaning of all rows, and the names of the columns.
+
+    A table has as many of them as it has rows.
+    """
     described = [
         {name: value for name, value in asdict(row).items() if value or name == "name"}
         for row in rows

@@ -1,4 +1,7 @@
-"""``parameter_statistics.json``: the names of the rows and columns of a run's tables of parameters."""
+"""``parameter_statistics.json``: the names of the rows and columns of tables.
+
+The tables are those of parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ ROW_NAMES_FILE = f"{STATISTICS_TAG}.json"
 
 
 def encode_row_names(parameters: Sequence[str]) -> bytes:
-    """The file: the names of all rows, of which a table has as many as it has rows, and of the columns."""
+    """Encode the names of all rows, and of the columns.
+
+    A table has as many of the names as it has rows.
+    """
     names = {"tensor": STATISTICS_TAG, "columns": COLUMNS, "rows": [*parameters]}
     return json.dumps(names, indent=0).encode()
 
