@@ -188,12 +188,9 @@ class StepValues:
             self.problems.append((tag, error))
 
     def _drop(self, lost: Sequence[_Pending], error: Exception) -> None:
-        self.problems += [
-            (tag, error) for tag, value in self._values if any(value is one for one in lost)
-        ]
-        self._values = [
-            (tag, value) for tag, value in self._values if all(value is not one for one in lost)
-        ]
+        lost_ids = set(map(id, lost))
+        self.problems += [(tag, error) for tag, value in self._values if id(value) in lost_ids]
+        self._values = [pair for pair in self._values if id(pair[1]) not in lost_ids]
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:

@@ -22,7 +22,7 @@ from mindsummary_lightning.dataset.stage_parameters import (
     public_fields,
     safe_getattr,
 )
-from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
+from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation, ParameterValue
 
 # Any, in this module: data sets and transforms of any class.
 _MAX_STAGES = 200  # of one pipeline; a concatenation of thousands of files would fill the page
@@ -56,13 +56,11 @@ class Budget:
 
         It is not if it is among the stages around it (``outer``), since a stage may contain itself.
         """
-        is_drawn = (
-            self._left > 0
-            and len(outer) < _MAX_DEPTH
-            and all(part is not around for around in outer)
-        )
-        self._left -= is_drawn
-        return is_drawn
+        contains_itself = any(part is around for around in outer)
+        if contains_itself or self._left == 0 or len(outer) >= _MAX_DEPTH:
+            return False
+        self._left -= 1
+        return True
 
 
 def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> DatasetGraph:
@@ -82,25 +80,27 @@ def source_graph(
     if not budget.claim_stage(dataset, outer):
         return None
     inner = wrapped_datasets(dataset)
-    children = [
-        graph
-        for part in inner
-        if (graph := source_graph(part, budget, (*outer, dataset))) is not None
-    ]
-    fields = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset)}
-    known = {key: value for key, value in fields.items() if value is not None}
-    if len(children) < len(inner):
-        known["datasets_skipped"] = len(inner) - len(children)
-    source = {
+    children = []
+    for part in inner:
+        child = source_graph(part, budget, (*outer, dataset))
+        if child is not None:
+            children.append(child)
+    source: dict[str, Any] = {
         "op_type": source_name(dataset),
         "dataset_class": dataset_class_name(dataset),
-        **known,
     }
+    path, length = path_of(dataset), length_of(dataset)
+    if path is not None:
+        source["dataset_dir"] = path
+    if length is not None:
+        source["num_samples"] = length
+    if len(children) < len(inner):
+        source["datasets_skipped"] = len(inner) - len(children)
     graph = DatasetGraph(parameters_of(source), sampler=sampler, children=tuple(children))
     for column, transform in _transforms_of(dataset):
-        if operations := tuple(
-            map(_operation, itertools.islice(_flat(transform), _MAX_OPERATIONS))
-        ):
+        parts = itertools.islice(_flat(transform), _MAX_OPERATIONS)
+        operations = tuple(map(_operation, parts))
+        if operations:
             parameters = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
             graph = DatasetGraph(parameters, operations=operations, children=(graph,))
     return graph
@@ -128,10 +128,9 @@ def wrapped_datasets(dataset: Any) -> list[Any]:
 
 def yields(value: Any) -> bool:
     """Whether a value gives samples or batches, in turn or by their numbers."""
-    is_plain = value is None or isinstance(value, (str, bytes, os.PathLike))
-    return not is_plain and (
-        hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
-    )
+    if value is None or isinstance(value, (str, bytes, os.PathLike)):
+        return False
+    return hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
 
 
 def length_of(dataset: Any) -> int | None:
@@ -196,15 +195,14 @@ def _operation(transform: Any) -> Operation:
     name = safe_getattr(function, "__name__")
     if isinstance(name, str) and not isinstance(transform, nn.Module):
         module = str(safe_getattr(function, "__module__", ""))
-        return Operation(
-            {"tensor_op_name": display_name(name), **({"python_module": module} if module else {})}
-        )
+        parameter: dict[str, ParameterValue] = {"tensor_op_name": display_name(name)}
+        if module:
+            parameter["python_module"] = module
+        return Operation(parameter)
     fields = public_fields(transform)
     if isinstance(transform, nn.Module):
         fields.pop("training", None)
-        fields |= {
-            name: module for name, module in transform._modules.items() if module is not None
-        }
+        fields |= {key: part for key, part in transform._modules.items() if part is not None}
     wrapped = fields.get("transforms")
     # RandomApply, RandomChoice: which of them runs is chance
     if isinstance(wrapped, (list, tuple)):

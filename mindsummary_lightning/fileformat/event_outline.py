@@ -118,7 +118,7 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
     try:
         for field, wire, number, start, end in _fields(payload, 0, len(payload)):
             if field == _STEP and wire == _VARINT:
-                step = number - (1 << 64) if number >= 1 << 63 else number
+                step = number - ((number >> 63) << 64)  # two's complement
             elif field == _WALL_TIME and wire == _FIXED64:
                 (wall_time,) = _DOUBLE.unpack_from(payload, start)
             elif field in _HOLDS and wire == _DELIMITED:
@@ -126,11 +126,8 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
                 if holds != _HOLDS[field]:
                     values.clear()
                 holds = _HOLDS[field]
-                if field == _SUMMARY and not values and end == len(payload):
-                    histograms = _outline_only_summary(payload, start, end, values, like)
-                elif field == _SUMMARY:
-                    _outline_values(payload, start, end, values)
-                    histograms = None
+                if field == _SUMMARY:
+                    histograms = _outline_summary(payload, start, end, values, like)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise ValueError(
             f"payload of {len(payload)} bytes is not a summary event: {error}"
@@ -138,10 +135,13 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
     return EventOutline(wall_time, step, holds, tuple(values), histograms)
 
 
-def _outline_only_summary(
+def _outline_summary(
     payload: bytes, at: int, end: int, values: list[ValueLocation], like: EventOutline | None
 ) -> HistogramColumns | None:
-    """Outline the only summary of an event, quicker with the histograms of an earlier event."""
+    """Outline a summary, quicker with the histograms of an earlier event."""
+    if values or end != len(payload):
+        _outline_values(payload, at, end, values)
+        return None
     if like is not None and like.histograms is not None:
         histograms = _like(like.histograms, payload, at, end, values)
         if histograms is not None:

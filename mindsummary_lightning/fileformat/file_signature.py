@@ -24,7 +24,9 @@ _WALL_TIME = slice(HEADER_SIZE + 1, HEADER_SIZE + 9)
 
 
 def is_summary_file(beginning: bytes) -> bool:
-    """Whether first bytes are those of a summary file.
+    """Whether a file that begins with some bytes is a summary file.
+
+    It begins with the version record, or at least with the length of such a record.
 
     It begins with the version record, or at least with the length of such a record.
 
@@ -48,7 +50,9 @@ def _is_version_record(beginning: bytes) -> bool:
 
 
 def is_lineage_file(beginning: bytes) -> bool:
-    """Whether first bytes are those of a lineage file.
+    """Whether a file that begins with some bytes is a lineage file.
+
+    It begins with a complete record that is a lineage event.
 
     It begins with a complete record that is a lineage event.
     """

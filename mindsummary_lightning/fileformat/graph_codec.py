@@ -244,16 +244,17 @@ def decode_model(payload: bytes) -> tuple[Graph, GraphTexts]:
     return decode_graph(message.graph), _texts(message.graph)
 
 
+def _attribute_texts(node: anf_ir_pb2.NodeProto) -> dict[str, str]:
+    return {
+        text(attribute.name): _value_text(attribute.value.SerializeToString())
+        for attribute in node.attribute
+        if attribute.value.ByteSize() <= MAX_VALUE_BYTES
+    }
+
+
 def _texts(message: anf_ir_pb2.GraphProto) -> GraphTexts:
     return GraphTexts(
-        attributes=tuple(
-            {
-                text(attribute.name): _value_text(attribute.value.SerializeToString())
-                for attribute in node.attribute
-                if attribute.value.ByteSize() <= MAX_VALUE_BYTES
-            }
-            for node in message.node
-        ),
+        attributes=tuple(map(_attribute_texts, message.node)),
         constants={text(entry.key): _constant_text(entry.value) for entry in message.const_vals},
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
 from mindsummary_lightning.values.text import utf8_json
@@ -17,13 +18,14 @@ def encode_module_rows(rows: Sequence[ChainRow]) -> bytes:
 
     A table has as many of them as it has rows.
     """
-    described = [
-        {name: value for name, value in asdict(row).items() if value or name == "name"}
-        for row in rows
-    ]
-    return json.dumps(
-        {"tensor": MODULES_TAG, "columns": COLUMNS, "rows": described}, indent=0
-    ).encode()
+    described = list(map(_described, rows))
+    content = {"tensor": MODULES_TAG, "columns": COLUMNS, "rows": described}
+    return json.dumps(content, indent=0).encode()
+
+
+def _described(row: ChainRow) -> dict[str, Any]:
+    """The fields of a row that are not empty, and its name."""
+    return {name: value for name, value in asdict(row).items() if value or name == "name"}
 
 
 def decode_module_rows(content: bytes) -> list[ChainRow]:

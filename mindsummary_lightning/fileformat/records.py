@@ -140,8 +140,7 @@ def count_alike(block: bytes, start: int, size: int, most: int) -> int:
     ``size`` bytes are the first record's.
     """
     count = min(most, (len(block) - start) // size)
-    lengths, sums = (
-        np.ndarray(count, dtype, block, start + at, size) for dtype, at in (("<u8", 0), ("<u4", 8))
-    )
+    lengths = np.ndarray(count, "<u8", block, start, size)
+    sums = np.ndarray(count, "<u4", block, start + 8, size)
     is_other = (lengths != lengths[0]) | (sums != sums[0])
     return int(is_other.argmax()) or count

@@ -36,9 +36,10 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
         raise ValueError(
             f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}"
         ) from error
-    if not all(
-        isinstance(part, list) and all(isinstance(name, str) for name in part)
-        for part in (rows, columns)
-    ):
+    if not _are_names(rows) or not _are_names(columns):
         raise ValueError(f"{ROW_NAMES_FILE} should have lists of names in rows and columns")
     return utf8_json(rows), utf8_json(columns)
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -106,7 +106,7 @@ class ScalarDecoder:
     def _decode_known(
         self, done: list[ScalarColumns], records: Records, rows: NDArray[np.intp], length: int
     ) -> NDArray[np.intp]:
-        """Decode the payloads of a length with the layouts that are known; return the rest."""
+        """Decode the payloads of a length with known layouts; return the rest."""
         known = self._layouts.get(length, [])
         left = rows
         misses = 0

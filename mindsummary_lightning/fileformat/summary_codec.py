@@ -234,8 +234,9 @@ def _encode_landscape(landscape: LossLandscape) -> list[Buffer]:
     message.metadata.unit = landscape.metadata.unit
     message.metadata.step_per_epoch = landscape.metadata.step_per_epoch
     if landscape.convergence_point is not None:
-        x, y, z = (np.array([number]) for number in landscape.convergence_point)
-        _fill_points(message.convergence_point, Points(x, y, z))
+        x, y, z = landscape.convergence_point
+        end = Points(np.array([x]), np.array([y]), np.array([z]))
+        _fill_points(message.convergence_point, end)
     return [message.SerializeToString()]
 
 

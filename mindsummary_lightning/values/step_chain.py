@@ -56,7 +56,7 @@ class ChainRow:
 
     @property
     def key(self) -> tuple[str, str, int, str, str]:
-        """The key of the row, which differs from those of all rows of a run."""
+        """The key of the row, which is unique in a run."""
         return self.link, self.name, self.call, self.port, self.path
 
 

@@ -32,7 +32,7 @@ class Phrase(str):
         return phrase
 
     def said(self, words: Mapping[str, str]) -> str:
-        """The text in other words: every template as ``words`` has it."""
+        """The text in a different language: every template as ``words`` has it."""
         template = words.get(self.template, self.template)
         values = [
             value.said(words) if isinstance(value, Phrase) else value for value in self.values

@@ -72,13 +72,29 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (("runs", "link/far", "--follow"), 2, "link/far is in runs: the next round would copy the copies, too"),
-        (("link", "runs", "--follow"), 2, "runs is in link: the next round would copy the copies, too"),
+        (
+            ("runs", "link/far", "--follow"),
+            2,
+            "link/far is in runs: the next round would copy the copies, too",
+        ),
+        (
+            ("link", "runs", "--follow"),
+            2,
+            "runs is in link: the next round would copy the copies, too",
+        ),
         (("nothing", "far"), 1, "there is no directory nothing: nothing was sent"),
         (("file", "far"), 1, "file is a file; give its directory: nothing was sent"),
         (("memory://nothing", "far"), 1, "no run in memory://nothing: nothing was sent"),
-        (("runs", "far", "--verify", "--follow"), 2, "--verify reads once: give it without --follow"),
-        (("runs", "far", "--follow", "--every", "nan"), 2, "--every must be a positive number of seconds"),
+        (
+            ("runs", "far", "--verify", "--follow"),
+            2,
+            "--verify reads once: give it without --follow",
+        ),
+        (
+            ("runs", "far", "--follow", "--every", "nan"),
+            2,
+            "--every must be a positive number of seconds",
+        ),
         (
             ("runs", "http://me:pw@host/runs"),
             1,
