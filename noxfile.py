@@ -288,6 +288,7 @@ def lint(session: nox.Session) -> None:
     """Style and formatting."""
     run_in_project(session, "ruff", "check", ".")
     run_in_project(session, "ruff", "format", "--check", ".")
+    run_in_project(session, "complexipy", PACKAGE)
 
 
 @nox.session(venv_backend="none")

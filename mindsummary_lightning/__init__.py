@@ -1,4 +1,6 @@
-"""Record PyTorch Lightning runs so that MindInsight shows them, and read, query, view and leave them.
+"""Record PyTorch Lightning runs so that MindInsight shows them.
+
+The package also reads, queries, views and converts runs.
 
 Names are resolved when they are first used: reading a run must not import torch.
 """

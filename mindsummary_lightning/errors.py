@@ -1,4 +1,6 @@
-"""The errors this package raises on purpose: one family, with the facts as attributes.
+"""The errors that this package raises on purpose.
+
+They are a family, with the facts as attributes.
 
 Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds what a caller may
 want to catch by name.
@@ -36,28 +38,41 @@ class DamagedFileError(MindSummaryError, ValueError):
 
 
 class GraphCaptureError(MindSummaryError, RuntimeError):
-    """No computational graph could be made of a module and its example input; the text says why and what to do."""
+    """A graph cannot be made of a module and its example input.
+
+    The text tells the reason and the remedy.
+    """
 
 
 class RecordTooLargeError(MindSummaryError, ValueError):
-    """A value is larger than MindInsight reads, so it is refused before anything is written."""
+    """A value is larger than MindInsight reads.
+
+    It is refused before anything is written.
+    """
 
 
 class RemotePathError(MindSummaryError, ValueError):
-    """The address of a remote store (``s3://...``) was given for a local path, or is of a kind nothing here reaches."""
+    """The address of a remote store (``s3://...``) was given for a local path.
+
+    It may also be of a kind that cannot be reached.
+    """
 
 
 class ForeignFileError(MindSummaryError, FileExistsError):
-    """A file at a copy's destination differs from what would be sent, and is newer."""
+    """A file at a copy's destination differs from the sent file, and is newer."""
 
     def __init__(self, copy: str, original: str) -> None:
         super().__init__(
-            f"{copy} differs from {original} and is newer, so it is not replaced; to replace it, add --force"
+            f"{copy} differs from {original} and is newer, so it is not replaced; "
+            "to replace it, add --force"
         )
 
 
 class ForkedWriterError(MindSummaryError, OSError):
-    """The run's writer belongs to another process (this one was forked from it), so nothing may be written here."""
+    """The run's writer belongs to another process.
+
+    This process was forked from it, so it may not write.
+    """
 
 
 class LineageParamTypeError(MindSummaryError, TypeError):
@@ -73,7 +88,10 @@ class LineageParamSummaryPathError(MindSummaryError, ValueError):
 
 
 class LineageSearchConditionParamError(MindSummaryError, ValueError):
-    """A search condition names an unknown field or operator, or gives it a value of the wrong kind."""
+    """A search condition names an unknown field or operator.
+
+    It may also give it a value of the wrong kind.
+    """
 
 
 class LineageFileNotFoundError(MindSummaryError, FileNotFoundError):
@@ -81,11 +99,14 @@ class LineageFileNotFoundError(MindSummaryError, FileNotFoundError):
 
 
 class LineageQuerySummaryDataError(MindSummaryError, RuntimeError):
-    """The lineage files were found, but what they hold cannot be queried."""
+    """The lineage files were found, but their content cannot be queried."""
 
 
 def closest(name: object, names: Iterable[str]) -> str:
-    """Text such as ``; closest: 'metric/val/accuracy'``; empty if none of the names is like the given one."""
+    """Text such as ``; closest: 'metric/val/accuracy'``.
+
+    It is empty if no name is like the given one.
+    """
     import difflib  # here: a start needs no error
 
     asked, known = str(name), sorted(names)
@@ -95,7 +116,9 @@ def closest(name: object, names: Iterable[str]) -> str:
 
 
 def missing_packages(what: str, *packages: str) -> ImportError:
-    """The error for what needs packages that are not installed; names them as pip does.
+    """The error for lacking packages.
+
+    It names them as pip does.
 
     Never this project with an extra: where torch is absent on purpose, that would bring all of it.
     """
@@ -104,7 +127,10 @@ def missing_packages(what: str, *packages: str) -> ImportError:
 
 
 def imported(package: str, what: str) -> Any:
-    """A package that ``what`` needs; raises :func:`missing_packages` where it is not installed."""
+    """Import a package that ``what`` needs.
+
+    It raises :func:`missing_packages` if the package is not installed.
+    """
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -112,7 +138,10 @@ def imported(package: str, what: str) -> Any:
 
 
 def named_error(name: str, error: BaseException) -> BaseException:
-    """An error as it is raised, its text after the name of the value; of other classes than our own checks' itself."""
+    """An error as it is raised, with the name of the value before its text.
+
+    An error of a class that our checks do not raise stays as it is.
+    """
     return (
         type(error)(f"{name}: {error}")
         if type(error) in (TypeError, ValueError, RecordTooLargeError)
@@ -121,7 +150,10 @@ def named_error(name: str, error: BaseException) -> BaseException:
 
 
 def error_text(error: BaseException) -> str:
-    """The message of an error in one line, or its type's name if it has none or fails to give it."""
+    """The message of an error in a line.
+
+    It is its type's name if it has no message or fails to give it.
+    """
     try:
         text = str(error)
         # not "[Errno 2] No such file or directory: 'a'"
@@ -140,7 +172,9 @@ def error_text(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``.
+    r"""Escape every character of a text that does not print.
+
+    The escapes are JSON's, such as ``\u001b``.
 
     For whatever was recorded, or named, by someone else and is about to reach a terminal or a log:
     control characters could rewrite the screen, and bidirectional marks reorder what is read. In a

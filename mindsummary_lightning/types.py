@@ -1,4 +1,7 @@
-"""The types of what this package takes and returns, for annotations; nothing here has to be imported to use it."""
+"""The types of arguments and results of this package, for annotations.
+
+Using the package does not require an import from here.
+"""
 
 from __future__ import annotations
 

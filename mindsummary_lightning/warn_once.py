@@ -1,4 +1,7 @@
-"""`WarnOnce`: a message that is logged once per reason, however often the reason occurs."""
+"""`WarnOnce`: a message that is logged once per reason.
+
+The reason may occur any number of times.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from mindsummary_lightning.errors import error_text, printable
 
 
 class WarnOnce:
-    """Logs each message the first time its key is given and never again.
+    """Logs a message the first time its key is given, and then never again.
 
     An instance belongs to what warns (a writer, a logger, a callback), so that a second run in the
     same process warns again. Two threads that give a new key at the same moment may both log;

@@ -260,7 +260,10 @@ def _with_equal_columns(records: Sequence[Mapping[str, Cell]]) -> list[dict[str,
     recorded: dict[str, None] = {}
     for record in records:
         recorded.update((name, None) for name, cell in record.items() if cell is not None)
-    return [{name: record.get(name) for name in recorded} for record in records]
+    equal = []
+    for record in records:
+        equal.append({name: record.get(name) for name in recorded})
+    return equal
 
 
 def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
@@ -281,7 +284,7 @@ def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) ->
     names = [name for name in records[0] if _prefix(name) in _COLUMNS or name in asked]
     differing = {name for name in names if _differs(records, name)}
     results = [name for name in names if _prefix(name) in _RESULTS]
-    recorded = {name: sum(record[name] is not None for record in records) for name in results}
+    recorded = {name: _count_values(records, name) for name in results}
 
     def worth(name: str) -> tuple[bool, int, bool]:
         return name in differing, recorded[name], "loss" not in name
@@ -302,6 +305,10 @@ def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) ->
         return groups.index(True), _place(name)
 
     return sorted(names, key=rank)
+
+
+def _count_values(records: Sequence[Mapping[str, Cell]], name: str) -> int:
+    return sum(record[name] is not None for record in records)
 
 
 def _differs(records: Sequence[Mapping[str, Cell]], name: str) -> bool:

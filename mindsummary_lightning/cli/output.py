@@ -165,7 +165,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
 
     The columns ``right`` are right-aligned.
     """
-    rows = [[printable(cell) for cell in row] for row in rows]
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     aligned = set(right)
     for row in rows:
@@ -186,7 +186,7 @@ def table_lines(
     Columns that a terminal has no room for are left out and named below. The first of them is cut
     instead where that leaves it ``least`` cells.
     """
-    rows = [[printable(cell) for cell in row] for row in rows]
+    rows = [list(map(printable, row)) for row in rows]
     most = width() if sys.stdout.isatty() else sys.maxsize
     ends = list(
         itertools.accumulate(max(map(cells, column)) + 2 for column in zip(*rows, strict=True))

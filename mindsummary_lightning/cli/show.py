@@ -73,7 +73,7 @@ class _TagRow:
 
 
 @dataclass(frozen=True)
-class _Page:
+class _RunPage:
     """The contents of a run's page.
 
     Attributes:
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     return Answer(page.as_json(path), _lines(run, page))
 
 
-def _contents(run: FollowedRun, has_rows: bool) -> _Page:
+def _contents(run: FollowedRun, has_rows: bool) -> _RunPage:
     """Read the contents of the page; ``has_rows`` includes the rows of the last step."""
     run.refresh()
     tags = run.tags()
@@ -136,7 +136,7 @@ def _contents(run: FollowedRun, has_rows: bool) -> _Page:
     ):
         if table is not None:
             tables[name] = table
-    return _Page(samples, rest, tables)
+    return _RunPage(samples, rest, tables)
 
 
 def _landscape_facts(tag: str, landscape: LossLandscape) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> _TagRow:
     return _TagRow(facts, None)
 
 
-def _lines(run: FollowedRun, page: _Page) -> Iterator[str]:
+def _lines(run: FollowedRun, page: _RunPage) -> Iterator[str]:
     yield from _heading_lines(run)
     for kind, rows in page.samples.items():
         yield from _sample_section(kind, rows)

@@ -1,4 +1,4 @@
-"""A copy of tensors from a device to the CPU: in one buffer, without waiting.
+"""A copy of tensors from a device to the CPU that does not wait.
 
 A device without pinned memory or events, or without memory for the buffer, gets plain copies, which
 wait for it.
@@ -41,9 +41,12 @@ class DeviceCopy:
         except Exception as error:
             device = parts[0].device.type
             _WARN_ONCE.warn(
-                (device, type(error)), "%s: collected values are copied one by one, which waits for the device (%s)",
-                device, error, level=logging.INFO,
-            )  # fmt: skip
+                (device, type(error)),
+                "%s: collected values are copied one by one, which waits for the device (%s)",
+                device,
+                error,
+                level=logging.INFO,
+            )
             self._event = None
             self._buffers = [part.cpu() for part in ordered]
 

@@ -64,7 +64,7 @@ def histogram_parts(
 
 def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
     """The histogram of the four parts of ``histogram_parts``, now on the CPU."""
-    tallies, numbers, edges, counts = (part.numpy() for part in parts)
+    tallies, numbers, edges, counts = [part.numpy() for part in parts]
     count, nan_count, pos_inf_count, neg_inf_count = tallies.tolist()
     low, minus_high, total = numbers.tolist()
     statistics = Statistics(count, nan_count, pos_inf_count, neg_inf_count, low, -minus_high, total)

@@ -42,7 +42,11 @@ def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torc
 
     It does not wait for the device.
     """
-    losses = [loss for loss in (read() for read in readers) if loss is not None]
+    losses = []
+    for read in readers:
+        loss = read()
+        if loss is not None:
+            losses.append(loss)
     return torch.stack(losses).mean() if losses else None
 
 

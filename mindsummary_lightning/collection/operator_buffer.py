@@ -176,8 +176,8 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
             buffer.put(plugin, name, value, in_backward)
         else:
             text = (
-                "%s %r is not recorded: it was given in a process that was forked from the one that "
-                "records"
+                "%s %r is not recorded: it was given in a process that was forked from the one "
+                "that records"
             )
             _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
 

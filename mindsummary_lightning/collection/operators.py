@@ -9,6 +9,7 @@ recomputed activations, and cost one look at a flag on a step that is not collec
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -149,13 +150,18 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
     if isinstance(value, torch.Tensor):
         return None if value.is_meta else value
     if _is_list_of_tensors(value):
-        is_even = all(part.shape == value[0].shape and not part.is_meta for part in value)
-        return torch.stack([part.detach() for part in value]) if is_even else None
+        return _stacked(value)
     if isinstance(value, int):
         value = _representable(value)
     if isinstance(value, (bool, int, float, complex)) or _shape(value) is not None:
         return torch.tensor(value)
     return torch.as_tensor(value) if hasattr(value, "__array__") else None
+
+
+def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """Join tensors of the same shape; ``None`` if they differ, or have no data."""
+    is_even = all(part.shape == tensors[0].shape and not part.is_meta for part in tensors)
+    return torch.stack([part.detach() for part in tensors]) if is_even else None
 
 
 def _representable(value: int) -> int | float:

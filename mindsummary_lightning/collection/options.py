@@ -71,16 +71,7 @@ class CollectOptions:
         base = cls() if keep_default_action else cls(**off)
         if data is None:
             return base
-        if not isinstance(data, Mapping):
-            raise TypeError(f"collect_specified_data must be a dict or None, not {data!r}")
-        if not all(isinstance(key, str) for key in data):
-            raise TypeError(f"keys of collect_specified_data must be str, not {[*data]}")
-        unknown = [key for key in data if key not in _KNOWN]
-        if unknown:
-            near = closest(str(unknown[0]), _KNOWN)
-            raise ValueError(
-                f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {', '.join(_KNOWN)}"
-            )
+        _check_keys(data)
         changes: dict[str, Any] = {flag: data[flag] for flag in _FLAGS if flag in data}
         for flag, value in changes.items():
             if not isinstance(value, bool):
@@ -96,6 +87,19 @@ class CollectOptions:
                 None if landscape is None else LandscapeSettings.from_dict(landscape)
             )
         return replace(base, **changes, named=frozenset(data))
+
+
+def _check_keys(data: Any) -> None:
+    """Refuse ``collect_specified_data`` that is no dict, or has unknown keys."""
+    if not isinstance(data, Mapping):
+        raise TypeError(f"collect_specified_data must be a dict or None, not {data!r}")
+    if not all(isinstance(key, str) for key in data):
+        raise TypeError(f"keys of collect_specified_data must be str, not {[*data]}")
+    unknown = [key for key in data if key not in _KNOWN]
+    if unknown:
+        near = closest(str(unknown[0]), _KNOWN)
+        known = ", ".join(_KNOWN)
+        raise ValueError(f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {known}")
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:

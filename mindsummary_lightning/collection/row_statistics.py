@@ -62,7 +62,7 @@ class RowStatistics:
     starts: NDArray[np.intp]
     """Each tensor's first row."""
     table: torch.Tensor
-    """Largest magnitude, their sum, Euclidean norm, non-zero elements and non-finite ones, by row."""
+    """Largest magnitude, their sum, Euclidean norm, non-zero and non-finite elements, by row."""
 
     def statistics(self, table: torch.Tensor, scale: float = 1.0) -> TensorStatistics:
         """Statistics from ``table``, which is on the CPU.
@@ -110,7 +110,7 @@ class _OneTable(NamedTuple):
     starts: NDArray[np.intp]
 
 
-class _Layout(NamedTuple):
+class _TensorLayout(NamedTuple):
     """The properties that tensors share if they are reduced together."""
 
     device: torch.device
@@ -124,14 +124,16 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     return type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
 
 
-def _layout_of(tensor: Any) -> _Layout:
+def _layout_of(tensor: Any) -> _TensorLayout:
     groups, placements = (), None
     if not _is_plain(tensor) and is_sharded(tensor):
         groups, placements = groups_that_share(tensor), tensor.placements
-    return _Layout(tensor.device, groups, tensor.shape, tensor.dtype, placements)
+    return _TensorLayout(tensor.device, groups, tensor.shape, tensor.dtype, placements)
 
 
-def _blocks_of(layout: _Layout, first: Any, places: Sequence[int]) -> Iterator[tuple[_Block, int]]:
+def _blocks_of(
+    layout: _TensorLayout, first: Any, places: Sequence[int]
+) -> Iterator[tuple[_Block, int]]:
     """The blocks of tensors with the same layout, and the elements of such a tensor."""
     is_accelerator = layout.device.type != "cpu"
     width, chunk = _WIDTH[is_accelerator], _CHUNK[is_accelerator]
@@ -163,22 +165,22 @@ def _table_of(groups: Sequence[Any], blocks: Sequence[tuple[_Block, int]]) -> _O
 class RowPlan:
     """A plan of the tensors that are reduced together.
 
-    It serves later tensors that are like the first ones, place by place.
-
-    Of a sparse tensor the stored elements count.
+    It serves later tensors that are like the first ones, place by place. Of a sparse tensor the
+    stored elements count.
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self.is_lasting: bool = True
         """Whether tensors that are not like those are refused; otherwise it is for those alone."""
-        alike: dict[_Layout, list[int]] = {}
-        firsts: dict[_Layout, Any] = {}
+        alike: dict[_TensorLayout, list[int]] = {}
+        firsts: dict[_TensorLayout, Any] = {}
         for place, tensor in enumerate(tensors):
+            stored = tensor
             if not _is_plain(tensor):
-                self.is_lasting, tensor = False, stored_elements(tensor)
-            layout = _layout_of(tensor)
+                self.is_lasting, stored = False, stored_elements(tensor)
+            layout = _layout_of(stored)
             alike.setdefault(layout, []).append(place)
-            firsts.setdefault(layout, tensor)
+            firsts.setdefault(layout, stored)
         together: dict[tuple[Any, ...], list[tuple[_Block, int]]] = {}
         for layout, places in alike.items():
             of_layout = _blocks_of(layout, firsts[layout], places)
@@ -197,11 +199,14 @@ class RowPlan:
         """
         for part in self._parts:
             for block in part.blocks:
-                members = [tensors[place] for place in block.places]
-                if not self.is_lasting:
-                    members = [_local(stored_elements(tensor)) for tensor in members]
-                joined = torch.stack(members) if len(members) > 1 else members[0]
-                yield joined.reshape(len(members), block.size)
+                yield self._block_of(tensors, block)
+
+    def _block_of(self, tensors: Sequence[torch.Tensor], block: _Block) -> torch.Tensor:
+        members = [tensors[place] for place in block.places]
+        if not self.is_lasting:
+            members = [_local(stored_elements(tensor)) for tensor in members]
+        joined = torch.stack(members) if len(members) > 1 else members[0]
+        return joined.reshape(len(members), block.size)
 
     def statistics(
         self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY

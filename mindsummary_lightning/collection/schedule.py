@@ -36,7 +36,9 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 
 
 class Schedule:
-    """Tells what is collected in a step, counted from 1.
+    """Tells the collected parts of a step, counted from 1.
+
+    The ``total`` of a run may be unknown.
 
     The ``total`` of a run may be unknown.
 

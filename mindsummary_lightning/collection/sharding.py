@@ -19,7 +19,9 @@ def is_sharded(tensor: torch.Tensor) -> bool:
 
 
 def is_flattened(parameter: torch.Tensor) -> bool:
-    """Whether FSDP1 has moved a parameter into a flat one.
+    """Whether FSDP1 has moved a parameter into a flat parameter.
+
+    It looks whole, and holds this rank's part at most.
 
     It looks whole, and holds this rank's part at most.
 

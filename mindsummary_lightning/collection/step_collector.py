@@ -348,7 +348,8 @@ class StepCollector:
             )
             self._warn(
                 option,
-                "%s %r matches no parameter of an optimizer, so none is recorded; the closest names are %s",
+                "%s %r matches no parameter of an optimizer, so none is recorded; "
+                "the closest names are %s",
                 *(option, pattern, ", ".join(closest)),
             )
         whole = [each for each in selected if not is_flattened(each.parameter)]
@@ -380,9 +381,9 @@ class StepCollector:
 
 
 _FSDP1 = (
-    "with FSDP1 (strategy='fsdp') each rank holds only part of a parameter, and the part looks like a whole parameter, "
-    "so histograms and statistics of parameters and gradients are not recorded. Use ModelParallelStrategy with "
-    "fully_shard (FSDP2), which records them"
+    "with FSDP1 (strategy='fsdp') each rank holds only part of a parameter, and the part looks "
+    "like a whole parameter, so histograms and statistics of parameters and gradients are not "
+    "recorded. Use ModelParallelStrategy with fully_shard (FSDP2), which records them"
 )
 
 

@@ -27,7 +27,10 @@ from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.values import SummaryValue
 
 _COPY_UP_TO = 1024
-"""Elements up to which a histogram's tensor is copied instead of reduced: the result of a reduction is not smaller."""
+"""Elements up to which a histogram's tensor is copied instead of reduced.
+
+The result of a reduction is not smaller.
+"""
 
 
 @dataclass(slots=True)
@@ -54,6 +57,12 @@ class StepPart(Protocol):
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
         """The values of a step, with its own in place of their parts."""
+
+
+def _built(pending: _Pending) -> SummaryValue:
+    """Wait for the copy of the parts, and make the value of them."""
+    assert pending.copy is not None  # since send
+    return pending.build(pending.copy.wait()[slice(*pending.place)])
 
 
 class StepValues:
@@ -157,13 +166,11 @@ class StepValues:
         finished: list[tuple[str, SummaryValue]] = []
         for tag, value in self._values:
             try:
-                if isinstance(value, _Pending):
-                    assert value.copy is not None  # since send
-                    value = value.build(value.copy.wait()[slice(*value.place)])
+                built = _built(value) if isinstance(value, _Pending) else value
             except Exception as error:
                 self.problems.append((tag, error))
             else:
-                finished.append((tag, value))
+                finished.append((tag, built))
         self._values = []
         return tuple(finished)
 
@@ -181,12 +188,9 @@ class StepValues:
             self.problems.append((tag, error))
 
     def _drop(self, lost: Sequence[_Pending], error: Exception) -> None:
-        self.problems += [
-            (tag, error) for tag, value in self._values if any(value is one for one in lost)
-        ]
-        self._values = [
-            (tag, value) for tag, value in self._values if all(value is not one for one in lost)
-        ]
+        lost_ids = set(map(id, lost))
+        self.problems += [(tag, error) for tag, value in self._values if id(value) in lost_ids]
+        self._values = [pair for pair in self._values if id(pair[1]) not in lost_ids]
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
@@ -219,8 +223,9 @@ def _plain(tensor: Any) -> torch.Tensor:
 def _pending_scalar(tensor: torch.Tensor) -> _Pending:
     tensor = _plain(tensor)
     if tensor.numel() != 1:
+        shape = tuple(tensor.shape)
         raise ValueError(
-            f"a scalar needs exactly one element, found {tensor.numel()} in shape {tuple(tensor.shape)}"
+            f"a scalar needs exactly one element, found {tensor.numel()} in shape {shape}"
         )
     return _Pending([tensor.reshape(1).clone()], lambda parts: to_scalar(parts[0]))
 

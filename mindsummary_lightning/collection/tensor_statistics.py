@@ -122,7 +122,8 @@ def columns(
     with np.errstate(invalid="ignore", divide="ignore"):
         finite = np.where(counted > non_finite, counted - non_finite, np.nan)
         rms, mean = norm / np.sqrt(finite), total / finite
-        low, high = (np.where(np.isnan(finite), np.nan, bound) for bound in (low, high))
+        low = np.where(np.isnan(finite), np.nan, low)
+        high = np.where(np.isnan(finite), np.nan, high)
         zeros, repeats = (counted - non_zero) / finite, elements / counted
     return np.column_stack(
         [elements, rms, mean, low, high, zeros, non_finite * repeats, vectors[:, _NUMBERS:]]
@@ -142,7 +143,7 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
 
     All must be finite, and no square may leave the range of float32.
     """
-    low, high = (float(bound) for bound in torch.aminmax(tensor))
+    low, high = map(float, torch.aminmax(tensor))
     largest = max(high, -low)
     if not (largest == 0 or _TINY < largest < _HUGE):  # nor is NaN
         return None

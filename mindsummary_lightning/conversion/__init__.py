@@ -1,1 +1,4 @@
-"""Convert numbers, arrays, images and hyper-parameters to the frozen values a run records."""
+"""Convert numbers, arrays, images and hyper-parameters to frozen values.
+
+A run records these values.
+"""

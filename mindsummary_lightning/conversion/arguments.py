@@ -1,4 +1,6 @@
-"""Checks of arguments: each refusal names the argument, what was given and what is expected.
+"""Checks of arguments.
+
+A refusal names the argument, the given value and the expected one.
 
 Shared by everything that takes the same argument, so that the same mistake gives the same message
 everywhere.
@@ -48,7 +50,10 @@ def optional_positive_int(name: str, value: Any) -> int | None:
 
 
 def recorded_steps(steps: Any) -> frozenset[int]:
-    """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps, at least one."""
+    """Check the argument ``steps`` of a recorder.
+
+    It is how many steps from the first on, or the numbers of the steps, at least one.
+    """
     if isinstance(steps, (tuple, list, range)):
         if not steps:
             raise ValueError(
@@ -68,7 +73,10 @@ def max_file_bytes(value: Any) -> int | None:
 
 
 def file_permissions(value: Any) -> int:
-    """The argument ``file_mode``: permission bits with which the owner reads and writes, a text being octal."""
+    """Check the argument ``file_mode``: permission bits; a text is octal.
+
+    The owner must be able to read and write.
+    """
     if isinstance(value, str) and re.fullmatch("(0o?)?[0-7]{3}", value):
         value = int(value, 8)
     mode = _int_in(-math.inf, math.inf, "file_mode", value, "an int such as 0o640, or its text", "")
@@ -101,7 +109,10 @@ def int64(name: str, value: Any) -> int:
 
 
 def optional_module(name: str, value: Any) -> Any:
-    """``None`` or a ``torch.nn.Module``, recognised without importing torch; raises TypeError."""
+    """Check for ``None`` or a ``torch.nn.Module``; raises TypeError.
+
+    Torch is not imported for it.
+    """
     if value is not None and not (hasattr(value, "forward") and hasattr(value, "named_modules")):
         raise TypeError(f"{name} must be a torch.nn.Module or None, not {value!r}")
     return value
@@ -127,7 +138,12 @@ def checked_name(name: Any, what: str = "name") -> str:
 
 
 def checked_path(name: str, path: Any) -> str:
-    """A local path without ``file://``, with ``~`` and environment variables expanded, ``"."`` for an empty one."""
+    """A local path without ``file://``; ``"."`` for an empty path.
+
+    ``~`` and environment variables are expanded.
+
+    ``~`` and environment variables are expanded.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
@@ -139,7 +155,10 @@ def checked_path(name: str, path: Any) -> str:
 
 
 def checked_directory(name: str, directory: Any) -> str:
-    """An absolute :func:`checked_path`, not empty; it need not exist, but no file may be in its way."""
+    """An absolute :func:`checked_path` of a directory, not empty.
+
+    It need not exist, but no file may be in its way.
+    """
     local = checked_path(name, directory)
     if not os.fspath(directory):
         raise ValueError(f"{name} must be a path of text, not {directory!r}")
@@ -149,7 +168,9 @@ def checked_directory(name: str, directory: Any) -> str:
 
 
 def refuse_file_in_the_way(directory: str) -> None:
-    """Refuse a directory that can never be made, before anything is recorded or trained.
+    """Refuse a directory that cannot be made because of a file.
+
+    This happens before anything is recorded or trained.
 
     Raises:
         NotADirectoryError: it is a file, or lies below one.
@@ -159,26 +180,29 @@ def refuse_file_in_the_way(directory: str) -> None:
         path = os.path.dirname(path)
     if not os.path.isdir(path):
         raise NotADirectoryError(
-            f"{path} is not a directory, so nothing can be recorded in {directory}; give another directory"
+            f"{path} is not a directory, so nothing can be recorded in {directory}; "
+            "give another directory"
         )
 
 
 def refuse_remote(name: str, path: str, instead: str = "") -> None:
-    """Raise RemotePathError for the address of a remote store, which would name a local directory such as ``s3:``.
+    """Raise RemotePathError for the address of a remote store.
+
+    As a path it would name a local directory such as ``s3:``.
 
     The text ends with ``instead``, in which ``{path}`` is the address and ``{name}`` the argument.
     """
     if is_remote(path):
         text = (
-            f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
-            "support. Write to a local directory and copy it afterwards, or mount the store"
-            + instead.format(name=name, path=with_both_slashes(path))
+            f"{name} must be a local path, not {path!r}: files are appended to and renamed, which "
+            "remote stores do not support. Write to a local directory and copy it afterwards, or "
+            "mount the store" + instead.format(name=name, path=with_both_slashes(path))
         )
         raise RemotePathError(without_secrets(text, path))
 
 
 def check_export_options(export_options: Any) -> bool:
-    """Whether tensors are exported as npy files; raises for any other option."""
+    """Check export options: whether tensors are exported as npy files."""
     if export_options is None:
         return False
     if not isinstance(export_options, Mapping):
@@ -203,7 +227,9 @@ def check_export_options(export_options: Any) -> bool:
 
 
 def drops_num_process(position: int) -> Callable[[_F], _F]:
-    """Decorate an ``__init__`` that ignores ``num_process``, a keyword or an int where MindSpore 2 has it.
+    """Decorate an ``__init__`` that ignores ``num_process``.
+
+    MindSpore 2 has it as a keyword or an int.
 
     That is ``position`` among the positional arguments, ``self`` being 0.
     """

@@ -1,4 +1,7 @@
-"""Statistics of one array: the columns of a row of a step's chain behind ``order``."""
+"""Statistics of an array.
+
+They are the columns of a row of a step's chain after ``order``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ _WIDTH = 512  # elements of a row whose squares are summed in float32; rows are 
 
 
 def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
-    """What :data:`COLUMNS` names, from ``elements`` on; of a complex array its real and imaginary parts.
+    """The statistics of :data:`COLUMNS`, from ``elements`` on.
+
+    Of a complex array they are of its real and imaginary parts.
 
     Args:
         array: of numbers or bools, any shape.
@@ -37,7 +42,10 @@ def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _plain(flat: NDArray[np.float32]) -> list[float] | None:
-    """The columns from ``rms`` to ``non_finite`` without a copy, if all is finite and squares stay within float32."""
+    """The columns from ``rms`` to ``non_finite`` without a copy.
+
+    All must be finite, and squares must stay within float32.
+    """
     low, high = float(flat.min()), float(flat.max())
     largest = max(high, -low)
     if not (largest == 0 or _TINY < largest < _HUGE):  # nor is NaN

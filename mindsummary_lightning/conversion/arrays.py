@@ -1,4 +1,4 @@
-"""Conversion of array-likes to one NumPy array of a dtype that the format knows.
+"""Conversion of array-likes to NumPy arrays of a dtype that the format knows.
 
 PyTorch is not imported: a tensor can only exist after somebody else has, so ``sys.modules`` is
 checked. Nothing is copied where a view suffices; the values built from the array copy it.
@@ -21,7 +21,9 @@ _EXPECTED = (
 
 
 def to_array(value: Any) -> NDArray[Any]:
-    """The numbers of ``value`` as a NumPy array on the CPU, which may share memory with it.
+    """The numbers of ``value`` as a NumPy array on the CPU.
+
+    It may share memory with ``value``.
 
     ``value`` is a Python number; a NumPy array or scalar; nested lists of numbers; anything with
     ``__array__``; a ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are
@@ -57,7 +59,7 @@ def to_array(value: Any) -> NDArray[Any]:
 
 
 def at_least_1d(value: Any) -> NDArray[Any]:
-    """:func:`to_array`, of a single number an array of one element."""
+    """Apply :func:`to_array`; a single number becomes an array with an element."""
     array = to_array(value)
     return array if array.ndim else array.reshape(1)
 
@@ -134,7 +136,10 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
 
 
 def refuse_what_holds_no_numbers(tensor: Any) -> None:
-    """Raise TypeError for a ``torch.Tensor`` whose elements ``to_array`` cannot give, without reading them."""
+    """Raise TypeError for a ``torch.Tensor`` that ``to_array`` cannot convert.
+
+    Its elements are not read.
+    """
     torch = sys.modules["torch"]
     if tensor.is_meta:
         raise TypeError(
@@ -150,7 +155,8 @@ def refuse_what_holds_no_numbers(tensor: Any) -> None:
         )
     if tensor.layout is not torch.strided and tensor.numel() > MAX_ELEMENTS:
         raise TypeError(
-            f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: pass .values()"
+            f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: "
+            "pass .values()"
         )
 
 
@@ -159,7 +165,10 @@ def _tensor(tensor: Any) -> str:
 
 
 def _func_to_numpy(tensor: Any, functorch: Any) -> NDArray[Any]:
-    """What the wrappers of ``torch.func`` hold; private names as read in PyTorch 2.13 (there since 2.0)."""
+    """The arrays in the wrappers of ``torch.func``.
+
+    The names are private, as read in PyTorch 2.13 (there since 2.0).
+    """
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
     # otherwise the next operation would wrap its result again
@@ -172,6 +181,6 @@ def _replicated_to_local(tensor: Any) -> Any:
     if all(placement.is_replicate() for placement in tensor.placements):
         return tensor.to_local()
     raise TypeError(
-        f"expected {_EXPECTED}; found a DTensor with placements {tensor.placements}: pass .to_local() for this "
-        f"rank's part, or .full_tensor() called on every rank"
+        f"expected {_EXPECTED}; found a DTensor with placements {tensor.placements}: pass "
+        ".to_local() for this rank's part, or .full_tensor() called on every rank"
     )

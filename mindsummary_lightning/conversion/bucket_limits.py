@@ -1,4 +1,7 @@
-"""Histogram buckets converted between TensorBoard's layouts and MindInsight's: at most 90, totals kept."""
+"""Histogram buckets converted between TensorBoard's layouts and MindInsight's.
+
+MindInsight has at most 90; totals are kept.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ def histogram_of_limits(
     number: float,
     total: float,
 ) -> Histogram:
-    """A histogram from the fields of TensorBoard's ``HistogramProto``: right edges of buckets, and elements in each.
+    """A histogram from the fields of TensorBoard's ``HistogramProto``.
+
+    They are the right edges of buckets, and the elements in them.
 
     Elements that are in no bucket are beyond the outermost if ``low`` or ``high`` is, and between
     these if no bucket has any; else they are what makes ``low`` or ``high`` infinite, and NaN if
@@ -41,23 +46,34 @@ def histogram_of_limits(
     # a first bucket begins at the smallest element, an empty one anywhere
     edges = np.concatenate([limits[:1], limits])
     if missing and math.isfinite(low + high):
-        if not counts.any():
-            edges, counts, missing = np.array([low, high]), np.array([missing]), 0
-        elif high > limits[-1]:
-            edges, counts, missing = np.append(edges, high), np.append(counts, missing), 0
-        elif low < limits[0]:
-            counts[0] += missing
-            missing = 0
+        edges, counts, missing = _with_missing(edges, counts, missing, low, high)
     if edges.size and counts[0]:
         width = edges[2] - edges[1] if edges.size > 2 else 1.0
         edges[0] = low if -math.inf < low < edges[1] else edges[1] - width
-    odd = {extreme for extreme in (low, high) if not math.isfinite(extreme)}
-    highs, lows = (missing if odd == {extreme} else 0 for extreme in (math.inf, -math.inf))
+    not_finite = {extreme for extreme in (low, high) if not math.isfinite(extreme)}
+    highs = missing if not_finite == {math.inf} else 0
+    lows = missing if not_finite == {-math.inf} else 0
     return _histogram(edges, counts, low, high, (missing - highs - lows, highs, lows), total)
 
 
+def _with_missing(
+    edges: NDArray[np.float64], counts: NDArray[np.int64], missing: int, low: float, high: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+    """Place elements that are in no bucket; the last result is how many remain."""
+    if not counts.any():
+        return np.array([low, high]), np.array([missing]), 0
+    if high > edges[-1]:
+        return np.append(edges, high), np.append(counts, missing), 0
+    if low < edges[0]:
+        counts[0] += missing
+        return edges, counts, 0
+    return edges, counts, missing
+
+
 def histogram_of_rows(rows: NDArray[np.float64]) -> Histogram:
-    """A histogram from TensorFlow 2's rows of left edge, right edge and elements; those between NaN are NaN.
+    """A histogram from TensorFlow 2's rows of left edge, right edge and elements.
+
+    Elements between NaN are NaN.
 
     Raises:
         ValueError: the rows are not those of neighbouring buckets.
@@ -81,7 +97,10 @@ def _histogram(
     others: tuple[int, int, int],
     total: float,
 ) -> Histogram:
-    """Build it; ``others`` are numbers of NaN, +inf and -inf, and an untrue extreme is the buckets' own."""
+    """Build a histogram; ``others`` are numbers of NaN, +inf and -inf.
+
+    An untrue extreme is replaced by the buckets' own.
+    """
     edges = np.clip(edges, -HISTOGRAM_LIMIT, HISTOGRAM_LIMIT)
     if not (np.diff(edges) >= 0).all():
         raise ValueError("a histogram whose bucket limits do not ascend")
@@ -104,7 +123,9 @@ def histogram_of_buckets(
     others: tuple[int, int, int] = (0, 0, 0),
     total: float | None = None,
 ) -> Histogram:
-    """A histogram of at most 90 buckets from neighbouring ones, with as many elements in all.
+    """A histogram of at most 90 buckets from neighbouring buckets.
+
+    The number of elements in all is kept.
 
     ``edges`` ascend, the outermost may be far beyond the data, that is from ``smallest`` to
     ``largest``; ``others`` are the numbers of NaN, +inf and -inf.
@@ -139,7 +160,10 @@ def histogram_of_buckets(
 
 
 def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts, with an empty bucket before the first."""
+    """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts.
+
+    An empty bucket comes before the first.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         rights = histogram.lefts + histogram.widths
     empty = np.zeros(min(1, rights.size))

@@ -1,4 +1,4 @@
-"""The line of the user's code that is calling what runs now."""
+"""The line of the user's code that is calling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _NOT_THE_USERS = re.compile(
 
 
 def calling_line() -> str:
-    """``file.py:12`` of the innermost frame that is neither of the frameworks nor ours; ``""`` if there is none.
+    """``file.py:12`` of the innermost frame of the user; ``""`` without any.
+
+    It is a frame neither of the frameworks nor of this package.
 
     The file is relative to the working directory, or to the folder of packages it is in; elsewhere
     its name alone.

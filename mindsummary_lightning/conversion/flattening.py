@@ -1,4 +1,6 @@
-"""Flattening of nested containers to ``outer/inner`` keys, for metrics, hyper-parameters and batches alike.
+"""Flattening of nested containers to ``outer/inner`` keys.
+
+Metrics, hyper-parameters and batches are flattened alike.
 
 MindInsight shows, filters and sorts by flat keys only. Whatever a user's object does when it is
 read, nothing is raised except KeyboardInterrupt, and nothing is walked without end.
@@ -23,7 +25,10 @@ _OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")
 
 
 def value_or_default(default: _Default, read: Callable[..., _T], *arguments: Any) -> _T | _Default:
-    """What ``read`` returns, or ``default`` if it raises anything but KeyboardInterrupt (SystemExit included)."""
+    """The result of ``read``, or ``default`` if it raises.
+
+    SystemExit is caught, too, KeyboardInterrupt is not.
+    """
     try:
         return read(*arguments)
     except KeyboardInterrupt:
@@ -40,7 +45,10 @@ def mapping_items(value: Any) -> Items | None:
 
 
 def items_of(values: Any) -> list[tuple[Any, Any]]:
-    """Names and values of a mapping of numbers, or of pairs; raises TypeError for anything else."""
+    """Names and values of a mapping of numbers, or of pairs.
+
+    It raises TypeError for anything else.
+    """
     try:
         return list(dict(values).items())
     except (TypeError, ValueError):
@@ -57,20 +65,21 @@ def field_items(value: Any) -> Items | None:
 
 
 def batch_items(value: Any) -> Items | None:
-    """Keys and parts of what a batch is made of: mappings, tuples, lists, dataclasses, other objects with attributes.
+    """Keys and parts of the containers of a batch.
+
+    They are mappings, tuples, lists, dataclasses, and objects with attributes.
 
     ``None`` for a leaf, such as a tensor or a module. Attributes are only read, no property is
     computed.
     """
     if isinstance(value, (tuple, list)):
         return list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=True))
-    items, kind = mapping_items(value), type(value)
-    if (
-        items is not None
-        or str(kind.__module__).partition(".")[0] in _OPAQUE_PACKAGES
-        or isinstance(value, type)
-    ):
+    kind = type(value)
+    items = mapping_items(value)
+    if items is not None or isinstance(value, type):
         return items
+    if str(kind.__module__).partition(".")[0] in _OPAQUE_PACKAGES:
+        return None
     if hasattr(kind, "__torch_function__") or hasattr(kind, "named_parameters"):
         return None
     items = field_items(value)
@@ -80,7 +89,9 @@ def batch_items(value: Any) -> Items | None:
 def leaves(
     root: Any, parts_of: Callable[[Any], Items | None] = mapping_items, empty: Any = None
 ) -> Iterator[tuple[str, Any]]:
-    """Walk nested containers in order; give the ``outer/inner`` key and value of each leaf.
+    """Walk nested containers in order; yield the key and value of every leaf.
+
+    Keys have the form ``outer/inner``.
 
     ``parts_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose
     items cannot be read, that is within itself, or more than 16 levels deep is a leaf; ``empty``
@@ -91,18 +102,24 @@ def leaves(
         if not todo:
             return
         key, value, outer = todo.pop()
-        is_leaf = len(outer) > _MAX_DEPTH or any(value is container for container in outer)
-        items = None if is_leaf else value_or_default(None, parts_of, value)
-        if items is None:
-            if key:
-                yield key, value
-        elif items:
+        items = _items_within(outer, value, parts_of)
+        if items:
+            prefix = f"{key}/" if key else ""
             inner = (*outer, value)
-            todo += [
-                (f"{key}/{name}" if key else name, child, inner) for name, child in reversed(items)
-            ]
+            todo += [(prefix + name, child, inner) for name, child in reversed(items)]
+        elif key and items is None:
+            yield key, value
         elif key and empty is not None:
             yield key, empty
+
+
+def _items_within(
+    outer: tuple[Any, ...], value: Any, parts_of: Callable[[Any], Items | None]
+) -> Items | None:
+    """Keys and values of a container inside of ``outer``, or ``None`` for a leaf."""
+    if len(outer) > _MAX_DEPTH or any(value is container for container in outer):
+        return None
+    return value_or_default(None, parts_of, value)
 
 
 def _key_text(key: Any) -> str:

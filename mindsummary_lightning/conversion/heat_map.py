@@ -1,7 +1,11 @@
-"""A heat map of parameters by steps as a picture, and how many parameters become few rows."""
+"""A heat map of parameters by steps as a picture.
+
+Many parameters become few rows.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +44,9 @@ _PAPER, _INK = (255, 255, 255), (0x30, 0x30, 0x30)
 def heat_map(
     title: str, names: Sequence[str], steps: Sequence[int], numbers: NDArray[Any]
 ) -> Image:
-    """A picture of logarithms, shape ``(names, steps)``: red where one is +inf, black -inf, grey NaN.
+    """Draw logarithms, shape ``(names, steps)``, as a picture.
+
+    It is red for +inf, black for -inf and grey for NaN.
 
     Of more than 1,000 names, layers are drawn; the largest number of a layer counts.
     """
@@ -63,9 +69,9 @@ def heat_map(
     picture = Pillow.fromarray(canvas)
     draw = ImageDraw.Draw(picture)
     draw.text((left, _MARGIN), title, _INK, font)
+    anchor, offset = ("rm", height // 2) if every == 1 else ("ra", 0)
     for row, text in labels:
-        draw.text((left - 4, top + row * height + height // 2 if every == 1 else top + row * height), text, _INK, font,
-                  anchor="rm" if every == 1 else "ra")  # fmt: skip
+        draw.text((left - 4, top + row * height + offset), text, _INK, font, anchor=anchor)
     bottom = top + cells.shape[0]
     for at in np.unique(np.linspace(0, columns - 1, _TICKS).round().astype(int)).tolist():
         x = left + at * width + width // 2
@@ -79,28 +85,31 @@ def heat_map(
 def grouped(
     names: Sequence[str], numbers: NDArray[Any], most: int
 ) -> tuple[list[str], NDArray[Any]]:
-    """At most so many names, and the rows of ``numbers`` for them: of layers, or of neighbouring layers.
+    """Reduce names to at most so many, and the rows of ``numbers`` with them.
 
-    The largest number of a group counts, NaN only if all are.
+    The names become those of layers, or of neighbouring layers. The largest number of a group
+    counts, NaN only if all are.
     """
-    labels, starts = [*names], np.arange(len(names))
-    if len(labels) > most:
-        layers = [name.rpartition(".")[0] or name for name in names]
-        starts = np.array(
-            [at for at in range(len(layers)) if not at or layers[at] != layers[at - 1]]
-        )
-        labels = [layers[at] for at in starts]
+    labels = list(names)
+    if len(labels) <= most:
+        return labels, numbers
+    layers = [name.rpartition(".")[0] or name for name in names]
+    starts = [0]
+    for index, (before, layer) in enumerate(itertools.pairwise(layers), 1):
+        if layer != before:
+            starts.append(index)
+    labels = [layers[start] for start in starts]
     if len(labels) > most:
         size = -(-len(labels) // most)
-        ends = [min(at + size, len(labels)) - 1 for at in range(0, len(labels), size)]
-        labels = [
-            f"{labels[at]} to {labels[end]}"
-            for at, end in zip(range(0, len(labels), size), ends, strict=True)
-        ]
+        groups = []
+        for begin in range(0, len(labels), size):
+            end = min(begin + size, len(labels)) - 1
+            groups.append(f"{labels[begin]} to {labels[end]}")
+        labels = groups
         starts = starts[::size]
-    return labels, numbers if starts.size == len(names) else np.fmax.reduceat(
-        numbers, starts, axis=0
-    )
+    if len(starts) == len(names):
+        return labels, numbers
+    return labels, np.fmax.reduceat(numbers, starts, axis=0)
 
 
 def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
@@ -112,16 +121,14 @@ def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
 
 
 def colours_of(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
-    """The colours of numbers, with one more dimension of red, green and blue."""
-    anchors = np.array([[int(colour[at : at + 2], 16) for at in (0, 2, 4)] for colour in _VIRIDIS])
+    """The colours of numbers, with a further dimension of red, green and blue."""
+    anchors = np.array([tuple(bytes.fromhex(colour)) for colour in _VIRIDIS])
     places = np.linspace(0, len(anchors) - 1, _SHADES)
     shades = [np.interp(places, np.arange(len(anchors)), channel).round() for channel in anchors.T]
-    palette = np.concatenate([np.stack(shades, axis=-1), [_NOT_FINITE, _ZERO, _MISSING]]).astype(
-        np.uint8
-    )
-    shade = np.clip(
-        (np.nan_to_num(numbers, nan=low, posinf=high, neginf=low) - low) / (high - low), 0, 1
-    ) * (_SHADES - 1)
+    special = [_NOT_FINITE, _ZERO, _MISSING]
+    palette = np.concatenate([np.stack(shades, axis=-1), special]).astype(np.uint8)
+    finite = np.nan_to_num(numbers, nan=low, posinf=high, neginf=low)
+    shade = np.clip((finite - low) / (high - low), 0, 1) * (_SHADES - 1)
     index = shade.round().astype(np.intp)
     for at, mask in enumerate((np.isposinf(numbers), np.isneginf(numbers), np.isnan(numbers))):
         index[mask] = _SHADES + at

@@ -1,4 +1,7 @@
-"""Edges of a histogram's buckets by MindSpore's rule, and exactly the counts of ``numpy.histogram`` between them."""
+"""Edges of a histogram's buckets by MindSpore's rule.
+
+The counts are exactly those of ``numpy.histogram`` between them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:
 
 
 def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """MindSpore's ascending edges: ``numpy.linspace`` from the smallest to the largest of the finite elements.
+    """MindSpore's ascending edges.
+
+    They are ``numpy.linspace`` from the smallest to the largest finite element.
 
     Around a constant they reach half a unit to both sides; neighbours may be equal. They are of the
     elements' dtype, or of float64 where that cannot hold them or rounding would leave elements
@@ -63,7 +68,9 @@ def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float6
 
 
 def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
-    """``numpy.histogram(elements, edges)[0]``: elements in each bucket, closed on the left, the last one on both sides.
+    """``numpy.histogram(elements, edges)[0]``: elements in the buckets.
+
+    Buckets are closed on the left, the last of them on both sides.
 
     The elements lie between the first and the last edge.
     """
@@ -81,7 +88,9 @@ def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int
 
 
 def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp]] | None:
-    """A function that computes the bucket of each element; ``None`` if the edges are too close, or far from even.
+    """A function that computes the buckets of elements.
+
+    It is ``None`` if the edges are too close, or far from even.
 
     A place is computed a little too low: it is that of the bucket or of the one before, and the
     edge between decides. Rounding keeps the order of numbers, so what holds for each edge and the
@@ -114,7 +123,10 @@ def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp
 
 
 def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
-    """:func:`bucket_counts` of elements in ascending order, without float16 among the dtypes."""
+    """:func:`bucket_counts` of elements in ascending order.
+
+    float16 is not among the dtypes.
+    """
     below = np.zeros(edges.size, np.int64)  # elements below each edge; below the last one or on it
     below[1:-1] = ordered.searchsorted(edges[1:-1])
     below[-1] = ordered.size
@@ -123,11 +135,16 @@ def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.
 
 
 def in_single(numbers: NDArray[Any]) -> NDArray[Any]:
-    """float16 in float32, which holds the same numbers and is what processors compute with; all others as they are."""
+    """float16 in float32, which holds the same numbers; the rest as it is.
+
+    Processors compute with float32.
+
+    Processors compute with float32.
+    """
     return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
 
 
 def blocks(elements: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Consecutive parts of a one-dimensional array that fit the processor's cache."""
+    """Consecutive parts of a vector that fit the processor's cache."""
     for start in range(0, elements.size, _BLOCK):
         yield elements[start : start + _BLOCK]

@@ -1,4 +1,7 @@
-"""Conversion of numbers to a histogram value: buckets of the finite elements, counts of NaN and infinities."""
+"""Conversion of numbers to a histogram value.
+
+It has buckets of the finite elements, and counts of NaN and infinities.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ _FEW = 2048
 """Elements up to which one sort gives extremes and counts; most parameters have no more."""
 
 HISTOGRAM_LIMIT = float(np.finfo(np.float64).max) / 2
-"""Largest size of an element in a histogram: MindInsight subtracts the extremes of a tag, which must not overflow."""
+"""Largest size of an element in a histogram.
+
+MindInsight subtracts the extremes of a tag, which must not overflow.
+"""
 
 _SAFELY_SUMMED = HISTOGRAM_LIMIT / _FEW
 """The sum of a few elements of this size stays finite."""
@@ -31,7 +37,10 @@ _SAFELY_SUMMED = HISTOGRAM_LIMIT / _FEW
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Fields of a histogram besides its buckets; extremes (without meaning if there are none) and sum of the finite."""
+    """Fields of a histogram besides its buckets.
+
+    The extremes (without meaning if there are none) and the sum are of the finite elements.
+    """
 
     count: int
     nan_count: int
@@ -48,7 +57,9 @@ class Statistics:
 
 
 def to_histogram(value: Any) -> Histogram:
-    """Buckets and statistics of the elements; NaN and infinities are counted separately.
+    """Buckets and statistics of the elements.
+
+    NaN and infinities are counted separately.
 
     Args:
         value: anything that ``to_array`` accepts, of at least one dimension; may be empty. Bools
@@ -76,7 +87,12 @@ def to_histogram(value: Any) -> Histogram:
 
 
 def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
-    """The histogram of a few finite elements, ``None`` of others: the hot path, taken many times per collected step."""
+    """The histogram of a few finite elements; ``None`` for any different array.
+
+    This is the hot path, taken many times per collected step.
+
+    This is the hot path, taken many times per collected step.
+    """
     if not 0 < flat.size <= _FEW or flat.dtype == np.float16:  # see bucket_counts for float16
         return None
     ordered = flat.copy()
@@ -101,7 +117,10 @@ def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
 def build_histogram(
     statistics: Statistics, edges: NDArray[Any], counts: NDArray[np.int64]
 ) -> Histogram:
-    """The value of its parts; the widths are computed in the dtype of the edges, of which there is one more."""
+    """Build a histogram of its parts.
+
+    The widths are computed in the dtype of the edges, of which there is one more.
+    """
     finite = bool(statistics.finite)
     widths = edges[1:] - edges[:-1]
     if widths.dtype.kind == "i":

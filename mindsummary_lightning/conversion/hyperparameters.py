@@ -1,4 +1,6 @@
-"""Conversion of hyper-parameters to the flat keys and plain values of custom lineage.
+"""Conversion of hyper-parameters to flat keys and plain values.
+
+Custom lineage holds these.
 
 No object is called to determine what it is, and nothing raises: what has no readable value is named
 by its type.
@@ -28,7 +30,10 @@ from mindsummary_lightning.values.text import utf8_text
 _LOG = logging.getLogger(__name__)
 
 MAX_PARAMETERS = 10_000
-"""Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
+"""Entries kept of a set of hyper-parameters.
+
+Containers that share parts could otherwise unfold without end.
+"""
 
 _MAX_DEPTH = 16  # levels of lists in a text
 _MAX_TEXT = 1000  # characters of a list or of an object's repr; texts are never cut
@@ -36,7 +41,9 @@ _MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thou
 
 
 def flatten(params: Any) -> dict[str, CustomValue]:
-    """Hyper-parameters as custom lineage: one entry per leaf, in order, at most :data:`MAX_PARAMETERS`.
+    """Hyper-parameters as custom lineage: an entry per leaf, in order.
+
+    There are at most :data:`MAX_PARAMETERS`.
 
     ``params`` is a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth;
     keys that begin with ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``).
@@ -52,21 +59,19 @@ def flatten(params: Any) -> dict[str, CustomValue]:
 
 
 def _items(value: Any) -> Items | None:
-    """Keys and values of a container without those that are hidden, or ``None`` for a leaf."""
+    """Keys and values of a container without hidden keys, or ``None`` for a leaf."""
     items = mapping_items(value)
     if items is None:
         items = field_items(value)
     if items is None and type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
         items = mapping_items(vars(value))
-    if (
-        items is None
-        and _is_list(value)
-        and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS))
-    ):
-        items = [(str(index), child) for index, child in enumerate(islice(value, MAX_PARAMETERS))]
-    return (
-        None if items is None else [(key, child) for key, child in items if not key.startswith("_")]
-    )
+    if items is None and _is_list(value):
+        children = list(islice(value, MAX_PARAMETERS))
+        if any(map(_has_keys, children)):
+            items = [(str(index), child) for index, child in enumerate(children)]
+    if items is None:
+        return None
+    return [(key, child) for key, child in items if not key.startswith("_")]
 
 
 def _has_keys(value: Any) -> bool:
@@ -79,20 +84,18 @@ def _is_list(value: Any) -> bool:
 
 
 def plain_value(value: Any) -> CustomValue:
-    """One value as :func:`flatten` records it; a list or set as a text of at most 1,000 characters."""
+    """A value as :func:`flatten` records it.
+
+    A list or set is a text of at most 1,000 characters.
+    """
     return value_or_default(_type_name(type(value)), _readable, value)
 
 
 def _readable(value: Any) -> CustomValue:
     if isinstance(value, enum.Enum):
         return utf8_text(value.name)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, int):
-        number = int(value)
-        return (
-            number if number.bit_length() <= _MAX_INT else f"an int of {number.bit_length()} bits"
-        )
+    if isinstance(value, (int, float)):
+        return _readable_number(value)
     if isinstance(value, str):
         return utf8_text(str(value))
     # before its attributes are asked for: a module's class has those of a module
@@ -104,9 +107,29 @@ def _readable(value: Any) -> CustomValue:
         count = sum(parameter.numel() for parameter in value.parameters())
         return f"{_type_name(value)} ({count} parameters)"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        if math.prod(value.shape) == 1:
-            return plain_value(value.item())
-        return f"{_type_name(value)}(shape={tuple(value.shape)}, dtype={str(value.dtype).removeprefix('torch.')})"
+        return _readable_array(value)
+    return _readable_object(value)
+
+
+def _readable_number(value: float) -> int | float | str:
+    """A number; an infinite, NaN or very large number as text."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    number = int(value)
+    if number.bit_length() <= _MAX_INT:
+        return number
+    return f"an int of {number.bit_length()} bits"
+
+
+def _readable_array(value: Any) -> CustomValue:
+    """The only number of an array, or its shape and dtype."""
+    if math.prod(value.shape) == 1:
+        return plain_value(value.item())
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{_type_name(value)}(shape={tuple(value.shape)}, dtype={dtype})"
+
+
+def _readable_object(value: Any) -> str:
     if hasattr(value, "func") and hasattr(value, "keywords"):  # functools.partial
         return f"partial({_type_name(value.func)})"
     if hasattr(value, "__qualname__"):
@@ -120,7 +143,10 @@ def _readable(value: Any) -> CustomValue:
 
 
 def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
-    """Chunks of a list's text up to ``room`` characters: a list may contain itself, or a million elements."""
+    """Chunks of a list's text up to ``room`` characters.
+
+    A list may contain itself, or a million elements.
+    """
     yield "["
     room -= 1
     for index, value in enumerate(values):

@@ -1,4 +1,6 @@
-"""Conversion of a batch of images to one image value, by the rule of MindSpore's recorder.
+"""Conversion of a batch of images to an image value.
+
+The rule is that of MindSpore's recorder.
 
 Only MindSpore's layout is accepted here; ``user_images`` accepts the others.
 """
@@ -19,7 +21,9 @@ _LARGEST = 1e38  # twice as much still fits a float32, so differences cannot ove
 
 
 def batch_to_image(value: Any) -> Image:
-    """A batch of images, of shape ``(images, channels, height, width)``, as one RGB image, eight per row.
+    """Draw a batch of images as an RGB image, eight per row.
+
+    Its shape is ``(images, channels, height, width)``.
 
     There are 1 or 3 channels (grey is tripled), and no length is 0; otherwise it raises ValueError.
     Uint8 pixels are kept. Others: if all lie in [0, 1], ``v * 255``; else
@@ -31,8 +35,8 @@ def batch_to_image(value: Any) -> Image:
     batch = to_array(value)
     if batch.ndim != 4 or batch.shape[1] not in (1, 3) or not batch.size:
         raise ValueError(
-            f"an image needs shape (images, channels, height, width) with 1 or 3 channels and no length of 0, "
-            f"found {batch.shape} of dtype {batch.dtype}"
+            "an image needs shape (images, channels, height, width) with 1 or 3 channels and no "
+            f"length of 0, found {batch.shape} of dtype {batch.dtype}"
         )
     return grid_image(batch, batch.shape) if batch.dtype == np.uint8 else _rescaled_grid(batch)
 
@@ -54,7 +58,7 @@ def _rescaled_grid(batch: NDArray[Any]) -> Image:
 def _rescaled(
     batch: NDArray[Any], shift: np.float32, scale: np.float32
 ) -> Iterator[NDArray[np.uint8]]:
-    """Each image in turn, in one buffer that is reused for the next."""
+    """The images in turn, in a buffer that the next image reuses."""
     levels = np.empty(batch.shape[1:], np.float32)
     pixels = np.empty(batch.shape[1:], np.uint8)
     for image in batch:
@@ -67,7 +71,7 @@ def _rescaled(
 
 
 def _presentable(batch: NDArray[Any]) -> tuple[NDArray[np.float64], float, float]:
-    """The batch with every pixel within the range of its usable ones, and that range."""
+    """The batch with all pixels within the range of its usable pixels, and the range."""
     batch = batch.astype(np.float64)
     with np.errstate(invalid="ignore"):
         usable = batch[np.abs(batch) <= _LARGEST]

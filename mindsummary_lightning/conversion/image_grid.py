@@ -1,4 +1,4 @@
-"""Grid of images as one PNG, eight per row, as MindSpore arranges a batch.
+"""Grid of images as a PNG, eight per row, as MindSpore arranges a batch.
 
 The PNG encoder is about four times as fast as Pillow at the same size: every row is stored as its
 difference to the row above, and deflate looks only for runs. Neither searches, and on batches of
@@ -33,7 +33,9 @@ def has_gaps(count: int) -> bool:
 def grid_image(
     images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, int], filling: int = 0
 ) -> Image:
-    """One RGB image of shape ``(rows * height, columns * width)`` with all images on it.
+    """Put all images on an RGB image.
+
+    Its shape is ``(rows * height, columns * width)``.
 
     The images are uint8, each of ``shape[1:]``, which is ``(channels, height, width)`` with 1
     (grey) or 3 channels; ``filling`` is the level of the empty cells, 0 to 255.
@@ -53,7 +55,10 @@ def grid_image(
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of RGB pixels: uint8, shape ``(height, width, 3)``, C-contiguous, at least one pixel."""
+    """A PNG file of RGB pixels: uint8, shape ``(height, width, 3)``.
+
+    They are C-contiguous, with at least a pixel.
+    """
     height, width, _ = pixels.shape
     header = struct.pack(">II", width, height) + _EIGHT_BIT_RGB
     return b"".join(

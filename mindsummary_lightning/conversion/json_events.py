@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,14 +62,15 @@ def _plain_value(value: SummaryValue) -> Any:
 
 
 def train_fields(train: TrainInfo) -> dict[str, Any]:
-    """What is known of a training job by field, with the digits of the numbers that are float32 in the file."""
+    """The known fields of a training job.
+
+    Numbers that are float32 in the file have its digits.
+    """
     known = {field.name: getattr(train, field.name) for field in dataclasses.fields(train)}
-    digits = {
-        name: shortest_float32(known[name])
-        for name in ("learning_rate", "loss")
-        if known[name] is not None
-    }
-    return {name: part for name, part in {**known, **digits}.items() if part is not None}
+    for name in ("learning_rate", "loss"):
+        if known[name] is not None:
+            known[name] = shortest_float32(known[name])
+    return {name: part for name, part in known.items() if part is not None}
 
 
 def plain(value: Any) -> Any:
@@ -78,42 +79,68 @@ def plain(value: Any) -> Any:
     Images are described, not printed; of a tensor of more than 1,000 elements only shape and type
     are kept.
     """
-    if isinstance(value, float):
-        return finite_or_named(value)
-    if isinstance(value, enum.Enum):
-        return value.name
-    if isinstance(value, (np.ndarray, np.generic)):
-        elements = (
-            map(shortest_float32, value.ravel().tolist())
-            if value.dtype == np.float32
-            else value.ravel().tolist()
-        )
-        return plain(np.array(list(elements), object).reshape(value.shape).tolist())
-    if isinstance(value, TrainInfo):
-        return {name: plain(part) for name, part in train_fields(value).items()}
-    if isinstance(value, Image):
-        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
-        return {**size, "encoded_bytes": len(value.encoded)}
-    if isinstance(value, Tensor):
-        head = {"dims": list(value.data.shape), "data_type": value.data_type.name}
-        return (
-            {**head, "data": plain(value.data.reshape(-1))}
-            if value.data.size <= _MAX_ELEMENTS
-            else head
-        )
-    if isinstance(value, Histogram):
-        rest = {
-            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)[3:]
-        }
-        buckets = zip(
-            value.lefts.tolist(), value.widths.tolist(), value.counts.tolist(), strict=True
-        )
-        return {"buckets": [plain(list(bucket)) for bucket in buckets], **rest}
+    for kinds, convert in _CONVERSIONS:
+        if isinstance(value, kinds):
+            return convert(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: plain(part) for name, part in fields if part is not None}
+        return _plain_fields(value)
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value
+
+
+def _plain_array(array: np.ndarray[Any, Any] | np.generic) -> Any:
+    """Nested lists of the elements; float32 with the fewest digits."""
+    elements = array.ravel().tolist()
+    if array.dtype == np.float32:
+        elements = list(map(shortest_float32, elements))
+    return plain(np.array(elements, object).reshape(array.shape).tolist())
+
+
+def _plain_histogram(histogram: Histogram) -> dict[str, Any]:
+    lefts, widths = histogram.lefts.tolist(), histogram.widths.tolist()
+    buckets = zip(lefts, widths, histogram.counts.tolist(), strict=True)
+    shown: dict[str, Any] = {"buckets": [plain(list(bucket)) for bucket in buckets]}
+    for field in dataclasses.fields(histogram)[3:]:  # after lefts, widths and counts
+        shown[field.name] = plain(getattr(histogram, field.name))
+    return shown
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not ``None``."""
+    shown = {}
+    for field in dataclasses.fields(value):
+        part = getattr(value, field.name)
+        if part is not None:
+            shown[field.name] = plain(part)
+    return shown
+
+
+def _plain_image(image: Image) -> dict[str, int]:
+    size = {"height": image.height, "width": image.width, "colorspace": image.colorspace}
+    return {**size, "encoded_bytes": len(image.encoded)}
+
+
+def _plain_tensor(tensor: Tensor) -> dict[str, Any]:
+    shown = {"dims": list(tensor.data.shape), "data_type": tensor.data_type.name}
+    if tensor.data.size <= _MAX_ELEMENTS:
+        shown["data"] = plain(tensor.data.reshape(-1))
+    return shown
+
+
+def _plain_train(train: TrainInfo) -> dict[str, Any]:
+    return {name: plain(part) for name, part in train_fields(train).items()}
+
+
+# the first kinds that a value has count
+_CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (float, finite_or_named),
+    (enum.Enum, lambda member: member.name),
+    ((np.ndarray, np.generic), _plain_array),
+    (TrainInfo, _plain_train),
+    (Image, _plain_image),
+    (Tensor, _plain_tensor),
+    (Histogram, _plain_histogram),
+)

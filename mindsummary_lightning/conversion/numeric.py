@@ -1,4 +1,7 @@
-"""Conversion of numbers to scalars and tensors, by the rules of MindSpore's recorder, and to the metrics of lineage."""
+"""Conversion of numbers to scalars, tensors, and the metrics of lineage.
+
+The rules are those of MindSpore's recorder.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
 
 def to_scalar(value: Any) -> float:
-    """The one number that ``value`` holds, in any number of dimensions; NaN and the infinities are kept.
+    """The single number of ``value``, in any number of dimensions.
+
+    NaN and the infinities are kept.
 
     Raises:
         TypeError: ``value`` holds no real number.
@@ -56,15 +61,18 @@ def to_tensor(value: Any) -> Tensor:
         )
     if array.size > MAX_ELEMENTS:
         raise RecordTooLargeError(
-            f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most {MAX_ELEMENTS}: "
-            f"record a part of it or its histogram"
+            f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most "
+            f"{MAX_ELEMENTS}: record a part of it or its histogram"
         )
     with np.errstate(over="ignore"):
         return Tensor(array, data_type_of(array.dtype))
 
 
 def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
-    """The metrics that are one finite number each; nested mappings become ``outer/inner`` keys, the rest is skipped."""
+    """The metrics that are a single finite number.
+
+    Nested mappings become ``outer/inner`` keys; the rest is skipped.
+    """
     numbers = {
         name: value_or_default(math.nan, to_scalar, value) for name, value in leaves(metrics)
     }
@@ -72,5 +80,8 @@ def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def metric_json(metrics: Mapping[str, float]) -> str:
-    """The metrics as the JSON text of an object. A NaN is not JSON: the browser would show the lineage of no run."""
+    """The metrics as the JSON text of an object.
+
+    A NaN is not JSON: the browser would show the lineage of no run.
+    """
     return json.dumps(dict(metrics), allow_nan=False)

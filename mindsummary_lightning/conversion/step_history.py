@@ -1,4 +1,7 @@
-"""``StepHistory``: numbers of many rows over the steps of a run, in bounded memory."""
+"""``StepHistory``: numbers of many rows over the steps of a run.
+
+Its memory is bounded.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ _MAX_COLUMNS = 512  # a picture has half of them at least
 
 
 class StepHistory:
-    """One column of float32 a step, until there are 512; then neighbours are merged, of which the larger number stays.
+    """A column of float32 per step, until there are 512.
+
+    Then neighbours are merged, of which the larger number stays.
 
     So a short spike is not lost. Later columns may have more rows. NaN stays only where both
     neighbours have it.
@@ -24,7 +29,7 @@ class StepHistory:
         self._in_last = 1  # of them in the last column
 
     def add(self, step: int, numbers: ArrayLike) -> None:
-        """Add the numbers of a later step, one for each row."""
+        """Add the numbers of a later step, a number per row."""
         column = np.asarray(numbers, np.float32)
         if self._in_last < self._merged:
             self._columns[-1], self._steps[-1] = _larger(self._columns[-1], column), step
@@ -40,7 +45,10 @@ class StepHistory:
         self._in_last = 1
 
     def columns(self) -> tuple[list[int], NDArray[np.float32]]:
-        """The last step of each column, and the numbers, shape ``(rows, columns)``, NaN where there are none."""
+        """The last steps of the columns, and the numbers, shape ``(rows, columns)``.
+
+        Missing numbers are NaN.
+        """
         return [*self._steps], stacked(self._columns)
 
 

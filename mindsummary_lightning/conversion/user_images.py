@@ -1,4 +1,6 @@
-"""Conversion of users' images to an image value: arrays in any layout, Pillow images, files, Matplotlib figures.
+"""Conversion of users' images to an image value.
+
+They are arrays in any layout, Pillow images, files, or Matplotlib figures.
 
 The rule is meant for eyes, not for parity; ``image_batches`` has that of MindSpore's recorder.
 """
@@ -25,11 +27,15 @@ _LAYOUTS = ("HW", "CHW", "NCHW")  # their letters in any order
 
 
 def check_dataformats(dataformats: str | None) -> None:
-    """Raise ValueError for a layout that is neither ``None`` nor the letters of HW, CHW or NCHW in any order."""
+    """Raise ValueError for an unknown layout.
+
+    A layout is ``None``, or the letters of HW, CHW or NCHW in any order.
+    """
     letters = "".join(sorted(str(dataformats).upper(), key="NCHW".find))
     if dataformats is not None and letters not in _LAYOUTS:
+        layouts = ", ".join(_LAYOUTS)
         raise ValueError(
-            f"dataformats must be the letters of {', '.join(_LAYOUTS)} in any order, not {dataformats!r}"
+            f"dataformats must be the letters of {layouts} in any order, not {dataformats!r}"
         )
 
 
@@ -39,7 +45,7 @@ def _to_nchw(array: NDArray[Any], layout: str) -> NDArray[Any]:
 
 
 def to_image(image: Any, dataformats: str | None = None) -> Image:
-    """One image, or a grid of several with eight per row, as an image value.
+    """Convert an image, or several as a grid with eight per row, to an image value.
 
     Levels of numbers: uint8 is kept, and so are other integers if all lie in 0..255; a bool is
     black or white; floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond these ranges
@@ -90,7 +96,8 @@ def boxes_to_image(
     corners = to_array(boxes).astype(np.float64)
     if len(batch) != 1 or corners.ndim != 2 or corners.shape[1] != 4:
         raise ValueError(
-            f"boxes need one image and the shape (n, 4), not {len(batch)} images and {corners.shape}"
+            "boxes need one image and the shape (n, 4), "
+            f"not {len(batch)} images and {corners.shape}"
         )
     texts = [labels] if isinstance(labels, str) else list(labels or [])
     rgb = batch[0] if batch.shape[1] == 3 else np.repeat(batch[0], 3, axis=0)
@@ -115,13 +122,16 @@ def _pixels(image: Any, dataformats: str | None) -> NDArray[np.uint8]:
     batch = _to_nchw(array, _layout(array, dataformats))
     if batch.shape[1] not in _CHANNELS or not batch.size:
         raise ValueError(
-            f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and at least one pixel"
+            f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and "
+            "at least one pixel"
         )
     return _levels(batch)
 
 
 def figure_to_image(figure: Any) -> Image:
-    """A Matplotlib figure, or a list of figures of one size, drawn in that size; it stays open and keeps its canvas.
+    """Draw a Matplotlib figure, or a list of figures of the same size.
+
+    It is drawn in that size, stays open and keeps its canvas.
 
     Raises:
         TypeError: it is not one.
@@ -186,8 +196,8 @@ def _layout(array: NDArray[Any], dataformats: str | None) -> str:
         if first != last:
             return ("N" if array.ndim == 4 else "") + ("CHW" if first else "HWC")
     raise ValueError(
-        f"{_found(array, None)}, whose layout is ambiguous: pass dataformats, the letters of one of "
-        f"{', '.join(_LAYOUTS)} in the order of its axes"
+        f"{_found(array, None)}, whose layout is ambiguous: pass dataformats, the letters of one "
+        f"of {', '.join(_LAYOUTS)} in the order of its axes"
     )
 
 

@@ -1,1 +1,4 @@
-"""From a DataLoader to a ``values.DatasetGraph`` and to the data set's facts in the lineage; no data is read for it."""
+"""From a DataLoader to a ``values.DatasetGraph`` and facts of the data set.
+
+Data are not read for it.
+"""

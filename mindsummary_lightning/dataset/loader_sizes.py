@@ -1,4 +1,6 @@
-"""Batch size and number of samples of a DataLoader, checked against the batches that it gave.
+"""Batch size and number of samples of a DataLoader.
+
+They are checked against the batches that it gave.
 
 A loader states sizes that need not be those of its batches: one whose data set gives whole batches
 says 1. What does not fit a batch is unknown.
@@ -32,7 +34,9 @@ UNKNOWN = LoaderSizes(None, None)
 
 
 class CheckedSizes:
-    """The sizes that a loader states, until a batch contradicts them; of several loaders those of the first.
+    """The sizes that a loader states, until a batch contradicts them.
+
+    Of several loaders they are the sizes of the first.
 
     ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them.
     Loaders may end earlier or later than they state, and batches differ in size: the second and the
@@ -53,9 +57,7 @@ class CheckedSizes:
         """A batch of an epoch, numbered from 0; cheap, for every batch."""
         if index == 0:
             self._read = 1
-        elif (
-            self._read
-        ):  # an epoch that is resumed in its middle begins with the loader's first batch
+        elif self._read:  # an epoch that is resumed within begins with the loader's first batch
             self._read += 1
             if self._path:  # one of several loaders may begin again before the others end
                 index %= self._last + 1
@@ -68,11 +70,9 @@ class CheckedSizes:
             self.sizes = self.sizes._replace(dataset_size=None)
 
     def _stated(self, loader: Any, batch: Any, max_batches: float) -> LoaderSizes:
-        size, sampler, dataset = (
-            claimed_batch_size(loader),
-            sampler_of(loader),
-            safe_getattr(loader, "dataset"),
-        )
+        size = claimed_batch_size(loader)
+        sampler = sampler_of(loader)
+        dataset = safe_getattr(loader, "dataset")
         samples = length_of(sampler) if sampler is not None else length_of(dataset)
         if size is not None and samples:
             size = min(size, samples)
@@ -81,11 +81,12 @@ class CheckedSizes:
         batches = length_of(loader)
         if samples is None and batches is None:
             return LoaderSizes(size, None)
-        counts = [
-            math.inf if batches is None else batches * size,
-            math.inf if samples is None else samples,
-        ]
-        count = int(min(*counts, max_batches * size))
+        limits: list[float] = [max_batches * size]
+        if batches is not None:
+            limits.append(batches * size)
+        if samples is not None:
+            limits.append(samples)
+        count = int(min(limits))
         self._last, self._rest = (count - 1) // size, (count - 1) % size + 1
         devices = safe_getattr(sampler, "num_replicas", 1)
         # each of them repeats samples until all have the same number
@@ -103,32 +104,37 @@ class CheckedSizes:
             self.sizes = self.sizes if is_full else UNKNOWN
         # One sample may be of any length: if others are expected in a batch, only a full one is
         # surely no such rest.
-        elif index > self._last or not (
-            fits(batch, self._rest) or (self._rest == 1 and not is_full)
-        ):
+        elif index > self._last or not self._fits_rest(batch, is_full):
             self.sizes = self.sizes._replace(dataset_size=None)
+
+    def _fits_rest(self, batch: Any, is_full: bool) -> bool:
+        return fits(batch, self._rest) or (self._rest == 1 and not is_full)
 
 
 def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
-    """Name, loader and its part of a batch, for each of a collection of loaders; empty for a single one."""
+    """Name, loader and part of a batch of a collection of loaders.
+
+    The result is empty for a single loader.
+    """
     if type(loader).__name__ == "CombinedLoader":
         loader = safe_getattr(loader, "iterables")
     if isinstance(loader, (list, tuple)):
         loader = dict(enumerate(loader))
-    loaders = (
-        {str(name): inner for name, inner in loader.items()} if isinstance(loader, Mapping) else {}
-    )
-    if not all(
-        safe_getattr(inner, "dataset") is not None or loaders_in(inner)
-        for inner in loaders.values()
-    ):
+    if not isinstance(loader, Mapping):
         return []
+    loaders = {str(name): inner for name, inner in loader.items()}
+    for inner in loaders.values():
+        if safe_getattr(inner, "dataset") is None and not loaders_in(inner):
+            return []
     batches = dict(_items(batch))
     return [(name, inner, batches.get(name)) for name, inner in loaders.items()]
 
 
 def inner_loader(loader: Any) -> Any:
-    """The loader whose batches one passes on: a DataLoader is no data set, so one around it has an ``__iter__``."""
+    """The loader whose batches another iterable passes on.
+
+    A DataLoader is no data set, so an iterable around it has an ``__iter__``.
+    """
     for _ in range(_MAX_DEPTH):
         inner = safe_getattr(loader, "dataset")
         if safe_getattr(inner, "dataset") is None or not hasattr(inner, "batch_sampler"):
@@ -145,24 +151,28 @@ def claimed_batch_size(loader: Any) -> int | None:
             return size
     # DataLoader(batch_size=None) over a map-style data set: each sample is a step of its own.
     has_no_batches = hasattr(loader, "batch_size") and batch_sampler_of(loader) is None
-    return (
-        1
-        if has_no_batches and hasattr(type(safe_getattr(loader, "dataset")), "__getitem__")
-        else None
-    )
+    is_map_style = hasattr(type(safe_getattr(loader, "dataset")), "__getitem__")
+    return 1 if has_no_batches and is_map_style else None
 
 
 def batch_sampler_of(loader: Any) -> Any:
-    """What picks whole batches: the batch sampler, or a sampler that is one (PyTorch's bulk loading)."""
+    """The sampler of whole batches.
+
+    It is the batch sampler, or a sampler that is one (PyTorch's bulk loading).
+    """
     batch_sampler, sampler = safe_getattr(loader, "batch_sampler"), safe_getattr(loader, "sampler")
     is_bulk = batch_sampler is None and safe_getattr(sampler, "sampler") is not None
     return sampler if is_bulk and safe_getattr(sampler, "batch_size") is not None else batch_sampler
 
 
 def sampler_of(loader: Any) -> Any:
-    """The sampler that picks single samples, also that inside a batch sampler; ``None`` if there is none."""
+    """The sampler of single samples; ``None`` without any.
+
+    It may be inside a batch sampler.
+    """
     sampler = safe_getattr(batch_sampler_of(loader), "sampler")
-    sampler = safe_getattr(loader, "sampler") if sampler is None else sampler
+    if sampler is None:
+        sampler = safe_getattr(loader, "sampler")
     # torch gives an iterable data set a sampler of this class, which picks nothing.
     return None if type(sampler).__name__ == "_InfiniteConstantSampler" else sampler
 
@@ -175,15 +185,15 @@ def fits(batch: Any, size: int) -> bool:
     them, or a list, must have that length; of one sample alone that would say nothing.
     """
     for name in ("num_graphs", "batch_size"):
-        stated = safe_getattr(batch, name) if not isinstance(batch, torch.Tensor) else None
-        stated = stated[0] if isinstance(stated, tuple) and stated else stated
+        if isinstance(batch, torch.Tensor):
+            break
+        stated = safe_getattr(batch, name)
+        if isinstance(stated, tuple) and stated:
+            stated = stated[0]
         if isinstance(stated, int) and not isinstance(stated, bool):
             return stated == size
-    lengths = {
-        length
-        for _, part in leaves({"batch": batch}, batch_items)
-        if (length := _length(part)) is not None
-    }
+    lengths = {_length(part) for _, part in leaves({"batch": batch}, batch_items)}
+    lengths.discard(None)
     if len(lengths) == 1 or size == 1:
         return lengths == {size}
     return size in lengths or size in _list_lengths(batch)

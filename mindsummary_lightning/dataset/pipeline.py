@@ -1,4 +1,6 @@
-"""The pipeline behind a DataLoader: its stages for MindInsight's data pages, and the path for the lineage.
+"""The pipeline of a DataLoader.
+
+It has stages for MindInsight's data pages, and the path for the lineage.
 
 Only attributes and ``len()`` are read: no sample is fetched and no iterator made. Whatever cannot
 be found is omitted, and nothing here raises for an unusual data set.
@@ -47,7 +49,9 @@ _MAX_WEIGHTS = 32
 
 # Any, here and below: of any library
 def dataset_graph(dataloader: Any, batch: Any) -> DatasetGraph | None:
-    """The pipeline of a loader, its last stage first: Repeat, Batch, Shuffle, Map, source.
+    """The pipeline of a loader, its last stage first.
+
+    The stages are Repeat, Batch, Shuffle, Map, source.
 
     A loader is a ``DataLoader``, Lightning's ``CombinedLoader``, a list, tuple or dict of loaders,
     or anything else that has a ``dataset`` or yields batches itself; ``None`` for what yields none.
@@ -61,7 +65,10 @@ def dataset_graph(dataloader: Any, batch: Any) -> DatasetGraph | None:
 
 
 def dataset_path(dataset: Any) -> str | None:
-    """Where the samples of a data set are stored: its own path, else the first one among the data sets it wraps."""
+    """Where the samples of a data set are stored.
+
+    It is its own path, or the first path among the data sets that it wraps.
+    """
     waiting, seen = [dataset], 0
     while waiting and seen < _MAX_DEPTH:
         current, seen = waiting.pop(0), seen + 1
@@ -160,7 +167,10 @@ def _shuffles(sampler: Any) -> bool:
 
 
 def _sampler_operation(sampler: Any) -> Operation:
-    """The sampler as the ``sampler`` of a data source: its class and the numbers and texts it holds."""
+    """The sampler as the ``sampler`` of a data source.
+
+    It has its class, and its numbers and texts.
+    """
     inner = _innermost(sampler)
     fields: dict[str, Any] = {"sampler_name": display_name(type(sampler).__name__)}
     if inner is not sampler:

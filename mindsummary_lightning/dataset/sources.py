@@ -1,4 +1,7 @@
-"""Data sets and their transforms, from the outermost wrapper to the source of the samples, as stages of a pipeline."""
+"""Data sets and their transforms as stages of a pipeline.
+
+They go from the outermost wrapper to the source of the samples.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from mindsummary_lightning.dataset.stage_parameters import (
     public_fields,
     safe_getattr,
 )
-from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
+from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation, ParameterValue
 
 # Any, in this module: data sets and transforms of any class.
 _MAX_STAGES = 200  # of one pipeline; a concatenation of thousands of files would fill the page
@@ -43,20 +46,21 @@ _STAGE_NAMES = frozenset(
 
 
 class Budget:
-    """The data sets and loaders of one pipeline that may still be drawn."""
+    """The number of data sets and loaders of a pipeline that may still be drawn."""
 
     def __init__(self) -> None:
         self._left = _MAX_STAGES
 
     def claim_stage(self, part: Any, outer: tuple[Any, ...]) -> bool:
-        """Whether one more is drawn; not if it is among those around it (``outer``), since one may contain itself."""
-        is_drawn = (
-            self._left > 0
-            and len(outer) < _MAX_DEPTH
-            and all(part is not around for around in outer)
-        )
-        self._left -= is_drawn
-        return is_drawn
+        """Whether a further stage is drawn.
+
+        It is not if it is among the stages around it (``outer``), since a stage may contain itself.
+        """
+        contains_itself = any(part is around for around in outer)
+        if contains_itself or self._left == 0 or len(outer) >= _MAX_DEPTH:
+            return False
+        self._left -= 1
+        return True
 
 
 def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> DatasetGraph:
@@ -67,46 +71,53 @@ def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> D
 def source_graph(
     dataset: Any, budget: Budget, outer: tuple[Any, ...], sampler: Operation | None = None
 ) -> DatasetGraph | None:
-    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` beyond the budget.
+    """A data set, its wrapped data sets and their transforms, the last stage first.
+
+    The result is ``None`` beyond the budget.
 
     The sampler is shown at the outermost data set.
     """
     if not budget.claim_stage(dataset, outer):
         return None
     inner = wrapped_datasets(dataset)
-    children = [
-        graph
-        for part in inner
-        if (graph := source_graph(part, budget, (*outer, dataset))) is not None
-    ]
-    fields = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset)}
-    known = {key: value for key, value in fields.items() if value is not None}
-    if len(children) < len(inner):
-        known["datasets_skipped"] = len(inner) - len(children)
-    source = {
+    children = []
+    for part in inner:
+        child = source_graph(part, budget, (*outer, dataset))
+        if child is not None:
+            children.append(child)
+    source: dict[str, Any] = {
         "op_type": source_name(dataset),
         "dataset_class": dataset_class_name(dataset),
-        **known,
     }
+    path, length = path_of(dataset), length_of(dataset)
+    if path is not None:
+        source["dataset_dir"] = path
+    if length is not None:
+        source["num_samples"] = length
+    if len(children) < len(inner):
+        source["datasets_skipped"] = len(inner) - len(children)
     graph = DatasetGraph(parameters_of(source), sampler=sampler, children=tuple(children))
     for column, transform in _transforms_of(dataset):
-        if operations := tuple(
-            map(_operation, itertools.islice(_flat(transform), _MAX_OPERATIONS))
-        ):
+        parts = itertools.islice(_flat(transform), _MAX_OPERATIONS)
+        operations = tuple(map(_operation, parts))
+        if operations:
             parameters = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
             graph = DatasetGraph(parameters, operations=operations, children=(graph,))
     return graph
 
 
 def source_name(source: Any) -> str:
-    """The type of the stage that a data set, or a loader without one, is drawn as."""
+    """The type of the stage of a data set, or of a loader without a data set."""
     name = type(source).__name__
     drawn = _MINDSPORE_NAMES.get(name) or display_name(name)
     return f"{drawn}Source" if drawn in _STAGE_NAMES else drawn
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:
-    """The data sets inside torch's Subset, ConcatDataset, ChainDataset and StackDataset, and wrappers built alike."""
+    """The data sets inside torch's wrappers, and wrappers built alike.
+
+    They are Subset, ConcatDataset, ChainDataset and StackDataset.
+    """
     parts = safe_getattr(dataset, "datasets")
     parts = list(parts.values()) if isinstance(parts, dict) else parts
     for inner in ([safe_getattr(dataset, "dataset")], parts):
@@ -116,26 +127,34 @@ def wrapped_datasets(dataset: Any) -> list[Any]:
 
 
 def yields(value: Any) -> bool:
-    """Whether a value gives samples or batches: one by one, or by their numbers."""
-    is_plain = value is None or isinstance(value, (str, bytes, os.PathLike))
-    return not is_plain and (
-        hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
-    )
+    """Whether a value gives samples or batches, in turn or by their numbers."""
+    if value is None or isinstance(value, (str, bytes, os.PathLike)):
+        return False
+    return hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
 
 
 def length_of(dataset: Any) -> int | None:
-    """``len()`` of a data set, sampler or loader; ``None`` if it has none, or the user's own fails."""
+    """``len()`` of a data set, sampler or loader.
+
+    It is ``None`` if it has none, or the user's own fails.
+    """
     return value_or_default(None, len, dataset)
 
 
 def path_of(dataset: Any) -> str | None:
-    """The ``root`` of a data set, as torchvision's have it; of the data set itself and not of those that it wraps."""
+    """The ``root`` of a data set, as torchvision's data sets have it.
+
+    It is of the data set itself and not of wrapped ones.
+    """
     path = safe_getattr(dataset, "root")
     return str(path) if isinstance(path, (str, os.PathLike)) and str(path) else None
 
 
 def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
-    """(column, transform) for each transform of a data set, as torchvision's data sets name them."""
+    """(column, transform) for the transforms of a data set.
+
+    Torchvision's data sets name them so.
+    """
     named = {
         "input": safe_getattr(dataset, "transform"),
         "target": safe_getattr(dataset, "target_transform"),
@@ -147,7 +166,10 @@ def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
 
 
 def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
-    """The transforms that one is composed of, by torchvision's ``Compose`` (v1 and v2) or ``nn.Sequential``."""
+    """The transforms that a transform is composed of.
+
+    Torchvision's ``Compose`` (v1 and v2) or ``nn.Sequential`` composes them.
+    """
     parts: Any = list(transform) if isinstance(transform, nn.Sequential) else None
     if type(transform).__name__ == "Compose":
         parts = safe_getattr(transform, "transforms")
@@ -159,7 +181,10 @@ def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _operation(transform: Any) -> Operation:
-    """One operation: ``tensor_op_name`` and, where it has any, ``tensor_op_params`` as JSON, as MindSpore has them."""
+    """An operation: ``tensor_op_name``, and ``tensor_op_params`` as JSON.
+
+    MindSpore has them so.
+    """
     if isinstance(transform, functools.partial):
         inner = _operation(transform.func).parameter
         arguments = {
@@ -170,15 +195,14 @@ def _operation(transform: Any) -> Operation:
     name = safe_getattr(function, "__name__")
     if isinstance(name, str) and not isinstance(transform, nn.Module):
         module = str(safe_getattr(function, "__module__", ""))
-        return Operation(
-            {"tensor_op_name": display_name(name), **({"python_module": module} if module else {})}
-        )
+        parameter: dict[str, ParameterValue] = {"tensor_op_name": display_name(name)}
+        if module:
+            parameter["python_module"] = module
+        return Operation(parameter)
     fields = public_fields(transform)
     if isinstance(transform, nn.Module):
         fields.pop("training", None)
-        fields |= {
-            name: module for name, module in transform._modules.items() if module is not None
-        }
+        fields |= {key: part for key, part in transform._modules.items() if part is not None}
     wrapped = fields.get("transforms")
     # RandomApply, RandomChoice: which of them runs is chance
     if isinstance(wrapped, (list, tuple)):

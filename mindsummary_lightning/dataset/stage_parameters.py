@@ -1,4 +1,4 @@
-"""Conversion of any Python value to a parameter that MindInsight's data pages show.
+"""Conversion of Python values to parameters of MindInsight's data pages.
 
 A property that raises or a value without a plain form never raises here.
 """
@@ -33,7 +33,10 @@ def safe_getattr(owner: Any, name: str, default: Any = None) -> Any:
 
 
 def display_name(text: str) -> str:
-    """A type or operation name without what breaks the drawing (``<lambda>`` becomes ``lambda``)."""
+    """A type or operation name without characters that break the drawing.
+
+    ``<lambda>`` becomes ``lambda``.
+    """
     drawable = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip(
         "_ "
     )
@@ -58,7 +61,9 @@ def public_fields(owner: Any) -> dict[str, Any]:
 def parameters_of(
     fields: Mapping[str, Any] | Iterable[tuple[str, Any]],
 ) -> dict[str, ParameterValue]:
-    """Fields as MindSpore writes them: list elements and mappings as JSON, None as ``None``, no empty list.
+    """Fields as MindSpore writes them.
+
+    List elements and mappings are JSON, None is ``None``, and empty lists are left out.
 
     An int beyond 32 bits and a float that is not finite become text: the format's and the reader's
     limits.
@@ -73,7 +78,10 @@ def parameters_of(
 
 
 def json_text(fields: Mapping[str, Any]) -> str:
-    """Fields as the text of a JSON object of at most 1,000 characters; values beyond that are replaced by ``...``."""
+    """Fields as the text of a JSON object of at most 1,000 characters.
+
+    Values beyond that are replaced by ``...``.
+    """
     plain = {str(name): _plain(value, _MAX_NESTING) for name, value in fields.items()}
     for longest in sorted(plain, key=lambda name: -len(json.dumps(plain[name]))):
         if len(json.dumps(plain)) <= MAX_TEXT_CHARACTERS:
@@ -94,12 +102,14 @@ def _parameter(plain: Any) -> ParameterValue:
 
 
 def _plain(value: Any, nesting: int) -> Any:
-    """A value that JSON can hold: tensors of one dimension, lists and mappings as such if they are short."""
+    """A value that JSON can hold.
+
+    Short vectors, lists and mappings stay what they are.
+    """
     if value is None or isinstance(value, bool):
         return value
-    is_array = isinstance(value, (torch.Tensor, np.ndarray)) and value.ndim == 1
-    if is_array and str(getattr(value, "device", "cpu")) == "cpu":
-        value = value.tolist() if len(value) <= _MAX_ELEMENTS else value
+    if _is_short_vector(value):
+        value = value.tolist()
     if nesting and isinstance(value, (list, tuple, set, frozenset)):
         if len(value) > _MAX_ELEMENTS:
             return f"{type(value).__name__} of {len(value)} elements"
@@ -109,3 +119,10 @@ def _plain(value: Any, nesting: int) -> Any:
         return {utf8_text(str(key)): _plain(element, nesting - 1) for key, element in pairs}
     plain = plain_value(value)
     return plain[:MAX_TEXT_CHARACTERS] if isinstance(plain, str) else plain
+
+
+def _is_short_vector(value: Any) -> bool:
+    """Whether a value is an array of a dimension on the CPU with few elements."""
+    if not isinstance(value, (torch.Tensor, np.ndarray)) or value.ndim != 1:
+        return False
+    return str(getattr(value, "device", "cpu")) == "cpu" and len(value) <= _MAX_ELEMENTS

@@ -1,1 +1,1 @@
-"""Export runs to other formats, and import TensorBoard files."""
+"""Export runs to CSV, Parquet, NumPy, HTML and TensorBoard; import TensorBoard."""

@@ -56,7 +56,7 @@ _LISTED = 5  # of them, in a note
 
 
 @dataclass(frozen=True)
-class _Block:
+class _RowBlock:
     """Rows of a table that are written together.
 
     Attributes:
@@ -218,8 +218,8 @@ def _import_pyarrow() -> Any:
 
 
 def _written(
-    pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_Block]
-) -> Iterator[_Block]:
+    pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_RowBlock]
+) -> Iterator[_RowBlock]:
     """Write a file with a row group per block, and yield the written blocks.
 
     Without blocks there is no file.
@@ -266,7 +266,7 @@ def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T
         yield batch
 
 
-def _scalar_blocks(run: FollowedRun) -> Iterator[_Block]:
+def _scalar_blocks(run: FollowedRun) -> Iterator[_RowBlock]:
     for batch in _batches(_tagged_parts(run), lambda part: len(part[1])):
         parts = [part for _, part in batch]
         columns = {
@@ -274,7 +274,7 @@ def _scalar_blocks(run: FollowedRun) -> Iterator[_Block]:
             "wall_time": np.concatenate([part.wall_times for part in parts]),
             "value": np.concatenate([part.values for part in parts]),
         }
-        yield _Block("tag", [tag for tag, _ in batch], list(map(len, parts)), columns)
+        yield _RowBlock("tag", [tag for tag, _ in batch], list(map(len, parts)), columns)
 
 
 def _tagged_parts(run: FollowedRun) -> Iterator[tuple[str, ScalarSeries]]:
@@ -283,7 +283,7 @@ def _tagged_parts(run: FollowedRun) -> Iterator[tuple[str, ScalarSeries]]:
             yield tag, part
 
 
-def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_Block]:
+def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_RowBlock]:
     samples = samples_of(run, "histogram")
     for batch in _batches(samples, lambda sample: _bucket_rows(sample[3])):
         tags, steps, wall_times, values = zip(*batch, strict=True)
@@ -298,7 +298,7 @@ def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_Block]:
             kind = pyarrow.float64() if column in ("min", "max", "sum") else pyarrow.int64()
             cells = pyarrow.array([getattr(value, field) for value in values], kind)
             columns[column] = cells.take(rows)
-        yield _Block("tag", tags, sizes, columns)
+        yield _RowBlock("tag", tags, sizes, columns)
 
 
 def _bucket_rows(histogram: Histogram) -> int:
@@ -325,14 +325,14 @@ def _bucket_columns(
     return columns
 
 
-def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
+def _parameter_blocks(table: ParameterTable | None) -> Iterator[_RowBlock]:
     if table is None:
         return
     steps, rows, _ = table.values.shape
     columns: dict[str, Any] = {"step": np.repeat(table.steps, rows)}
     numbers = table.values.reshape(steps * rows, -1).T.copy()
     columns.update(zip(table.columns, numbers, strict=True))
-    yield _Block("parameter", table.parameters * steps, [1] * (rows * steps), columns)
+    yield _RowBlock("parameter", table.parameters * steps, [1] * (rows * steps), columns)
 
 
 def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:

@@ -1,1 +1,4 @@
-"""The bytes of summary and lineage files: framing, file names and codecs. The only room that imports protobuf."""
+"""The bytes of summary and lineage files: framing, file names and codecs.
+
+This is the only package that imports protobuf.
+"""

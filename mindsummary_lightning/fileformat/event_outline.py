@@ -1,4 +1,6 @@
-"""Outline of a summary record: kinds, tags and offsets of its values, found without protobuf objects.
+"""Outline of a summary record: kinds, tags and offsets of its values.
+
+It is found without protobuf objects.
 
 A reader that looks for one tag learns which bytes of which record to decode, so that a file full of
 images costs a pass over its bytes and no memory. ``summary_codec`` decodes the value at such a
@@ -30,7 +32,7 @@ _MANY = 16  # histograms of an event that are located as columns
 
 
 class ValueLocation(NamedTuple):
-    """Location of one value of an event.
+    """Location of a value of an event.
 
     Attributes:
         tag: its tag, without MindInsight's plugin suffix.
@@ -104,7 +106,9 @@ class EventOutline(NamedTuple):
 
 
 def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutline:
-    """Outline a payload; quicker if it has the same tags as another one, ``like``.
+    """Outline a payload.
+
+    It is quicker if the payload has the tags of an earlier outline, ``like``.
 
     Raises:
         ValueError: the bytes are not an event.
@@ -114,7 +118,7 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
     try:
         for field, wire, number, start, end in _fields(payload, 0, len(payload)):
             if field == _STEP and wire == _VARINT:
-                step = number - (1 << 64) if number >= 1 << 63 else number
+                step = number - ((number >> 63) << 64)  # two's complement
             elif field == _WALL_TIME and wire == _FIXED64:
                 (wall_time,) = _DOUBLE.unpack_from(payload, start)
             elif field in _HOLDS and wire == _DELIMITED:
@@ -123,12 +127,7 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
                     values.clear()
                 holds = _HOLDS[field]
                 if field == _SUMMARY:
-                    is_all = not values and end == len(payload)
-                    known = like.histograms if like and is_all else None
-                    histograms = _like(known, payload, start, end, values) if known else None
-                    if histograms is None:
-                        _outline_values(payload, start, end, values)
-                        histograms = _together(payload, start, end, values) if is_all else None
+                    histograms = _outline_summary(payload, start, end, values, like)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise ValueError(
             f"payload of {len(payload)} bytes is not a summary event: {error}"
@@ -136,10 +135,28 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
     return EventOutline(wall_time, step, holds, tuple(values), histograms)
 
 
+def _outline_summary(
+    payload: bytes, at: int, end: int, values: list[ValueLocation], like: EventOutline | None
+) -> HistogramColumns | None:
+    """Outline a summary, quicker with the histograms of an earlier event."""
+    if values or end != len(payload):
+        _outline_values(payload, at, end, values)
+        return None
+    if like is not None and like.histograms is not None:
+        histograms = _like(like.histograms, payload, at, end, values)
+        if histograms is not None:
+            return histograms
+    _outline_values(payload, at, end, values)
+    return _together(payload, at, end, values)
+
+
 def _together(
     payload: bytes, at: int, end: int, values: list[ValueLocation]
 ) -> HistogramColumns | None:
-    """Take the histograms out of the values of a summary, if they are many and begin with tag and key."""
+    """Take the histograms out of the values of a summary.
+
+    They must be many, and begin with tag and key.
+    """
     places = [place for place, value in enumerate(values) if value.kind == "histogram"]
     if len(places) < _MANY or len(_bounds(payload, at, end)) != len(values) + 1:
         return None
@@ -169,7 +186,10 @@ def _together(
 def _like(
     known: HistogramColumns, payload: bytes, at: int, end: int, values: list[ValueLocation]
 ) -> HistogramColumns | None:
-    """The histograms of a summary if they have the tags of known ones, in the same places; the others go to values."""
+    """The histograms of a summary if they have the tags of known histograms.
+
+    They must be in the same places; the rest of the values goes to ``values``.
+    """
     try:
         bounds = _bounds(payload, at, end)
         buffer, all_bounds = np.frombuffer(payload, np.uint8), np.array(bounds)
@@ -194,7 +214,10 @@ def _like(
 
 
 def _bounds(payload: bytes, at: int, end: int) -> list[int]:
-    """Where each value of a summary begins if it holds nothing else, and where the last one ends."""
+    """Where the values of a summary begin, and where the last of them ends.
+
+    The summary must hold only values.
+    """
     bounds = [at]
     while at < end:
         length = payload[at + 1]
@@ -209,10 +232,13 @@ def _bounds(payload: bytes, at: int, end: int) -> list[int]:
     return bounds
 
 
-def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> None:
-    """The values of a summary; one that is encoded as every known writer does it, a tag and then the value, in place.
+# A run has a hundred million values: nothing is called for what can be written out.
+def _outline_values(  # noqa: C901  # complexipy: ignore
+    payload: bytes, at: int, end: int, values: list[ValueLocation]
+) -> None:
+    """Outline the values of a summary in place.
 
-    A run has a hundred million of them, so nothing is called for what can be written out.
+    A value is encoded as every known writer does it: a tag and then the value.
     """
     while at < end:
         if payload[at] == _VALUE_KEY:
@@ -270,7 +296,10 @@ def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocatio
 
 @lru_cache(maxsize=1 << 14)  # a run has as many as tags
 def _known_head(head: bytes) -> tuple[str, str] | None:
-    """Tag and kind of a value that begins with the tag and the key of what it holds, in this order."""
+    """Tag and kind of a value that begins with its tag.
+
+    The key of its content must follow.
+    """
     kind = _KINDS.get(head[-1] >> 3) if head[0] == _TAG_KEY and head[1] < 128 else None
     if kind is None or head[-1] & 7 != (_FIXED32 if kind == "scalar" else _DELIMITED):
         return None
@@ -300,7 +329,10 @@ def _image_size(payload: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _fields(payload: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Number, wire type, value if it is a varint, start and end of each field of a message."""
+    """The fields of a message.
+
+    A field has its number, wire type, value if it is a varint, start and end.
+    """
     while at < end:
         key, at = _varint(payload, at)
         wire, number, start = key & 7, 0, at
@@ -313,11 +345,13 @@ def _fields(payload: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, 
             at += 8 if wire == _FIXED64 else 4
         else:
             raise ValueError(
-                f"payload of {len(payload)} bytes is not a summary event: wire type {wire} at byte {at}"
+                f"payload of {len(payload)} bytes is not a summary event: "
+                f"wire type {wire} at byte {at}"
             )
         if at > end or not key >> 3:
             raise ValueError(
-                f"payload of {len(payload)} bytes is not a summary event: field {key >> 3} ends at {at} of {end}"
+                f"payload of {len(payload)} bytes is not a summary event: "
+                f"field {key >> 3} ends at {at} of {end}"
             )
         yield key >> 3, wire, number, start, at
 
@@ -339,5 +373,6 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError(
-                f"payload of {len(payload)} bytes is not a summary event: varint at {at} does not end"
+                f"payload of {len(payload)} bytes is not a summary event: "
+                f"varint at {at} does not end"
             )

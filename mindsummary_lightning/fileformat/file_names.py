@@ -1,4 +1,6 @@
-"""Names of summary and lineage files: compose, recognise and order them as MindInsight 2.3.1 does.
+"""Names of summary and lineage files.
+
+They are composed, recognised and ordered as in MindInsight 2.3.1.
 
 A name is ``<prefix>.out.events.summary.<unix seconds>.<rank>.<host><suffix>``. MindInsight looks
 for ``summary.`` and digits anywhere in it and takes the first hit as the file's time, in seconds:
@@ -26,13 +28,14 @@ _UNSAFE_IN_HOST = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
-    """Raise TypeError or ValueError where the reader would take a file of this name for something else."""
+    """Raise TypeError or ValueError for a name that the reader would mistake."""
     for name, text in (("file_prefix", prefix), ("file_suffix", suffix)):
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a str, not {text!r}")
         if _UNSAFE_IN_NAME.search(text) or _TIMESTAMP.search(text):
             raise ValueError(
-                f"{name} must hold no path separator, control character, lone surrogate or 'summary.<digits>': {text!r}"
+                f"{name} must hold no path separator, control character, lone surrogate or "
+                f"'summary.<digits>': {text!r}"
             )
         if len(text.encode()) > _MAX_NAME_LENGTH // 4:
             raise ValueError(
@@ -40,13 +43,15 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
             )
     if suffix.endswith((*_OTHER_KINDS, ".pb")):
         raise ValueError(
-            f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which MindInsight takes for "
-            f"other kinds of file: {suffix!r}"
+            f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which "
+            f"MindInsight takes for other kinds of file: {suffix!r}"
         )
 
 
 def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> str:
-    """Name of one file of a run; characters of the host that a file name should not have become ``_``.
+    """Compose the name of a file of a run.
+
+    Characters of the host that a file name should not have become ``_``.
 
     Raises ValueError if ``seconds``, since the epoch, is not a time that the reader's clock can
     show.
@@ -62,7 +67,10 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
 
 
 def timestamp_of(name: str) -> int | None:
-    """The time in a file's name, in seconds, or ``None`` if the reader would not see the file as an event file."""
+    """The time in a file's name, in seconds.
+
+    It is ``None`` if the reader would not see the file as an event file.
+    """
     match = _TIMESTAMP.search(name)
     return int(match.group(1)) if match else None
 
@@ -78,12 +86,18 @@ def is_lineage_name(name: str) -> bool:
 
 
 def is_graph_name(name: str) -> bool:
-    """Whether the reader takes this name for a computational graph that a compiler saved."""
+    """Whether the reader takes this name for a computational graph.
+
+    A compiler saves such graphs.
+    """
     return (
         name.endswith(".pb") and _TIMESTAMP.search(name) is None and _NO_GRAPH.match(name) is None
     )
 
 
 def read_order(names: Iterable[str]) -> list[str]:
-    """Names in the reader's order: time ascending, for one time the name DESCENDING; the last one is the live one."""
+    """Names in the reader's order: time ascending, for the same time DESCENDING.
+
+    The last of them is the live file.
+    """
     return sorted(sorted(names, reverse=True), key=lambda name: timestamp_of(name) or 0)

@@ -1,4 +1,7 @@
-"""The proof that a file was written by this package or by MindSpore: the first bytes of it."""
+"""The proof that a file was written by this package or by MindSpore.
+
+It is in the first bytes of the file.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,11 @@ _WALL_TIME = slice(HEADER_SIZE + 1, HEADER_SIZE + 9)
 
 
 def is_summary_file(beginning: bytes) -> bool:
-    """Whether a file with these first bytes begins with the version record, or with the length of one at least.
+    """Whether a file that begins with some bytes is a summary file.
+
+    It begins with the version record, or at least with the length of such a record.
+
+    It begins with the version record, or at least with the length of such a record.
 
     What a power loss has left as zeros behind such a beginning does not count against it.
     """
@@ -43,7 +50,12 @@ def _is_version_record(beginning: bytes) -> bool:
 
 
 def is_lineage_file(beginning: bytes) -> bool:
-    """Whether a file with these first bytes begins with a complete record that is a lineage event."""
+    """Whether a file that begins with some bytes is a lineage file.
+
+    It begins with a complete record that is a lineage event.
+
+    It begins with a complete record that is a lineage event.
+    """
     if len(beginning) < HEADER_SIZE or header_mismatch(beginning[:HEADER_SIZE]):
         return False
     end = HEADER_SIZE + unpack_length(beginning[:HEADER_SIZE])

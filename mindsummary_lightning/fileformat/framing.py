@@ -1,4 +1,6 @@
-"""Payload <-> record: the TFRecord framing that MindSpore writes and MindInsight reads.
+"""Payload <-> record: the TFRecord framing.
+
+MindSpore writes it and MindInsight reads it.
 
 A record is, little-endian::
 
@@ -36,7 +38,10 @@ _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more chunk o
 
 
 def masked_crc32c(data: Buffer, preceding: int = 0) -> int:
-    """The masked CRC32C of some bytes; ``preceding`` is the CRC32C, not masked, of bytes before them that count too."""
+    """The masked CRC32C of some bytes.
+
+    ``preceding`` is the CRC32C, not masked, of bytes before them that count, too.
+    """
     crc = crc32c(data, preceding)
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
 
@@ -49,7 +54,7 @@ def header(length: int) -> bytes:
 
 
 def total_length(chunks: Sequence[Buffer]) -> int:
-    """Bytes in all chunks; fast for the one chunk of a small record."""
+    """Bytes in all chunks; fast for the single chunk of a small record."""
     return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
 
 
@@ -65,7 +70,8 @@ def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
     length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
     if not length:
         raise ValueError(
-            "a record needs a payload of at least one byte: MindInsight never gets past an empty one"
+            "a record needs a payload of at least one byte: "
+            "MindInsight never gets past an empty one"
         )
     if length < _JOIN_BELOW:
         payload = b"".join(chunks)
@@ -92,7 +98,10 @@ def header_mismatch(header: Buffer) -> str | None:
 
 
 def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | None:
-    """Description of a mismatch of a payload and its checksum, 4 bytes at ``offset`` of ``data``, or ``None``."""
+    """Describe a mismatch of a payload and its checksum, or return ``None``.
+
+    The checksum is 4 bytes at ``offset`` of ``data``.
+    """
     stored = _CRC.unpack_from(data, offset)[0]
     crc = crc32c(payload)
     # Masked inline: on the hot path of reading.

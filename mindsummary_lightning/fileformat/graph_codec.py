@@ -1,4 +1,6 @@
-"""Graph <-> GraphProto, the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph.
+"""Graph <-> GraphProto.
+
+It is the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph.
 
 Attributes and constants are decoded in protobuf's text form too, as MindInsight's pages show them;
 two values that mean the same (an ``int32`` 3 and an ``int64`` 3) may be spelled differently there.
@@ -36,7 +38,10 @@ _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
 def parsed(kind: type[_Parsed], payload: bytes, what: str) -> _Parsed:
-    """The message in some bytes; raises ValueError, which names ``what`` they should be."""
+    """Parse some bytes as a message.
+
+    The ValueError names ``what`` they should be.
+    """
     try:
         return kind.FromString(payload)
     except DecodeError as error:
@@ -162,14 +167,8 @@ def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:
     elif isinstance(value, (DataType, TensorType)):
         message.dtype = anf_ir_pb2.DT_TYPE
         _fill_type(message.type_val, value)
-    elif isinstance(value, bool):
-        message.dtype, message.bool_val = anf_ir_pb2.DT_BOOL, value
-    elif isinstance(value, int) and _INT64_MIN <= value <= _INT64_MAX:
-        message.dtype, message.int_val = anf_ir_pb2.DT_INT64, value
-    elif isinstance(value, int) and 0 <= value <= _UINT64_MAX:
-        message.dtype, message.uint_val = anf_ir_pb2.DT_UINT64, value
-    elif isinstance(value, float):
-        message.dtype, message.double_val = anf_ir_pb2.DT_FLOAT64, value
+    elif isinstance(value, (bool, int, float)):
+        _fill_number(message, value)
     elif isinstance(value, tuple):
         message.dtype = anf_ir_pb2.DT_TUPLE
         for element in value:
@@ -178,6 +177,20 @@ def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:
         message.dtype = anf_ir_pb2.DT_DICT
         for key, element in value.items():
             _fill_value(message.dict_val.add(key=key).value, element)
+    else:
+        message.dtype, message.str_val = anf_ir_pb2.DT_STRING, str(value)
+
+
+def _fill_number(message: anf_ir_pb2.ValueProto, value: float) -> None:
+    """Store a number; an int beyond 64 bits as text."""
+    if isinstance(value, bool):
+        message.dtype, message.bool_val = anf_ir_pb2.DT_BOOL, value
+    elif isinstance(value, float):
+        message.dtype, message.double_val = anf_ir_pb2.DT_FLOAT64, value
+    elif _INT64_MIN <= value <= _INT64_MAX:
+        message.dtype, message.int_val = anf_ir_pb2.DT_INT64, value
+    elif 0 <= value <= _UINT64_MAX:
+        message.dtype, message.uint_val = anf_ir_pb2.DT_UINT64, value
     else:
         message.dtype, message.str_val = anf_ir_pb2.DT_STRING, str(value)
 
@@ -200,7 +213,13 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
     # MindSpore's constants; only their type matters to a reader of graphs
     if message.HasField("tensor_val"):
         return TensorType(DataType(message.tensor_val.data_type), tuple(message.tensor_val.dims))
-    if message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST) or len(message.values):
+    return _container(message)
+
+
+def _container(message: anf_ir_pb2.ValueProto) -> AttributeValue:
+    """A tuple or dict; ``None`` if the message is neither."""
+    is_sequence = message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST)
+    if is_sequence or len(message.values):
         return tuple(_value(element) for element in message.values)
     if message.dtype == anf_ir_pb2.DT_DICT or len(message.dict_val):
         return {text(entry.key): _value(entry.value) for entry in message.dict_val}
@@ -208,27 +227,34 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
 
 
 def decode_graph_event(payload: bytes) -> tuple[Graph, GraphTexts]:
-    """The graph in a record of a summary file; raises ValueError if it is none, or its text not UTF-8."""
+    """The graph in a record of a summary file.
+
+    It raises ValueError if the record has no graph, or its text is not UTF-8.
+    """
     message = parsed(summary_pb2.Event, payload, "summary event")
     return decode_graph(message.graph_def), _texts(message.graph_def)
 
 
 def decode_model(payload: bytes) -> tuple[Graph, GraphTexts]:
-    """The graph in the content of a ``.pb`` file that MindSpore wrote; raises as :func:`decode_graph_event`."""
+    """The graph in the content of a ``.pb`` file that MindSpore wrote.
+
+    Raises as :func:`decode_graph_event`.
+    """
     message = parsed(anf_ir_pb2.ModelProto, payload, "graph of MindSpore")
     return decode_graph(message.graph), _texts(message.graph)
 
 
+def _attribute_texts(node: anf_ir_pb2.NodeProto) -> dict[str, str]:
+    return {
+        text(attribute.name): _value_text(attribute.value.SerializeToString())
+        for attribute in node.attribute
+        if attribute.value.ByteSize() <= MAX_VALUE_BYTES
+    }
+
+
 def _texts(message: anf_ir_pb2.GraphProto) -> GraphTexts:
     return GraphTexts(
-        attributes=tuple(
-            {
-                text(attribute.name): _value_text(attribute.value.SerializeToString())
-                for attribute in node.attribute
-                if attribute.value.ByteSize() <= MAX_VALUE_BYTES
-            }
-            for node in message.node
-        ),
+        attributes=tuple(map(_attribute_texts, message.node)),
         constants={text(entry.key): _constant_text(entry.value) for entry in message.const_vals},
     )
 

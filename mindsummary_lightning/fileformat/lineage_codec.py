@@ -1,4 +1,7 @@
-"""Codec of lineage events: event <-> payload. Encoders precede their decoders; one table assigns both to a kind."""
+"""Codec of lineage events: event <-> payload.
+
+Encoders precede their decoders; a table assigns both to a kind.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"
 
 
 def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
-    """The payload of a record; raises TypeError if ``what`` is not a lineage value.
+    """Encode the payload of a record; raises TypeError for another value.
 
     With ``filler`` it is at least so many bytes longer, in a field that no reader knows.
     """
@@ -54,7 +57,9 @@ def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
 
 
 def decode_lineage_event(payload: bytes) -> LineageEvent:
-    """The event in a payload of a lineage file; ``what`` is ``None`` for a kind that this package does not know.
+    """The event in a payload of a lineage file.
+
+    ``what`` is ``None`` for a kind that this package does not know.
 
     Raises ValueError if the payload is not a lineage event.
     """
@@ -68,7 +73,9 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
 
 
 def decode_lineage_content(payload: bytes) -> tuple[str | None, Any]:
-    """What an event is called in the file, and its fields by name: a dict, but of a data pipeline the value.
+    """The name of an event in the file, and its fields by name.
+
+    The fields are a dict, but of a data pipeline the value.
 
     A lineage page of ten thousand runs decodes a million fields, so no value is made and checked of
     them. Raises ValueError as :func:`decode_lineage_event` does.
@@ -121,7 +128,10 @@ def _fill_fields(message: Any, value: TrainInfo | EvaluationInfo) -> None:
 
 
 def _layout(descriptor: Any) -> _Layout:
-    """Names of a message's fields in the order of their numbers, and the layouts of those that are messages."""
+    """Names of a message's fields in the order of their numbers.
+
+    Fields that are messages have their layouts, too.
+    """
     fields = sorted(descriptor.fields, key=lambda field: field.number)
     return tuple(
         (field.name, field.message_type and _layout(field.message_type)) for field in fields
@@ -169,7 +179,10 @@ def _fill_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, Cus
 
 
 def _fill_int(entry: lineage_pb2.UserDefinedInfo, key: str, value: int) -> None:
-    """An int beyond 32 bits as what MindInsight can show: a float if that is the same number, else text."""
+    """Store an int beyond 32 bits so that MindInsight can show it.
+
+    It is a float if that is the same number, else text.
+    """
     entry.is_int = True
     if abs(value) <= EXACT_MAX:
         entry.map_double[key] = value

@@ -1,10 +1,11 @@
-"""``output_statistics.json``: what the rows of a run's output statistics are of."""
+"""``output_statistics.json``: the meaning of the rows of output statistics."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from mindsummary_lightning.values.step_chain import COLUMNS, OUTPUT_STATISTICS_TAG, OutputRow
 from mindsummary_lightning.values.text import utf8_json
@@ -13,14 +14,18 @@ OUTPUT_ROWS_FILE = f"{OUTPUT_STATISTICS_TAG}.json"
 
 
 def encode_output_rows(rows: Sequence[OutputRow]) -> bytes:
-    """The file: what each row is of, of which a table has as many as it has rows, and the names of the columns."""
-    described = [
-        {name: value for name, value in asdict(row).items() if value or name == "name"}
-        for row in rows
-    ]
-    return json.dumps(
-        {"tensor": OUTPUT_STATISTICS_TAG, "columns": COLUMNS, "rows": described}, indent=0
-    ).encode()
+    """Encode the meaning of all rows, and the names of the columns.
+
+    A table has as many of them as it has rows.
+    """
+    described = list(map(_described, rows))
+    content = {"tensor": OUTPUT_STATISTICS_TAG, "columns": COLUMNS, "rows": described}
+    return json.dumps(content, indent=0).encode()
+
+
+def _described(row: OutputRow) -> dict[str, Any]:
+    """The fields of a row that are not empty, and its name."""
+    return {name: value for name, value in asdict(row).items() if value or name == "name"}
 
 
 def decode_output_rows(content: bytes) -> list[OutputRow]:

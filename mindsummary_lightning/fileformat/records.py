@@ -1,4 +1,7 @@
-"""``Records``: neighbouring records in one piece of memory; a payload is cut out only where someone asks for it."""
+"""``Records``: neighbouring records in a piece of memory.
+
+A payload is cut out only where it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class Records:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """Where each begins, and the last one ends; shape ``(n + 1,)``."""
+        """Where the records begin, and the last of them ends; shape ``(n + 1,)``."""
         return np.frombuffer(self._bounds, np.int64)
 
     def __len__(self) -> int:
@@ -68,15 +71,17 @@ class Records:
 
     @property
     def last_checksum(self) -> bytes:
-        """The checksum that stands behind the last one."""
+        """The checksum at the end of the last record."""
         return self._block[self.nbytes - FOOTER_SIZE : self.nbytes]
 
     def place(self, row: int) -> tuple[int, int]:
-        """Start and end of a payload in what holds the records."""
+        """Start and end of a payload in the memory of the records."""
         return self._bounds[row] + HEADER_SIZE, self._bounds[row + 1] - FOOTER_SIZE
 
     def side_by_side(self, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
-        """Payloads of one length, shape ``(n, bytes)``; ``rows`` are ascending indices.
+        """Payloads of the same length, shape ``(n, bytes)``.
+
+        ``rows`` are ascending indices.
 
         Where they stand beside each other already, nothing is copied.
         """
@@ -93,7 +98,10 @@ class Records:
         return places[self.bounds[rows] + HEADER_SIZE].view(np.uint8).reshape(rows.size, length)
 
     def first_mismatch(self) -> tuple[int, str | None]:
-        """Index of the first record whose checksum is wrong, and how; how many there are and ``None`` if none is."""
+        """Index of the first record whose checksum is wrong, and the error.
+
+        Without such a record they are the number of records and ``None``.
+        """
         if len(self) < _TOGETHER or not self._are_sound():
             view = memoryview(self._block)
             for row in range(len(self)):
@@ -104,7 +112,7 @@ class Records:
         return len(self), None
 
     def _are_sound(self) -> bool:
-        """Whether all checksums are right, by a single one, of a copy without headers.
+        """Whether all checksums are right, by the checksum of a copy without headers.
 
         A payload and what is stated as its checksum bring the register to 0 if that is right; four
         bytes start it anew.
@@ -125,13 +133,14 @@ class Records:
 
 
 def count_alike(block: bytes, start: int, size: int, most: int) -> int:
-    """How many records from ``start`` on, complete and at most ``most``, have the header of the first one.
+    """Count the records from ``start`` on that have the header of the first.
+
+    They are complete, and at most ``most``.
 
     ``size`` bytes are the first record's.
     """
     count = min(most, (len(block) - start) // size)
-    lengths, sums = (
-        np.ndarray(count, dtype, block, start + at, size) for dtype, at in (("<u8", 0), ("<u4", 8))
-    )
+    lengths = np.ndarray(count, "<u8", block, start, size)
+    sums = np.ndarray(count, "<u4", block, start + 8, size)
     is_other = (lengths != lengths[0]) | (sums != sums[0])
     return int(is_other.argmax()) or count

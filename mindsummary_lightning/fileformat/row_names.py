@@ -1,4 +1,7 @@
-"""``parameter_statistics.json``: the names of the rows and columns of a run's tables of parameters."""
+"""``parameter_statistics.json``: the names of the rows and columns of tables.
+
+The tables are those of parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ ROW_NAMES_FILE = f"{STATISTICS_TAG}.json"
 
 
 def encode_row_names(parameters: Sequence[str]) -> bytes:
-    """The file: the names of all rows, of which a table has as many as it has rows, and of the columns."""
+    """Encode the names of all rows, and of the columns.
+
+    A table has as many of the names as it has rows.
+    """
     names = {"tensor": STATISTICS_TAG, "columns": COLUMNS, "rows": [*parameters]}
     return json.dumps(names, indent=0).encode()
 
@@ -30,9 +36,10 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
         raise ValueError(
             f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}"
         ) from error
-    if not all(
-        isinstance(part, list) and all(isinstance(name, str) for name in part)
-        for part in (rows, columns)
-    ):
+    if not _are_names(rows) or not _are_names(columns):
         raise ValueError(f"{ROW_NAMES_FILE} should have lists of names in rows and columns")
     return utf8_json(rows), utf8_json(columns)
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -1,4 +1,7 @@
-"""Encoder of events that contain only scalars, without protobuf objects: the hot path of a training loop."""
+"""Encoder of events that contain only scalars, without protobuf objects.
+
+This is the hot path of a training loop.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ def event_head(wall_time: float, step: int) -> bytes:
 
 
 def encode_scalars(scalars: Sequence[tuple[str, float]]) -> bytes:
-    """Scalars as fields of a ``Summary``; a number beyond float32 becomes infinite, as a cast would make it.
+    """Encode scalars as fields of a ``Summary``.
+
+    A number beyond float32 becomes infinite, as a cast would make it.
 
     Raises struct.error if one of them is not a number.
     """

@@ -1,4 +1,6 @@
-"""Column decoder of scalars: a million events in a second, and what holds anything else outlined.
+"""Column decoder of scalars: a million events in a second.
+
+Events with anything else are outlined.
 
 Events that hold the same tags have the same bytes but for wall time, step and float32 values.
 Records of one length are laid side by side as a byte matrix; where the values of the first stand is
@@ -60,7 +62,7 @@ class ScalarColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """Where the values stand in events of one length."""
+    """The places of the values in events of the same length."""
 
     mask: NDArray[np.uint8]  # the bits that are equal where the tags are
     step_end: int
@@ -69,7 +71,9 @@ class _Layout:
 
 
 class ScalarDecoder:
-    """Decodes the records of one or many files; what it learned of their shapes is kept for the next ones.
+    """Decodes the records of files.
+
+    It keeps the shapes that it has learned for the next files.
 
     Attributes:
         nbytes: bytes of memory that this takes, roughly.
@@ -83,7 +87,7 @@ class ScalarDecoder:
     def decode(
         self, payloads: Records | Sequence[bytes]
     ) -> tuple[list[ScalarColumns], list[Outlined]]:
-        """Columns of events that hold only scalars; every other payload outlined, in order.
+        """Decode events that hold only scalars as columns; outline all the rest in order.
 
         An event of scalars whose shape is rare is outlined too.
         """
@@ -94,37 +98,58 @@ class ScalarDecoder:
         records = payloads if isinstance(payloads, Records) else Records.of(payloads)
         sizes = np.diff(records.bounds)
         for rows in _groups(sizes):
-            known = self._layouts.get(int(sizes[rows[0]]) - OVERHEAD, [])
-            misses = 0
-            for layout in [*known]:
-                if not rows.size or misses == _MAX_MISSES:
-                    break
-                left = self._decode_alike(done, records, rows, layout)
-                if left.size < rows.size:
-                    known.remove(layout)
-                    known.insert(0, layout)
-                misses += rows.size - left.size < max(_PAYS, rows.size // _PAYS_OF)
-                rows = left
-            misses = 0
-            while rows.size:
-                payload = records[int(rows[0])]
-                outline, new = self._outline(payload), None
-                is_worth_it = rows.size > 1 or len(records) <= _WORTH
-                if not isinstance(outline, ValueError) and misses < _MAX_MISSES and is_worth_it:
-                    new = _layout_of(payload, outline)
-                if new is None:
-                    others.append((int(rows[0]), outline))
-                    rows = rows[1:]
-                    continue
-                self._keep(len(payload), new)
-                left = self._decode_alike(done, records, rows, new)
-                misses += rows.size - left.size <= max(_PAYS, rows.size // _PAYS_OF)
-                if rows.size - left.size == 1:
-                    done.pop()
-                    others.append((int(rows[0]), outline))
-                rows = left
+            unknown = self._decode_known(done, records, rows, int(sizes[rows[0]]) - OVERHEAD)
+            self._decode_new(done, others, records, unknown)
         others.sort(key=lambda other: other[0])
         return done, others
+
+    def _decode_known(
+        self, done: list[ScalarColumns], records: Records, rows: NDArray[np.intp], length: int
+    ) -> NDArray[np.intp]:
+        """Decode the payloads of a length with known layouts; return the rest."""
+        known = self._layouts.get(length, [])
+        left = rows
+        misses = 0
+        for layout in list(known):
+            if not left.size or misses == _MAX_MISSES:
+                break
+            before = left.size
+            left = self._decode_alike(done, records, left, layout)
+            if left.size < before:
+                known.remove(layout)
+                known.insert(0, layout)
+            misses += before - left.size < max(_PAYS, before // _PAYS_OF)
+        return left
+
+    def _decode_new(
+        self,
+        done: list[ScalarColumns],
+        others: list[Outlined],
+        records: Records,
+        rows: NDArray[np.intp],
+    ) -> None:
+        """Find layouts of payloads and decode them; outline the payloads without a layout."""
+        left = rows
+        misses = 0
+        while left.size:
+            first = int(left[0])
+            payload = records[first]
+            outline = self._outline(payload)
+            is_worth_it = left.size > 1 or len(records) <= _WORTH
+            layout = None
+            if is_worth_it and misses < _MAX_MISSES and not isinstance(outline, ValueError):
+                layout = _layout_of(payload, outline)
+            if layout is None:
+                others.append((first, outline))
+                left = left[1:]
+                continue
+            self._keep(len(payload), layout)
+            before = left.size
+            left = self._decode_alike(done, records, left, layout)
+            misses += before - left.size <= max(_PAYS, before // _PAYS_OF)
+            if before - left.size == 1:
+                done.pop()
+                others.append((first, outline))
 
     def _keep(self, length: int, layout: _Layout) -> None:
         known = self._layouts.setdefault(length, [])
@@ -135,7 +160,10 @@ class ScalarDecoder:
     def _decode_alike(
         self, done: list[ScalarColumns], records: Records, rows: NDArray[np.intp], layout: _Layout
     ) -> NDArray[np.intp]:
-        """Decode the payloads that have a layout; returns the rows of the others. All have its length."""
+        """Decode the payloads that have a layout; return the remaining rows.
+
+        All have the length of the layout.
+        """
         matrix = records.side_by_side(rows)
         tags = layout.tags.get((matrix[0] & layout.mask).tobytes())
         differs = _folded(np.bitwise_or, matrix) ^ _folded(np.bitwise_and, matrix)
@@ -179,7 +207,7 @@ class ScalarDecoder:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
-    """Indices of the records of each size."""
+    """Indices of the records by size."""
     if sizes.size and (sizes == sizes[0]).all():
         return [np.arange(sizes.size)]
     order = np.argsort(sizes, kind="stable")
@@ -187,7 +215,10 @@ def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
 
 
 def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """All rows folded into one; many at once, as one long row, so that NumPy has few of them to go through."""
+    """Fold all rows into a row.
+
+    Many rows are folded at once, as a long row, so that NumPy has few of them to go through.
+    """
     (size, length), stride = matrix.shape, matrix.strides[0]
     if many := (size - 1) // _AT_ONCE:
         wide = as_strided(matrix, (many, _AT_ONCE * stride), (_AT_ONCE * stride, 1))
@@ -197,7 +228,10 @@ def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
-    """The layout of an event that is encoded exactly as this package and MindSpore do it, else ``None``."""
+    """The layout of an event in the encoding of this package and MindSpore.
+
+    It is ``None`` for any different encoding.
+    """
     if len(payload) <= _STEP or payload[0] != WALL_TIME_KEY or outline.histograms:
         return None
     if any(one.kind != "scalar" for one in outline.values):

@@ -1,4 +1,6 @@
-"""Codec of summary events: event <-> payload. Encoders precede their decoders; one table assigns both to a kind.
+"""Codec of summary events: event <-> payload.
+
+Encoders precede their decoders; a table assigns both to a kind.
 
 Encoders return a payload in chunks, so that a large tensor or image reaches the file without being
 copied.
@@ -48,7 +50,10 @@ _OPTIONAL_OF_HISTOGRAM = ("nan_count", "pos_inf_count", "neg_inf_count", "min", 
 
 
 def encode_event(event: Event) -> list[Buffer]:
-    """The payload of a record, in chunks; raises TypeError if ``what`` is not something that an event can carry."""
+    """Encode the payload of a record, in chunks.
+
+    It raises TypeError if an event cannot carry ``what``.
+    """
     what = event.what
     if isinstance(what, tuple):
         return _encode_values(event.wall_time, event.step, what)
@@ -62,7 +67,9 @@ def encode_event(event: Event) -> list[Buffer]:
 
 
 def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]]:
-    """The payloads of a step's values: scalars, images and histograms in one, each tensor and landscape in its own.
+    """Encode the values of a step.
+
+    Scalars, images and histograms share a payload; a tensor or landscape has its own.
 
     A viewer with NumPy 2 drops every event that contains a tensor or a landscape, so these travel
     alone.
@@ -97,7 +104,9 @@ def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
 
 
 def decode_event(payload: bytes) -> Event:
-    """The event in a payload of a summary file; ``what`` is ``None`` for a kind that this package does not know.
+    """The event in a payload of a summary file.
+
+    ``what`` is ``None`` for a kind that this package does not know.
 
     Raises ValueError if the payload is not an event, or a value in it is inconsistent.
     """
@@ -116,7 +125,9 @@ def decode_event(payload: bytes) -> Event:
 
 
 def checked_event(payload: bytes) -> Event:
-    """An event that can be both decoded and outlined: what either refuses is damage to those who read that way.
+    """An event that can be both decoded and outlined.
+
+    A payload that either refuses is damaged for readers of that way.
 
     Raises as :func:`decode_event`.
     """
@@ -125,7 +136,7 @@ def checked_event(payload: bytes) -> Event:
 
 
 def decode_value(message: bytes) -> SummaryValue:
-    """The value at a :class:`~mindsummary_lightning.fileformat.event_outline.ValueLocation`, from the bytes there.
+    """Decode the bytes at a ``ValueLocation`` of an outline.
 
     Raises ValueError if they are not a value of a known kind, or the value is inconsistent.
     """
@@ -163,7 +174,9 @@ def _decode_image(message: summary_pb2.Summary.Image) -> Image:
 
 
 def _encode_tensor(tensor: Tensor) -> list[Buffer]:
-    """A TensorProto in chunks; the elements, whatever their dtype was, are float32: the reader ignores other fields.
+    """A TensorProto in chunks.
+
+    The elements are float32 whatever their dtype was, because the reader ignores other fields.
 
     They are a view of the tensor's memory, not a copy.
     """
@@ -221,8 +234,9 @@ def _encode_landscape(landscape: LossLandscape) -> list[Buffer]:
     message.metadata.unit = landscape.metadata.unit
     message.metadata.step_per_epoch = landscape.metadata.step_per_epoch
     if landscape.convergence_point is not None:
-        x, y, z = (np.array([number]) for number in landscape.convergence_point)
-        _fill_points(message.convergence_point, Points(x, y, z))
+        x, y, z = landscape.convergence_point
+        end = Points(np.array([x]), np.array([y]), np.array([z]))
+        _fill_points(message.convergence_point, end)
     return [message.SerializeToString()]
 
 

@@ -1,4 +1,7 @@
-"""Protobuf's wire format, as far as encoding without protobuf objects needs it: varints, lengths and texts."""
+"""Protobuf's wire format, for encoding without protobuf objects.
+
+It has varints, lengths and texts.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ _MORE = [bytes((number | 128,)) for number in range(128)]  # more bytes follow
 
 
 def varint(number: int) -> bytes:
-    """An integer as a varint; negative ones as 64-bit two's complement, ten bytes long."""
+    """An integer as a varint.
+
+    A negative integer is 64-bit two's complement, ten bytes long.
+    """
     if number < 128:
         if number >= 0:
             return _SMALL[number]
@@ -26,7 +32,10 @@ _upper_varint = lru_cache(maxsize=1024)(varint)  # 128 steps of a run in a row h
 
 @lru_cache(maxsize=1024)  # most fields of a run have one of few lengths
 def length_delimited(field: int, length: int) -> bytes:
-    """Key and length of a length-delimited field; its bytes follow. The field's number is below 16."""
+    """Key and length of a length-delimited field; its bytes follow.
+
+    The field's number is below 16.
+    """
     return _SMALL[field << 3 | 2] + varint(length)
 
 

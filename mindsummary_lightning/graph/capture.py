@@ -73,8 +73,8 @@ def _refuse_unready(network: nn.Module) -> None:
     count = torch.distributed.get_world_size() if is_distributed else 1
     if count > 1:
         raise GraphCaptureError(
-            f"a forward pass in one of {count} processes could wait for the others forever; SummaryCollector records "
-            "the graph of the first training step instead"
+            f"a forward pass in one of {count} processes could wait for the others forever; "
+            "SummaryCollector records the graph of the first training step instead"
         )
     for path, weight in network.named_parameters():
         if is_lazy(weight):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from itertools import count
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.values.graph_nodes import (
@@ -126,10 +125,13 @@ def _unique(name: str, taken: set[str]) -> str:
 
     It is added to ``taken``.
     """
-    if name in taken:
-        name = next(each for each in (f"{name}_{n}" for n in count(2)) if each not in taken)
-    taken.add(name)
-    return name
+    unique = name
+    number = 1
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    taken.add(unique)
+    return unique
 
 
 @functools.lru_cache(maxsize=1024)

@@ -105,10 +105,10 @@ class WatchedLosses:
 def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
     """The name of a loss that has not been propagated back yet.
 
-    It is ``None`` if the loss comes from no known function. ``observed`` holds names by the sequence
-    number of the function that autograd has for the result. A sum of several losses has all their
-    names, if all are known. What was not observed gets the name of the function, as autograd knows
-    it.
+    It is ``None`` if the loss comes from no known function. ``observed`` holds names by the
+    sequence number of the function that autograd has for the result. A sum of several losses has
+    all their names, if all are known. A loss that was not observed gets the name of the function,
+    as autograd knows it.
     """
     names: dict[str, None] = {}  # as an ordered set
     waiting = [loss.grad_fn]

@@ -42,7 +42,7 @@ def canonical_names(module: nn.Module) -> dict[str, str]:
 
 
 def moving_names(module: nn.Module) -> list[str]:
-    """Names of the parameters that a landscape moves; tied ones appear once.
+    """Names of the parameters that a landscape moves; tied names appear once.
 
     They are the floating weights and biases.
     """

@@ -82,7 +82,7 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
 
 
 def _weighted_sum(rows: Tensor, means: Tensor, weights: Tensor) -> Tensor:
-    """Sum of the rows, each less its mean and times its weight; float64."""
+    """Sum the rows, less their means and times their weights; float64."""
     total = torch.zeros(rows.shape[1], dtype=torch.float64)
     for row, mean, weight in zip(rows, means, weights, strict=True):
         total += weight * (row - mean)

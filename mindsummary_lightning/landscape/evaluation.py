@@ -200,7 +200,7 @@ class PlaneLoss:
             _set_random(before)
 
     def _bind(self) -> list[Tensor]:
-        """Give parameters and buffers the plane's memory, and return the moving ones.
+        """Give parameters and buffers the plane's memory; return the moving tensors.
 
         A tensor whose memory something else refers to keeps its own, and gets the values of the
         points.

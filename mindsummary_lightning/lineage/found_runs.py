@@ -100,10 +100,9 @@ def runs_to_pandas(
     table = RunRows(local_path("runs_dir", runs_dir))
     table.read_scalars()
     rows = table.found(where, sort, descending)
-    columns: dict[str, Any] = {
-        name: [row.cells.get(name) for row in rows]
-        for name in ordered_columns(rows, differing=differing)
-    }
+    columns: dict[str, Any] = {}
+    for name in ordered_columns(rows, differing=differing):
+        columns[name] = [row.cells.get(name) for row in rows]
     for name in TIMES:
         if name in columns:
             columns[name] = pandas.to_datetime(list(map(time_of, columns[name])), utc=True)

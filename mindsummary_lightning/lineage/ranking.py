@@ -99,13 +99,13 @@ def cell_text(cell: Cell) -> str:
 def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list[str]:
     """The settings without results, and without repeated nested settings.
 
-    A nested setting is repeated if a plain setting has its values in all runs.
-
-    Such as an optimizer's own ``optimizer_groups/0/lr``, where ``lr`` is a setting.
+    A nested setting is repeated if a plain setting has its values in all runs, such as an
+    optimizer's own ``optimizer_groups/0/lr``, where ``lr`` is a setting.
     """
-    cells = {
-        name: [row.cells.get(name) for row in rows] for name in settings if name not in _RESULTS
-    }
+    cells = {}
+    for name in settings:
+        if name not in _RESULTS:
+            cells[name] = [row.cells.get(name) for row in rows]
     plain = [column for name, column in cells.items() if "/" not in name]
     return [name for name, column in cells.items() if "/" not in name or column not in plain]
 

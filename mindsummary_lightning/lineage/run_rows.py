@@ -254,10 +254,10 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
 
 def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) -> list[str]:
     """Columns of settings that differ among the rows, and then the rest if wanted."""
-    shown = [name for name in names if _differs([row.cells.get(name) for row in rows])]
-    if differing and len(rows) > 1:
-        return shown
-    return [*shown, *(name for name in names if name not in shown)]
+    shown = [name for name in names if _differs(rows, name)]
+    if not differing or len(rows) == 1:
+        shown += [name for name in names if name not in shown]
+    return shown
 
 
 def time_of(seconds: Cell) -> datetime.datetime | None:
@@ -290,7 +290,8 @@ def has_exact_int(cells: Sequence[Cell]) -> bool:
     return any(EXACT_MAX < abs(integer) < 2**63 for integer in integers)
 
 
-def _differs(cells: Sequence[Cell]) -> bool:
+def _differs(rows: Sequence[RunRow], name: str) -> bool:
+    cells = [row.cells.get(name) for row in rows]
     return any(cell != cells[0] for cell in cells)
 
 

@@ -72,7 +72,10 @@ def flat_records(runs: Iterable[Mapping[str, Any]], base: str) -> list[dict[str,
     for row in rows:
         names_of_columns.update(dict.fromkeys(row))
     columns = sorted(names_of_columns, key=_group)
-    return [{column: row.get(column) for column in columns} for row in rows]
+    records = []
+    for row in rows:
+        records.append({column: row.get(column) for column in columns})
+    return records
 
 
 def lineage_to_pandas(

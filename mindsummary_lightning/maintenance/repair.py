@@ -1,4 +1,7 @@
-"""Damaged files of a run rebuilt from their complete records; the damaged ones are kept, never deleted."""
+"""Damaged files of a run rebuilt from their complete records.
+
+The damaged ones are kept, never deleted.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from mindsummary_lightning.reading.run_directory import lineage_file_paths, summ
 
 @dataclass(frozen=True, slots=True)
 class RepairedFile:
-    """A damaged file: one that was rebuilt, would be in a dry run, or cannot be.
+    """A damaged file, rebuilt or not.
 
     Attributes:
         path: the file.
@@ -41,7 +44,9 @@ class RepairedFile:
 def repair_run(
     run_dir: str, progress: Callable[[int], object] = lambda size: None, *, is_dry: bool = False
 ) -> list[RepairedFile]:
-    """Rebuild every damaged file of a run from its complete records; ``progress`` is called with numbers of bytes read.
+    """Rebuild every damaged file of a run from its complete records.
+
+    ``progress`` is called with numbers of bytes read.
 
     A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the
     damaged one is then in ``.damaged`` inside the run. Files without damage are not touched, nor
@@ -106,13 +111,18 @@ def _is_usable(piece: Piece, check: Callable[[bytes], object]) -> bool:
         return False
     try:
         check(piece.payload)
-    except ValueError:  # for MindInsight one such record voids a lineage file, and what follows it in a summary file
+    except ValueError:
+        # For MindInsight one such record voids a lineage file, and all records after it in a
+        # summary file.
         return False
     return True
 
 
 def _keep(path: str) -> str:
-    """Give the damaged file a second name in ``.damaged``, before its first one is taken by the rebuilt file."""
+    """Give the damaged file a second name in ``.damaged``.
+
+    The rebuilt file then takes its first name.
+    """
     backup = damaged_path(path, "damaged")
     with place_below(os.path.dirname(path), backup, is_made=True) as (name, directory):
         try:

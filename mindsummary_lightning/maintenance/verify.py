@@ -1,4 +1,7 @@
-"""Findings about the files of a run: damage, and what MindInsight would drop, confuse or fail on."""
+"""Findings about the files of a run.
+
+They are damage, and content that MindInsight would drop, confuse or fail on.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +64,7 @@ _STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be.
+    """A problem of a file.
 
     Attributes:
         path: the file or directory.
@@ -80,7 +83,9 @@ class Finding:
 def verify_run(
     run_dir: str, progress: Callable[[int], object] = lambda size: None
 ) -> Iterator[Finding]:
-    """Check every record of every file of a run; ``progress`` is called with numbers of bytes read.
+    """Check every record of every file of a run.
+
+    ``progress`` is called with numbers of bytes read.
 
     Raises:
         OSError: a file cannot be read; what was found before has been yielded.
@@ -105,35 +110,41 @@ def _warning(path: str, message: str, offset: int | None = None) -> Finding:
 
 
 def _names(run_dir: str) -> Iterator[Finding]:
-    seconds: dict[int, str] = {}
+    summary_names: dict[int, str] = {}
     for name in sorted(os.listdir(run_dir)):
         path = os.path.join(run_dir, name)
-        problem = _no_content(path) if timestamp_of(name) is not None else None
+        second = timestamp_of(name)
+        problem = _no_content(path) if second is not None else None
         if problem:
             yield _warning(path, problem)
         if not os.path.isfile(path):
             continue
         if name.endswith(".pb") and not name.startswith("memory_usage_"):
             yield _warning(path, "MindInsight reads every .pb file in a run as a MindSpore graph")
-        second = timestamp_of(name)
-        if second is None:
-            continue
-        if second > MAX_TIMESTAMP:
-            message = f"{second} in the name is not a time in seconds; because of it MindInsight lists no run at all"
-            yield _damage(path, None, message)
-        if os.path.islink(path):
-            yield _warning(
-                path,
-                "a symbolic link; nothing is read from it, and MindInsight lists no run for it",
-            )
-        if is_summary_name(name):
-            if second in seconds:
-                other = seconds[second]
-                yield _warning(
-                    path,
-                    f"the name has the same time as {other}; MindInsight follows only one of the two",
-                )
-            seconds[second] = name
+        if second is not None:
+            yield from _event_file_name(path, second, summary_names)
+
+
+def _event_file_name(path: str, second: int, summary_names: dict[int, str]) -> Iterator[Finding]:
+    """Find the problems of an event file's name, and add it to ``summary_names``."""
+    name = os.path.basename(path)
+    if second > MAX_TIMESTAMP:
+        reason = "is not a time in seconds; because of it MindInsight lists no run at all"
+        yield _damage(path, None, f"{second} in the name {reason}")
+    if os.path.islink(path):
+        yield _warning(
+            path,
+            "a symbolic link; nothing is read from it, and MindInsight lists no run for it",
+        )
+    if not is_summary_name(name):
+        return
+    if second in summary_names:
+        other = summary_names[second]
+        yield _warning(
+            path,
+            f"the name has the same time as {other}; MindInsight follows only one of the two",
+        )
+    summary_names[second] = name
 
 
 def _no_content(path: str) -> str | None:
@@ -153,7 +164,10 @@ def _no_content(path: str) -> str | None:
 
 @dataclass(slots=True)
 class _Samples:
-    """The samples of a tag in a file: while their steps ascend, none is there twice and none needs to be kept."""
+    """The samples of a tag in a file.
+
+    While their steps ascend, no step is there twice and no sample has to be kept.
+    """
 
     count: int = 0
     last: int | None = None
@@ -176,17 +190,18 @@ def _summary_file(
         seen[key].add(of_key)
 
     yield from _records(path, add, progress)
-    again = _steps_of(
-        path,
-        {key for key, samples in seen.items() if not samples.ascends and key not in GRAPH_TAGS},
-    )
+    unordered = {key for key, samples in seen.items() if not samples.ascends}
+    again = _steps_of(path, unordered.difference(GRAPH_TAGS))
     for (kind, tag), samples in sorted(seen.items()):
         steps[kind, tag] = steps.get((kind, tag), 0) + samples.count
         found = np.frombuffer(again.get((kind, tag), b""), np.int64)
         twice = found.size - np.unique(found).size
         if twice:
-            message = f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step"
-            yield _warning(path, message)
+            yield _warning(
+                path,
+                f"{kind} {tag!r} has {twice} samples at steps that it already has; "
+                "MindInsight shows one per step",
+            )
 
 
 def _steps_of(path: str, wanted: Set[_Key]) -> dict[_Key, array[int]]:
@@ -205,7 +220,10 @@ def _steps_of(path: str, wanted: Set[_Key]) -> dict[_Key, array[int]]:
 def _records(
     path: str, add: _Add, progress: Callable[[int], object] = lambda size: None
 ) -> Iterator[Finding]:
-    """What is wrong with the records of a summary file; ``add`` gets steps of each kind and tag, in their order."""
+    """Find the problems of the records of a summary file.
+
+    ``add`` gets the steps of all kinds and tags, in their order.
+    """
     decoder = ScalarDecoder()
     batch: list[Piece] = []
     size, waiting = os.path.getsize(path), 0
@@ -227,12 +245,13 @@ def _damage_message(piece: Piece, file_size: int, path: str) -> str:
     if size >= file_size:
         return f"no record can be read; it looks like {appearance(path)}"
     if piece.is_tail:
-        return f"{size} bytes of an unfinished record at the end ({piece.damage}); run `mindsummary repair`"
+        unfinished = f"{size} bytes of an unfinished record at the end ({piece.damage})"
+        return f"{unfinished}; run `mindsummary repair`"
     return f"{piece.damage}; {size} bytes without a complete record; run `mindsummary repair`"
 
 
 def appearance(path: str) -> str:
-    """What a file without a readable record looks like, by its first bytes.
+    """Describe a file without a readable record, by its first bytes.
 
     Raises:
         OSError: the file cannot be read.
@@ -267,6 +286,11 @@ def checked_lineage(payload: bytes) -> LineageEvent:
     return event
 
 
+def _has_finite_numbers(train: TrainInfo) -> bool:
+    numbers = (train.loss, train.learning_rate)
+    return all(number is None or math.isfinite(number) for number in numbers)
+
+
 def _finite(value: float | None) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
@@ -278,32 +302,44 @@ def _events(path: str, batch: list[Piece], decoder: ScalarDecoder, add: _Add) ->
             message = f"an event of {size} bytes; MindInsight drops events of more than {MAX_EVENT}"
             yield _warning(path, message, piece.start)
     scalars, others = decoder.decode([piece.payload or b"" for piece in batch])
-    # rows in the batch, and their steps
-    found: dict[_Key, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+    found: dict[_Key, list[_Places]] = {}
     for columns in scalars:
         for tag in columns.tags:
-            found.setdefault(("scalar", tag), []).append((columns.rows, columns.steps))
+            found.setdefault(("scalar", tag), []).append(_Places(columns.rows, columns.steps))
     for index, _ in others:
         try:
             event = checked_event(batch[index].payload or b"")
         except ValueError as error:
             yield _damage(path, batch[index].start, f"{error}; run `mindsummary repair`")
             continue
-        place = np.array([index]), np.array([event.step])
+        place = _Places(np.array([index]), np.array([event.step]))
         for key in tags_of(event.what):
             found.setdefault(key, []).append(place)
         yield from _problems(path, batch[index].start, event)
     for key, parts in found.items():
-        rows, steps = (
-            (np.concatenate(part) for part in zip(*parts, strict=True))
-            if len(parts) > 1
-            else parts[0]
-        )
-        add(key, steps if len(parts) == 1 else steps[np.argsort(rows, kind="stable")])
+        add(key, _steps_in_order(parts))
+
+
+class _Places(NamedTuple):
+    """Indices of records in a batch, and their steps."""
+
+    rows: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+
+def _steps_in_order(parts: list[_Places]) -> NDArray[np.int64]:
+    """The steps of all parts in the order of their records."""
+    if len(parts) == 1:
+        return parts[0].steps
+    rows = np.concatenate([part.rows for part in parts])
+    steps = np.concatenate([part.steps for part in parts])
+    return steps[np.argsort(rows, kind="stable")]
 
 
 def _problems(path: str, offset: int, event: Event) -> Iterator[Finding]:
-    for tag, value in event.what if isinstance(event.what, tuple) else ():
+    if not isinstance(event.what, tuple):
+        return
+    for tag, value in event.what:
         problem = _problem_of(value)
         if problem:
             yield _warning(path, f"{kind_of(value)} {tag!r} at step {event.step} {problem}", offset)
@@ -323,8 +359,11 @@ def _problem_of(value: SummaryValue) -> str | None:
 
 def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
     if len(steps) > MAX_TAGS:
-        message = f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; a graph counts as two"
-        yield _warning(run_dir, message)
+        yield _warning(
+            run_dir,
+            f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; "
+            "a graph counts as two",
+        )
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:
         yield _warning(
@@ -333,8 +372,11 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
     for kind, kept in _STEPS_KEPT.items():
         more = sum(count > kept for (found, _), count in steps.items() if found == kind)
         if more:
-            message = f"{more} {kind} tags have more than {kept} steps; MindInsight shows a random {kept} of them"
-            yield _warning(run_dir, message)
+            yield _warning(
+                run_dir,
+                f"{more} {kind} tags have more than {kept} steps; "
+                f"MindInsight shows a random {kept} of them",
+            )
 
 
 def _row_names(path: str) -> Iterator[Finding]:
@@ -367,13 +409,11 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             yield _damage(path, piece.start, f"{message}run `mindsummary repair`")
             continue
         kinds.add(type(what))
-        if isinstance(what, TrainInfo) and (what.loss, what.learning_rate) != (
-            _finite(what.loss),
-            _finite(what.learning_rate),
-        ):
+        if isinstance(what, TrainInfo) and not _has_finite_numbers(what):
             yield _warning(
                 path,
-                "loss or learning rate is not finite; MindInsight's landscape page of this run fails",
+                "loss or learning rate is not finite; "
+                "MindInsight's landscape page of this run fails",
             )
     if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(

@@ -271,11 +271,10 @@ class FollowedFile:
                 rows += _PACK_SCALAR(row, step, wall_time, scalar)
                 nbytes += _SCALAR.itemsize
                 continue
-            tail = (
-                payload[end - TAIL if end - TAIL > start else start : end]
-                if kind == "histogram"
-                else b""
-            )
+            tail = b""
+            if kind == "histogram":
+                begin = end - TAIL
+                tail = payload[begin if begin > start else start : end]  # noqa: FURB136 - no call
             nbytes += SAMPLE.itemsize
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
         self.nbytes += nbytes

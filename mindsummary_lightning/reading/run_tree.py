@@ -158,12 +158,12 @@ class RunTree:
 
         They include misdated files.
         """
-        return {
-            directory.path
-            for directory in self._directories.values()
-            if directory.is_misdated
-            or any(timestamp is not None for _, timestamp in directory.files)
-        }
+        paths = set()
+        for directory in self._directories.values():
+            has_events = any(timestamp is not None for _, timestamp in directory.files)
+            if directory.is_misdated or has_events:
+                paths.add(directory.path)
+        return paths
 
     def _directory(self, path: str, train_id: str) -> _Directory | None:
         known = self._directories.get(train_id)
@@ -336,8 +336,7 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
     return directory.run != before
 
 
-@dataclass(frozen=True, slots=True)
-class _NewestFile:
+class _NewestFile(NamedTuple):
     """The file whose modification time is the run's; without a file the path is empty."""
 
     path: str = ""

@@ -291,9 +291,14 @@ def _samples_of(
     """Records with the same tags, as samples; new tags are added to ``tags``."""
     numbers = np.array([tags.setdefault(tag, len(tags)) for tag in columns.tags])
     count = len(columns.tags)
-    repeated = (run_of_row[columns.rows], columns.rows, columns.steps, columns.wall_times)
-    run, row, step, wall_time = (np.tile(column, count) for column in repeated)
-    return run, np.repeat(numbers, columns.rows.size), row, step, wall_time, columns.values.ravel()
+    return (
+        np.tile(run_of_row[columns.rows], count),
+        np.repeat(numbers, columns.rows.size),
+        np.tile(columns.rows, count),
+        np.tile(columns.steps, count),
+        np.tile(columns.wall_times, count),
+        columns.values.ravel(),
+    )
 
 
 def _joined(parts: Sequence[_Columns], tags: Mapping[str, int]) -> _ScalarSamples:

@@ -70,8 +70,8 @@ class Store:
     ) -> dict[str, tuple[int, int, str]]:
         """List all files that are not hidden.
 
-        The values are the size (-1: no regular file), the time of the last change in ns since 1970, and
-        the ETag. A hidden run directly in the place counts, as in every list of runs.
+        The values are the size (-1: no regular file), the time of the last change in ns since
+        1970, and the ETag. A hidden run directly in the place counts, as in every list of runs.
         """
         listed = {}
         if self.is_local:

@@ -1,4 +1,6 @@
-"""Plain frozen values of everything that a run records: no protobuf, no torch, no files.
+"""Plain frozen values of everything that a run records.
+
+They need no protobuf, no torch and no files.
 
 Every value is checked when it is built and owns its memory (arrays are copied once and read-only),
 so no layer checks or copies it again.

@@ -1,4 +1,7 @@
-"""Addresses of places: which are on this machine (``runs``, ``file:///runs``), and which in a remote store."""
+"""Addresses of places on this machine, and in remote stores.
+
+Places on this machine are ``runs`` or ``file:///runs``.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,18 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for 
 
 
 def without_local_scheme(place: str) -> str:
-    """The path of ``file:///path`` and ``local:///path``, as fsspec reads them; any other text as it is."""
+    """The path of ``file:///path`` and ``local:///path``, as fsspec reads them.
+
+    Any different text stays as it is.
+    """
     return _LOCAL.sub("", place, count=1) if _LOCAL.match(place) else place
 
 
 def is_remote(place: str) -> bool:
-    """Whether a text is the address of a remote store, also where pathlib has made ``s3:/`` of ``s3://``."""
+    """Whether a text is the address of a remote store.
+
+    pathlib may have made ``s3:/`` of ``s3://``.
+    """
     is_address = "://" in place or _SCHEME.match(place) is not None
     return is_address and _LOCAL.match(place) is None
 

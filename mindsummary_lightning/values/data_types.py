@@ -1,4 +1,7 @@
-"""The format's data types, with the numbers and names of MindInsight 2.3.1 and MindSpore 2.7.0."""
+"""The format's data types.
+
+Numbers and names are those of MindInsight 2.3.1 and MindSpore 2.7.0.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import numpy as np
 
 
 class DataType(enum.IntEnum):
-    """Element and value types of tensors, attributes and graph edges (``DT_...`` in the format).
+    """Element and value types of tensors, attributes and graph edges.
+
+    They are ``DT_...`` in the format.
 
     43 and above are MindSpore's; MindInsight shows them as undefined.
     """

@@ -1,4 +1,4 @@
-"""Events: the content of one record of a summary or lineage file."""
+"""Events: the content of a record of a summary or lineage file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _KINDS: dict[type, str] = {
 
 
 def kind_of(value: SummaryValue) -> str:
-    """MindInsight's plugin name of a value: scalar, image, tensor, histogram or loss_landscape."""
+    """MindInsight's plugin name of a value.
+
+    It is scalar, image, tensor, histogram or loss_landscape.
+    """
     return _KINDS[type(value)]
 
 
@@ -38,7 +41,7 @@ GRAPH_TAGS = (("graph", ""), ("optimized_graph", ""))
 def tags_of(
     what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None,
 ) -> Sequence[tuple[str, str]]:
-    """Kind and name of each tag that the content of an event has in MindInsight."""
+    """Kinds and names of the tags of an event in MindInsight."""
     if isinstance(what, Graph):
         return GRAPH_TAGS
     return [(kind_of(value), tag) for tag, value in what] if isinstance(what, tuple) else ()
@@ -46,7 +49,7 @@ def tags_of(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One record of a summary file.
+    """A record of a summary file.
 
     Attributes:
         wall_time: seconds since the epoch.
@@ -65,7 +68,7 @@ LineageValue: TypeAlias = TrainInfo | EvaluationInfo | DatasetGraph | UserDefine
 
 @dataclass(frozen=True, slots=True)
 class LineageEvent:
-    """One record of a lineage file.
+    """A record of a lineage file.
 
     Attributes:
         wall_time: seconds since the epoch.

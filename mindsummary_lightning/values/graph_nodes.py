@@ -1,4 +1,6 @@
-"""A computational graph as values: nodes, parameters, constants, outputs and the types on the edges.
+"""A computational graph as values.
+
+It has nodes, parameters, constants, outputs and the types on the edges.
 
 These classes hold what the format can express. The rules that keep MindInsight from dropping a
 graph (decimal ids, unique names, no ``< > "``) are applied in ``graph``.
@@ -42,12 +44,17 @@ class TupleType:
 
 GraphType: TypeAlias = TensorType | TupleType | DataType
 
-AttributeValue: TypeAlias = "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] | dict[str, AttributeValue] | None"
+AttributeValue: TypeAlias = (
+    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] "
+    "| dict[str, AttributeValue] | None"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A named property of a node (MindInsight drops one whose serialized value passes 1,024 bytes).
+    """A named property of a node.
+
+    MindInsight drops a property whose serialized value passes 1,024 bytes.
 
     Attributes:
         name: shown unchanged.
@@ -73,7 +80,7 @@ class GraphInput:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One operation.
+    """An operation.
 
     Attributes:
         name: the node's id; MindInsight keeps what follows the last ``op`` in it, so use decimal
@@ -102,7 +109,10 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphParameter:
-    """A weight or an input of the graph; a ``/`` in its name would create scopes, so use dots."""
+    """A weight or an input of the graph.
+
+    A ``/`` in its name would create scopes, so use dots.
+    """
 
     name: str
     type: GraphType | None = None
@@ -135,8 +145,8 @@ class Graph:
     outputs: tuple[GraphOutput, ...] = ()
 
     def __repr__(self) -> str:
-        counts = f"{len(self.nodes)} nodes, {len(self.parameters)} parameters, {len(self.constants)} constants"
-        return f"{type(self).__name__}({self.name!r}, {counts})"
+        nodes = f"{len(self.nodes)} nodes, {len(self.parameters)} parameters"
+        return f"{type(self).__name__}({self.name!r}, {nodes}, {len(self.constants)} constants)"
 
 
 @dataclass(frozen=True, slots=True)

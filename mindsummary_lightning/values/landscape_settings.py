@@ -1,4 +1,6 @@
-"""Settings of loss landscapes: resolution, samples, and the steps or epochs that they span.
+"""Settings of loss landscapes.
+
+They are resolution, samples, and the steps or epochs that landscapes span.
 
 The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. Nothing here reads or
 writes files.
@@ -98,7 +100,10 @@ class LandscapeSettings:
         return values
 
     def wants(self, number: int) -> bool:
-        """Whether the parameters of this step or epoch (counted in ``unit``, from 1) belong to a landscape."""
+        """Whether the parameters of a step or epoch belong to a landscape.
+
+        It is counted in ``unit``, from 1.
+        """
         return any(number in interval for interval in self.intervals)
 
 
@@ -125,12 +130,14 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
             raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
             raise ValueError(
-                f"numbers of an interval must be ascending and at least 1, but one is {list(interval)}"
+                "numbers of an interval must be ascending and at least 1, "
+                f"but one is {list(interval)}"
             )
     ends = [(interval[0], interval[-1]) for interval in intervals]
     if len(set(ends)) < len(ends):
-        twice = next(one for one in ends if ends.count(one) > 1)
+        repeated = next(pair for pair in ends if ends.count(pair) > 1)
         raise ValueError(
-            f"two intervals have the same ends {list(twice)}, so their landscapes would have one name"
+            f"two intervals have the same ends {list(repeated)}, "
+            "so their landscapes would have one name"
         )
     return tuple(tuple(interval) for interval in intervals)

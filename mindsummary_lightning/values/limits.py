@@ -1,4 +1,7 @@
-"""Limits of MindInsight 2.3.1, which drops what exceeds them, and of the files: refused or warned of here."""
+"""Limits of MindInsight 2.3.1 and of the files.
+
+MindInsight drops values beyond them, so they are refused here or warned of.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Training, evaluation, custom and dataset lineage as values: everything that a file can contain.
+"""Training, evaluation, custom and dataset lineage as values.
+
+They have everything that a file can contain.
 
 What may be written is narrower; see ``values/validation.py``.
 """
@@ -17,14 +19,19 @@ INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1
 EXACT_MAX = 2**53
-"""Up to here every whole number is a 64-bit float too, as JSON in a browser and TensorBoard have them."""
+"""Up to here every whole number is a 64-bit float, too.
+
+JSON in a browser and TensorBoard have such numbers.
+"""
 
 _MAX_INT_BITS = 10_000  # of custom data; Python refuses to write out ints of more than 4,300 digits
 
 
 @dataclass(frozen=True, slots=True)
 class TrainInfo:
-    """What is known of a training job; ``None`` is "not known" and stays out of the file.
+    """The known facts of a training job.
+
+    ``None`` means "not known" and stays out of the file.
 
     Attributes:
         optimizer: class name of the optimizer.
@@ -80,7 +87,9 @@ class EvaluationInfo:
 
 @dataclass(frozen=True, slots=True)
 class AddedEvaluation(EvaluationInfo):
-    """Result of one of several evaluations of a run: the run keeps the metrics of the others.
+    """Result of an evaluation of a run with several.
+
+    The run keeps the metrics of its earlier evaluations.
 
     A recorder writes it as an :class:`EvaluationInfo` with the metrics of both; of one name the
     newest counts.
@@ -106,8 +115,8 @@ def parsed_metric(
     may_be_deep = text.count("{") + text.count("[") > MAX_METRIC
     if not isinstance(metric, dict) or (may_be_deep and _is_deeper(metric, MAX_METRIC)):
         raise ValueError(
-            f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} levels, "
-            f"not {text[:80]!r}"
+            f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} "
+            f"levels, not {text[:80]!r}"
         )
     return cast("dict[str, Any]", utf8_json(metric)) if "\\u" in text else metric
 
@@ -135,7 +144,7 @@ CustomValue: TypeAlias = "int | float | str | Mapping[str, CustomValue]"
 
 @dataclass(frozen=True, slots=True)
 class UserDefinedInfo:
-    """Custom lineage data, one entry a key, in order.
+    """Custom lineage data, an entry per key, in order.
 
     Attributes:
         values: str keys; values are int (a bool counts as one), float, str, or a mapping of the
@@ -151,7 +160,9 @@ class UserDefinedInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo(UserDefinedInfo):
-    """Custom lineage data that MindInsight does not show: its tables have no column for them, our readers do.
+    """Custom lineage data that MindInsight does not show.
+
+    Its tables have no column for them, our readers do.
 
     Attributes:
         values: as of :class:`UserDefinedInfo`.
@@ -159,7 +170,10 @@ class RunInfo(UserDefinedInfo):
 
 
 def repeated_fields(custom: Mapping[str, CustomValue], train: TrainInfo) -> dict[str, CustomValue]:
-    """The custom data that a field of the training lineage says too; MindInsight would show two columns of each."""
+    """The custom data that a field of the training lineage repeats.
+
+    MindInsight would show two columns of the same value.
+    """
     known = {field_.name: getattr(train, field_.name) for field_ in fields(train)}
     return {name: entry for name, entry in custom.items() if name in known and entry == known[name]}
 
@@ -212,7 +226,9 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class DatasetGraph:
-    """A stage of the data pipeline; the root is the LAST stage, its children lead to the source.
+    """A stage of the data pipeline.
+
+    The root is the LAST stage, and its children lead to the source.
 
     Attributes:
         parameter: name -> bool, int (32 bits), float, str or tuple of str; ``op_type`` is required

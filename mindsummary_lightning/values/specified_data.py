@@ -1,4 +1,7 @@
-"""The dicts of ``collect_specified_data``, as a type checker sees them; what is in them is checked where it is used."""
+"""The dicts of ``collect_specified_data``, as a type checker sees them.
+
+Their values are checked where they are used.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ from typing import Literal, TypedDict
 
 
 class CreateLandscape(TypedDict, total=False):
-    """Which landscapes are computed: of the training's intervals, and around its result."""
+    """The landscapes that are computed.
+
+    They are of the training's intervals, and around its result.
+    """
 
     train: bool
     result: bool
 
 
 class CollectLandscape(TypedDict, total=False):
-    """The keys of ``collect_landscape``; :class:`LandscapeSettings` says what each means."""
+    """The keys of ``collect_landscape``.
+
+    :class:`LandscapeSettings` documents them.
+    """
 
     landscape_size: int
     unit: Literal["step", "epoch"]
@@ -24,7 +33,10 @@ class CollectLandscape(TypedDict, total=False):
 
 
 class SpecifiedData(TypedDict, total=False):
-    """The keys of ``collect_specified_data``; :class:`SummaryCollector` says what each means."""
+    """The keys of ``collect_specified_data``.
+
+    :class:`SummaryCollector` documents them.
+    """
 
     collect_metric: bool
     collect_graph: bool

@@ -1,4 +1,7 @@
-"""The columns of a table of parameters, how its tensor holds them, and which of its rows went wrong first."""
+"""The columns of a table of parameters, and how its tensor holds them.
+
+The module also finds the row that went wrong first.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ _LOG_COLUMNS = [
 def origin(
     parameters: Sequence[str], table: NDArray[np.float64]
 ) -> tuple[str, Literal["gradient", "weight"]] | None:
-    """Name and kind of what went wrong first in one step's table of shape ``(p, c)``, or ``None``.
+    """Name and kind of the first failure in a step's table of shape ``(p, c)``.
+
+    The result is ``None`` without a failure.
 
     Weights are as the step left them, so a gradient comes first. A backward pass goes from the last
     layer to the first, so of some gradients the last one is nearest to the cause; if all are
@@ -42,7 +47,9 @@ def origin(
 
 
 def to_stored(table: NDArray[np.float64]) -> NDArray[np.float32]:
-    """A table of shape ``(p, c)`` as its tensor holds it: magnitudes as log10, 0 as minus infinity.
+    """A table of shape ``(p, c)`` as its tensor holds it.
+
+    Magnitudes are log10, 0 is minus infinity.
 
     MindInsight shows five decimals, in which most gradients would be 0.00000.
     """

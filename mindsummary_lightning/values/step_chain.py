@@ -1,4 +1,7 @@
-"""The chain of a step: batch, weights, modules, loss, gradients and update as rows of one table, in their order."""
+"""The chain of a step as rows of a table, in their order.
+
+The parts are batch, weights, modules, loss, gradients and update.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, slots=True)
 class OutputRow:
-    """What a row of the table is of; two calls, ports or paths are two rows.
+    """The meaning of a row of the table; two calls, ports or paths are two rows.
 
     Attributes:
         link: part of the step: ``data`` a tensor of the batch, ``weights`` a parameter or buffer as
@@ -53,12 +56,14 @@ class OutputRow:
 
     @property
     def key(self) -> tuple[str, str, int, str, str]:
-        """What tells it from the other rows of a run."""
+        """The key of the row, which is unique in a run."""
         return self.link, self.name, self.call, self.port, self.path
 
 
 def sample_places(elements: int) -> NDArray[np.int64]:
-    """Places of the recorded elements in a flattened tensor, int64, shape ``(16,)``; a small one repeats some.
+    """Places of the recorded elements in a flattened tensor.
+
+    They are int64, shape ``(16,)``; those of a small tensor repeat.
 
     They are spread as multiples of the golden ratio: evenly spaced ones would be the same after a
     flip.

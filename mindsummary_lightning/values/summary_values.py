@@ -1,4 +1,7 @@
-"""Tensor, image, histogram and loss landscape values. A scalar is a plain ``float`` and needs no class."""
+"""Tensor, image, histogram and loss landscape values.
+
+A scalar is a plain ``float`` and needs no class.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ _MEDIA_TYPES = (
 
 
 def owned(array: Any, dtype: Any) -> NDArray[Any]:
-    """A C-contiguous, read-only array that owns its memory; copied unless it already is one."""
+    """A C-contiguous, read-only array that owns its memory.
+
+    It is copied unless it already is such an array.
+    """
     if (
         type(array) is np.ndarray
         and array.base is None
@@ -42,7 +48,9 @@ def owned(array: Any, dtype: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor as the format keeps it: every element as float32, the original dtype as a name.
+    """A tensor as the format keeps it.
+
+    Every element is float32, and the original dtype is a name.
 
     Attributes:
         data: the elements, shape as recorded, float32, read-only (integers above 2**24 lose digits:
@@ -86,7 +94,10 @@ class Image:
 
     @property
     def media_type(self) -> str:
-        """What the first bytes say, such as ``image/png``; ``application/octet-stream`` if they say nothing known."""
+        """The type that the first bytes tell, such as ``image/png``.
+
+        It is ``application/octet-stream`` if they are unknown.
+        """
         return next(
             (name for start, name in _MEDIA_TYPES if self.encoded.startswith(start)),
             "application/octet-stream",
@@ -107,7 +118,9 @@ class Image:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Counts of a tensor's finite elements in buckets, and of those that are in no bucket.
+    """Counts of a tensor's finite elements in buckets.
+
+    It also counts the elements that are in no bucket.
 
     Attributes:
         lefts: left edge of each bucket, float64, shape ``(n,)``; at most 90 buckets (MindInsight
@@ -152,7 +165,10 @@ class Histogram:
 
     @property
     def edges(self) -> NDArray[np.float64]:
-        """The ends of the buckets as NumPy and Matplotlib take them, float64, shape ``(n + 1,)``; empty without one."""
+        """The ends of the buckets as NumPy and Matplotlib take them.
+
+        They are float64, shape ``(n + 1,)``; empty without a bucket.
+        """
         return np.append(self.lefts, self.lefts[-1:] + self.widths[-1:])
 
 
@@ -237,7 +253,10 @@ class LossLandscape:
 def check_landscape_shapes(
     surface: Points, intervals: tuple[int, ...], path: Points | None, end: Any
 ) -> None:
-    """Raise ValueError unless the arrays of a landscape, and ``end``, where it converged, are shaped as it says."""
+    """Raise ValueError unless the arrays of a landscape have its shapes.
+
+    ``end`` is where it converged.
+    """
     x, y, z = surface.x, surface.y, surface.z
     if x.ndim != 1 or y.ndim != 1 or z.shape != (y.size, x.size):
         raise ValueError(
@@ -253,7 +272,7 @@ def check_landscape_shapes(
 
 
 def surface_text(surface: Points, intervals: tuple[int, ...]) -> str:
-    """What a landscape is in a few words."""
+    """A landscape in a few words."""
     z = surface.z
     of = f"{surface.x.size} x {surface.y.size} points" + (
         f", loss {z.min():.4g} to {z.max():.4g}" if z.size else ""

@@ -1,4 +1,7 @@
-"""Text as the format holds it, and as a terminal may show it; numbers as a person wrote them."""
+"""Text as the format holds it, and as a terminal may show it.
+
+Numbers are as a person wrote them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _FLOAT32 = struct.Struct("<f")
 
 
 class Phrase(str):
-    """Text of a template and values, which can be said in other words too.
+    """Text of a template and values, which can be translated.
 
     Attributes:
         template: as of ``str.format``; without values the text itself.
@@ -29,7 +32,7 @@ class Phrase(str):
         return phrase
 
     def said(self, words: Mapping[str, str]) -> str:
-        """The text with each template as ``words`` has it."""
+        """The text in a different language: every template as ``words`` has it."""
         template = words.get(self.template, self.template)
         values = [
             value.said(words) if isinstance(value, Phrase) else value for value in self.values
@@ -38,17 +41,26 @@ class Phrase(str):
 
 
 def utf8_text(text: str) -> str:
-    """The text with every lone surrogate, which UTF-8 cannot hold, written as its escape."""
+    """The text with every lone surrogate written as its escape.
+
+    UTF-8 cannot hold lone surrogates.
+    """
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def utf8_json(value: Any) -> Any:
-    r"""What JSON gave, with :func:`utf8_text` of every text: an escape such as ``"\ud800"`` is a lone surrogate."""
+    r"""A JSON value with :func:`utf8_text` of every text.
+
+    An escape such as ``"\ud800"`` is a lone surrogate.
+    """
     return map_json(value, lambda leaf: utf8_text(leaf) if isinstance(leaf, str) else leaf)
 
 
 def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
-    """What JSON holds, with every number, text and name as ``change`` gives it; tuples become lists."""
+    """A JSON value with every number, text and name as ``change`` gives it.
+
+    Tuples become lists.
+    """
     if isinstance(value, dict):
         return {change(key): map_json(entry, change) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -57,14 +69,20 @@ def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def finite_or_named(value: Any) -> Any:
-    """The value; a float that is not finite as its name (``NaN``, ``Infinity``, ``-Infinity``), which JSON can hold."""
+    """The value; a float that is not finite as its name, which JSON can hold.
+
+    The names are ``NaN``, ``Infinity`` and ``-Infinity``.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Text such as ``a, b and 3 more``: at most so many names, and the number of the others."""
+    """Text such as ``a, b and 3 more``.
+
+    It has at most so many names, and the number of the remaining ones.
+    """
     shown = ", ".join(names[:most])
     return Phrase("{} and {} more", shown, len(names) - most) if len(names) > most else shown
 
@@ -75,7 +93,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def shortest_float32(value: float) -> float:
-    """The number with the fewest decimal digits that is the same float32: 0.1 for 0.10000000149011612.
+    """The number with the fewest decimal digits that is the same float32.
+
+    It is 0.1 for 0.10000000149011612.
 
     The one rule for every float32 that leaves as text, JSON or a column of float64, so that a query
     for 0.1 finds what was recorded as 0.1.
@@ -94,7 +114,10 @@ def shortest_float32(value: float) -> float:
 
 
 def without_secrets(text: str, *addresses: str) -> str:
-    """A text in which users and passwords of addresses, and what follows a ``?`` in them, are ``***``."""
+    """A text without the secrets of addresses.
+
+    Users and passwords, and everything after a ``?``, become ``***``.
+    """
     remote = "\n".join(address for address in addresses if ":/" in address)
     users = re.findall(r":/+([^/\n]*)@", remote)
     secrets = {

@@ -1,4 +1,6 @@
-"""Checks of values before they are written: only those that MindInsight shows without harm to any run.
+"""Checks of values before they are written.
+
+They pass only values that MindInsight shows without harm to any run.
 
 A file may contain more (``values`` can hold a NaN loss that MindSpore wrote); this package never
 writes it.
@@ -61,12 +63,17 @@ def _real(where: str, value: Any, largest: float) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{where} must be finite, not {value}; omit it instead")
     if abs(value) > largest:
-        text = f"{where} must be at most {largest:.1e} in magnitude, what the file can hold, not {_shown(value)}"
-        raise ValueError(f"{text}; omit it instead")
+        raise ValueError(
+            f"{where} must be at most {largest:.1e} in magnitude, what the file can hold, "
+            f"not {_shown(value)}; omit it instead"
+        )
 
 
 def _shown(value: float) -> str:
-    """A number as text; of an int of hundreds of digits, which Python may refuse to print, its size."""
+    """A number as text.
+
+    Of an int of hundreds of digits, which Python may refuse to print, it is the size.
+    """
     if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
         return f"an int of {value.bit_length()} bits"
     return str(value)

@@ -1,4 +1,7 @@
-"""One training step with whole tensors: what the index of its file states, in the order of the step."""
+"""A training step with whole tensors, in the order of the step.
+
+The index of its file states it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class StoredModule:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """One call of a module.
+    """A call of a module.
 
     Attributes:
         module: dotted name.

@@ -185,7 +185,7 @@ def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], s
 
 
 @dataclass(frozen=True)
-class _ScalarSamples:
+class _StepScalars:
     """Tags and values of the scalars of a step with the same wall time."""
 
     step: int
@@ -193,13 +193,13 @@ class _ScalarSamples:
     values: list[tuple[str, float]]
 
 
-def _scalar_samples(run: FollowedRun) -> Iterator[_ScalarSamples]:
+def _scalar_samples(run: FollowedRun) -> Iterator[_StepScalars]:
     """All scalars, by step and wall time."""
     tags = run.tags()["scalar"]
     for rows in _ordered_rows(run, tags):
         for (step, wall_time), found in itertools.groupby(rows, key=operator.itemgetter(0, 1)):
             values = [(tags[owner], value) for _, _, owner, value in found]
-            yield _ScalarSamples(step, wall_time, values)
+            yield _StepScalars(step, wall_time, values)
 
 
 def _ordered_rows(run: FollowedRun, tags: Sequence[str]) -> Iterator[Iterable[tuple[Any, ...]]]:
@@ -225,7 +225,7 @@ def _ordered_rows(run: FollowedRun, tags: Sequence[str]) -> Iterator[Iterable[tu
 def _take_known(
     held: dict[int, ScalarSeries], waiting: Sequence[Iterator[ScalarSeries]]
 ) -> list[tuple[int, ScalarSeries]]:
-    """Take the rows up to the smallest of the held parts' last steps, and hold the following rows."""
+    """Take the rows up to the smallest last step of the held parts; hold the rest."""
     bound = min(int(series.steps[-1]) for series in held.values())
     taken = []
     for owner, series in list(held.items()):

@@ -253,7 +253,7 @@ class _RunImport:
             self._decoded[decoded.kind] += 1
 
     def _name(self, kind: str, tag: str, index: int) -> str:
-        """Name an image; no other tag has the name.
+        """Name an image; the name is new among the tags.
 
         ``index`` counts the images of the same value.
         """

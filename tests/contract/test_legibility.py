@@ -1,0 +1,93 @@
+"""Rules for code that a newcomer reads and that ruff does not have: dense expressions, and docstrings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+PACKAGE = PROJECT / "mindsummary_lightning"
+# Packages that are being worked on. Delete each line when its package is done.
+PENDING = (
+    "cli/compare.py",
+    "export/report",
+    "fileio",
+    "mindspore.py",
+    "porting",
+    "recording",
+    "trainer",
+    "viewer",
+)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Dense expressions that stay, by module and function, with the reason.
+EXCEPTIONS = {
+    # a hundred million values in a run: the walrus saves a second index
+    ("fileformat/event_outline.py", "_bounds"),
+}
+LONGEST_SUMMARY = 80
+# Words that need a noun, which a reader of the first line does not have.
+WITHOUT_NOUN = re.compile(r"\b(those|that of|what|one|ones|others?|each)\b", re.IGNORECASE)
+
+
+CODE = re.compile("``.*?``")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if "_proto" not in path.parts and not name.startswith(PENDING):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(module: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def is_dense(node: ast.AST) -> bool:
+    """A comprehension in a comprehension, a walrus in `and` or `or`, or a generator that is unpacked."""
+    if isinstance(node, COMPREHENSIONS):
+        inner = [part for part in ast.walk(node) if isinstance(part, COMPREHENSIONS)]
+        return len(inner) > 1
+    if isinstance(node, ast.BoolOp):
+        return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+    if isinstance(node, ast.Assign):
+        is_unpacked = isinstance(node.targets[0], (ast.Tuple, ast.List))
+        return is_unpacked and isinstance(node.value, ast.GeneratorExp)
+    return False
+
+
+def documented(module: ast.Module) -> Iterator[tuple[str, str]]:
+    """Names and first lines of docstrings."""
+    for node in ast.walk(module):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "name", ""), text.split("\n")[0]
+
+
+@pytest.mark.slow
+def test_no_expression_holds_another_one_that_needs_a_name() -> None:
+    dense = set()
+    for name, module in modules():
+        for function in functions(module):
+            if any(map(is_dense, ast.walk(function))):
+                dense.add((name, function.name))
+
+    assert dense - EXCEPTIONS == set()
+
+
+@pytest.mark.slow
+def test_a_docstring_begins_with_a_short_line_that_names_its_thing() -> None:
+    wrong = []
+    for name, module in modules():
+        for thing, line in documented(module):
+            if len(line) > LONGEST_SUMMARY or WITHOUT_NOUN.search(CODE.sub("", line)):
+                wrong.append(f"{name} {thing}: {line}")
+
+    assert wrong == []
