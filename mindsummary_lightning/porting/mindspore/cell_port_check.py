@@ -112,7 +112,7 @@ def check_port(
 
 
 class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
-    """Checks a port in ``Model.train``: runs its steps on the recorded values of the original, and then stops.
+    """Check a port in ``Model.train`` on the recorded values, and stop the training.
 
     Network, optimizer and random state are as before when the training has ended. PyNative mode
     only.

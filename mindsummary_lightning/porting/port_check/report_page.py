@@ -1,4 +1,4 @@
-"""The page of a port's check: findings, the module tree, and what was not tested; it holds no script."""
+"""The page of a port's check: findings and the module tree, without a script."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.porting.port_check.port_report import PortReport
 
 _MOST_CONSEQUENCES = 40  # of a finding, on the page
+_PORTING = "mindsummary_lightning.porting"
 _LANGUAGES = {"en": "en", "zh": "zh-CN"}
 
 
@@ -30,18 +31,19 @@ def report_page(report: PortReport, language: str) -> str:
     """
     if language not in _LANGUAGES:
         raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
-    page = _Page(report, json.loads(_file("report_zh.json")) if language == "zh" else {})
+    page = _Page(report, json.loads(_file("port_check/report_zh.json")) if language == "zh" else {})
     title = page.say("Check of a port")
+    style = _file("page_base.css") + _file("port_check/report.css")
     return utf8_text(
         f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{title}</title><style>{_file('report.css')}</style></head>"
+        f"<title>{title}</title><style>{style}</style></head>"
         f"<body>{''.join(page.parts())}</body></html>\n"
     )
 
 
 def _file(name: str) -> str:
-    return (files("mindsummary_lightning.porting.port_check") / name).read_text(encoding="utf-8")
+    return (files(_PORTING) / name).read_text(encoding="utf-8")
 
 
 class _Page:

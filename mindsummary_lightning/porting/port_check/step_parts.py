@@ -1,4 +1,4 @@
-"""``StepParts``: batch, weights before, loss, update: what a step has besides modules and gradients."""
+"""``StepParts``: compares batch, weights before, loss and update of a step."""
 
 from __future__ import annotations
 

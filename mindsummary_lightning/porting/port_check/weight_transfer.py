@@ -1,4 +1,4 @@
-"""``transfer_weights``: weights of one framework under the names of the other, as far as they fit."""
+"""``transfer_weights``: gives weights the names of the other framework."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_LINES = 8  # of weights with another shape
 
 
 def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
-    """Give weights of one framework the names and shapes of the other, for a port that begins like the original.
+    """Give weights of one framework the names and shapes of the other.
 
     What does not fit is left out, and a warning of at most ten lines names it on both sides with
     the reason.
