@@ -80,7 +80,8 @@ class PortCheck(CallbackBase):
             return
         if trainer.world_size > 1:
             raise ValueError(
-                f"PortCheck must run in one process, got {trainer.world_size}. Pass Trainer(devices=1)"
+                f"PortCheck must run in one process, got {trainer.world_size}. "
+                "Pass Trainer(devices=1)"
             )
         self.report = None
         self._checked = []

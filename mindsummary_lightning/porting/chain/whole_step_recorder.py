@@ -366,6 +366,6 @@ def _stored_call(call: _OpenCall) -> StoredCall:
         call.gradients[each.path] for each in call.outputs if each.path in call.gradients
     )
     return StoredCall(
-        call.module, call.kind, call.number, call.parent, call.entered, call.left, call.line, call.inputs,
-        call.outputs, gradients, call.draws_random,
+        call.module, call.kind, call.number, call.parent, call.entered, call.left, call.line,
+        call.inputs, call.outputs, gradients, call.draws_random,
     )  # fmt: skip

@@ -296,9 +296,14 @@ class ForwardCheck:
         return -1 if frame.reference is None else frame.reference
 
     def _compare_output(
-        self, frame: Frame, call: StoredCall, reference: StoredTensor, outputs: list[PortTensor], place: int,
+        self,
+        frame: Frame,
+        call: StoredCall,
+        reference: StoredTensor,
+        outputs: list[PortTensor],
+        place: int,
         again: RunAgain,
-    ) -> tuple[Array | None, Layout | None]:  # fmt: skip
+    ) -> tuple[Array | None, Layout | None]:
         port = outputs[place]
         recorded = self._reference.array(reference)
         dtypes = {port.dtype, reference.dtype, *(each.dtype for each in frame.inputs)}

@@ -195,7 +195,8 @@ class GradientCheck:
             )  # fmt: skip
         is_missing = kind == "no gradient"
         finding = PortFinding(
-            blamed, "no gradient" if is_missing else "gradient", place, distance, self._tolerance, sentence,
+            blamed, "no gradient" if is_missing else "gradient", place, distance,
+            self._tolerance, sentence,
             call.frame.line, tuple(output.reference.shape), None if shape is None else tuple(shape),
             call.frame.number,
         )  # fmt: skip
@@ -475,14 +476,18 @@ class GradientCheck:
         reference = self._reference.weights[self._weights.references(name)[0]]
         is_missing = kind == "no gradient"
         finding = PortFinding(
-            module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
-            self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
+            module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name),
+            distance, self._tolerance, sentence, "", tuple(reference.before.shape),
+            None if shape is None else tuple(shape),
         )  # fmt: skip
         paths = self._paths_of(name)
         logged = LoggedFinding(
-            finding, None, paths=paths or self._likely_paths(module), is_called=self.is_called(module),
+            finding,
+            None,
+            paths=paths or self._likely_paths(module),
+            is_called=self.is_called(module),
             has_all_paths=bool(paths),
-        )  # fmt: skip
+        )
         self._log.add(logged)
 
 

@@ -36,7 +36,8 @@ def report_page(report: PortReport, language: str) -> str:
     style = _file("page_base.css") + _file("port_check/report.css")
     return utf8_text(
         f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
         f"<title>{title}</title><style>{style}</style></head>"
         f"<body>{''.join(page.parts())}</body></html>\n"
     )
@@ -113,7 +114,8 @@ class _Page:
             title = self.say("Operations there")
             code = f"<details><summary>{title}</summary><pre>{escape(operations)}</pre></details>"
         return (
-            f'<section><h2>{number}. {self.say(finding.sentence)}</h2><div class="scroll"><table>{cells}</table></div>'
+            f"<section><h2>{number}. {self.say(finding.sentence)}</h2>"
+            f'<div class="scroll"><table>{cells}</table></div>'
             f"{code}{self._consequences(finding)}</section>"
         )
 
@@ -133,7 +135,8 @@ class _Page:
         wrong = {finding.module for finding in self._report.findings}
         inner: dict[str, str] = {}
         for name, kind in reversed(step.modules):
-            label = f'<span class="{self._state(name)}">{escape(name or self.say("network"))} ({escape(kind)})</span>'
+            words = f"{escape(name or self.say('network'))} ({escape(kind)})"
+            label = f'<span class="{self._state(name)}">{words}</span>'
             below = inner.pop(name, "")
             is_open = not name or any(f"{each}.".startswith(f"{name}.") for each in wrong)
             item = f"<div>{label}</div>"

@@ -107,7 +107,6 @@ def _missing(pairs: WeightPairs) -> list[str]:
             f"missing in weights: {len(pairs.only_port)}: {listed(pairs.only_port, _MOST_NAMES)}"
         )
     if pairs.only_reference:
-        lines.append(
-            f"missing in like: {len(pairs.only_reference)}: {listed(pairs.only_reference, _MOST_NAMES)}"
-        )
+        names = listed(pairs.only_reference, _MOST_NAMES)
+        lines.append(f"missing in like: {len(pairs.only_reference)}: {names}")
     return lines

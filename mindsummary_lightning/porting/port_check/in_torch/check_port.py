@@ -74,7 +74,8 @@ def check_port(
         raise TypeError("module must be a torch.nn.Module, got None. Pass the port")
     if not callable(step_function):
         raise TypeError(
-            f"step_function must be a function that runs one step, got {step_function!r}. Pass a function"
+            f"step_function must be a function that runs one step, got {step_function!r}. "
+            "Pass a function"
         )
     paths = recorded_paths(reference, steps)
     checked: list[CheckedStep] = []
@@ -100,9 +101,14 @@ def _checked(
     weights = before[0].weights if before else None
     while True:
         step = TorchStep(
-            module, reference, kept, is_first=not before and reference.step.step == 1, weights=weights,
-            follows=follows(before, reference.step.step), keeps_sizes=keeps_sizes,
-        )  # fmt: skip
+            module,
+            reference,
+            kept,
+            is_first=not before and reference.step.step == 1,
+            weights=weights,
+            follows=follows(before, reference.step.step),
+            keeps_sizes=keeps_sizes,
+        )
         try:
             with eager(), step.substitution():
                 _run(step, step_function, reference)
