@@ -126,7 +126,7 @@ class ParameterStatisticsOptions:
 
 
 def _checked_statistics(collect_parameter_statistics: Any) -> str | None:
-    """An expression for the names of the parameters that have statistics, ``None`` for none; errors as above."""
+    """An expression for the names of parameters with statistics, or ``None``."""
     if isinstance(collect_parameter_statistics, bool):
         return EVERY if collect_parameter_statistics else None
     return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
@@ -171,7 +171,7 @@ class OutputStatisticsOptions:
 
 
 def _output_statistics_steps(collect_output_statistics: Any) -> frozenset[int] | None:
-    """Steps that the argument names; ``None`` where it names no steps and leaves them to the rhythm."""
+    """Steps that the argument names, or ``None`` for the rhythm of tables."""
     if collect_output_statistics is None or isinstance(collect_output_statistics, bool):
         return None
     if isinstance(collect_output_statistics, str):
@@ -216,7 +216,9 @@ def output_statistics_options(
     whole_tensors: Any,
     max_bytes: Any,
 ) -> OutputStatisticsOptions | None:
-    """Check the arguments; ``output_statistics_modules`` implies ``collect_output_statistics=True``.
+    """Check the arguments of output statistics.
+
+    ``output_statistics_modules`` implies ``collect_output_statistics=True``.
 
     Whole tensors are of the steps that are named, or of the first one, and imply output statistics
     of it.

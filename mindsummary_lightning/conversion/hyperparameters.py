@@ -111,7 +111,7 @@ def _readable(value: Any) -> CustomValue:
     return _readable_object(value)
 
 
-def _readable_number(value: float) -> int | float | str:
+def _readable_number(value: int | float) -> int | float | str:
     """A number; an infinite, NaN or very large number as text."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))

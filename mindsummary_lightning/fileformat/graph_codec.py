@@ -181,7 +181,7 @@ def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:
         message.dtype, message.str_val = anf_ir_pb2.DT_STRING, str(value)
 
 
-def _fill_number(message: anf_ir_pb2.ValueProto, value: float) -> None:
+def _fill_number(message: anf_ir_pb2.ValueProto, value: int | float) -> None:
     """Store a number; an int beyond 64 bits as text."""
     if isinstance(value, bool):
         message.dtype, message.bool_val = anf_ir_pb2.DT_BOOL, value

@@ -67,8 +67,9 @@ def parse_conditions(
 
     Raises:
         QueryError: a name is none of the known fields or the end of several, or a field of numbers
-            is compared with a text, or a word between slashes is no regular expression. ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``,
-            ``min:<tag>``, ``max:<tag>`` are taken for fields even if they are not known.
+            is compared with a text, or a word between slashes is no regular expression.
+            ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``, ``min:<tag>``,
+            ``max:<tag>`` are taken for fields even if they are not known.
     """
     texts = [query] if isinstance(query, str) else list(query)
     parser = _QueryParser(known, aliases or {}, timezone, base_dir)
@@ -262,7 +263,10 @@ def _expression_at(text: str, at: int) -> _QueryPart | None:
     try:
         re.compile(expression)
     except re.error as error:
-        message = f"{expression} must be a regular expression, but {error}. Correct it, or put the word in quotes."
+        message = (
+            f"{expression} must be a regular expression, but {error}. "
+            "Correct it, or put the word in quotes."
+        )
         raise QueryError("expression", expression, message, (str(error),)) from None
     word = Word(expression, is_excluded=bool(found["excluded"]), is_expression=True)
     return _QueryPart(word, at, found.end())

@@ -1,1 +1,1 @@
-"""The chain of a training step, recorded in torch: batch, weights, modules, loss, gradients, update and settings."""
+"""Records output statistics and whole tensors of training steps in torch."""

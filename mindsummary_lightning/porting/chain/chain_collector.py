@@ -1,4 +1,4 @@
-"""``ChainCollector``: batch, weights, modules, loss, gradients and update of a step, taken while it runs."""
+"""``ChainCollector``: takes output statistics of a step while it runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HOW = frozenset({"foreach", "fused", "capturable", "differentiable"})
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A module that runs, and what is left of its inputs; without a row it is known for its place alone."""
+    """A module that runs, and the statistics of its inputs."""
 
     place: Place
     row: OutputRow | None = None
@@ -76,7 +76,7 @@ class ChainCollector(Watcher):
         return self._step is not None
 
     def begin(self, network: nn.Module, step: int = 0) -> None:
-        """A step of a network begins: take its weights and running statistics, if it has not begun yet."""
+        """Take the weights and running statistics of a step that begins."""
         if self._step is None:
             self._step, self._running = (
                 OpenStep(ModuleNames(network, lambda *_: ""), self._number_of),
@@ -100,7 +100,7 @@ class ChainCollector(Watcher):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Call the function that computes the loss of a batch; take the batch, the modules' calls and the loss."""
+        """Call a function that computes a loss, and take the batch, the calls and the loss."""
         step = self._step
         if step is None:
             return function(*args, **kwargs)
@@ -140,7 +140,7 @@ class ChainCollector(Watcher):
     def add_gradients(
         self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None
     ) -> None:
-        """Take what an optimizer is about to step with: gradients that ``scale`` multiplies, and its settings.
+        """Take gradients, which ``scale`` multiplies, and settings before an optimizer steps.
 
         Its groups are numbered from ``first_group`` on.
         """
@@ -185,7 +185,7 @@ class ChainCollector(Watcher):
                     )
 
     def move_into(self, values: StepValues) -> None:
-        """Add what was taken of a step, and the weights after it, to its values; it has begun no more."""
+        """Add what was taken of a step, and the weights after it, to its values."""
         if (step := self._step) is not None:
             self._add_weights(step, "update")
             # of what no optimizer holds, which so is told from what is frozen
@@ -295,7 +295,7 @@ def _at(row: OutputRow, port: str, path: str) -> OutputRow:
 
 
 def _tensors(value: Any) -> Iterable[tuple[str, torch.Tensor]]:
-    """Every tensor in a batch, input or output of any structure, with its dotted path; ``""`` if it is one itself."""
+    """Yield every tensor of a batch, input or output with its dotted path."""
     return [("", value)] if isinstance(value, torch.Tensor) else named_tensors(value)
 
 
@@ -308,7 +308,7 @@ def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str
 def _settings(
     optimizer: Optimizer, group: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Name, path and number of what an optimizer's group is set to, of what the optimizer itself knows."""
+    """Yield name, path and number of each setting of an optimizer's group."""
     for name, setting in group.items():
         if name in optimizer.defaults and name not in _HOW:
             for path, value in leaves({name: setting}, batch_items):

@@ -34,7 +34,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class StepRecorder:
-    """Records batch, weights, outputs of modules, loss, gradients and update of steps of a loop without Lightning.
+    """Record output statistics or whole tensors of a loop without Lightning.
 
     The rows are those of ``SummaryCollector(collect_output_statistics=True)``;
     ``mindsummary_lightning.mindspore`` has the same for MindSpore. Gradients are those that the
@@ -100,7 +100,7 @@ class StepRecorder:
     def step(
         self, network: nn.Module, optimizer: Optimizer | Sequence[Optimizer], batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """A context in which one step runs: the modules' calls, the loss, the gradients and the update.
+        """Return a context in which one step runs.
 
         Args:
             network: what is trained.

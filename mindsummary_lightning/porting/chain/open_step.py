@@ -25,7 +25,7 @@ from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG, Outpu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainPart:
-    """Rows of a step that were reduced on one device: their numbers, and values of shape ``(n, c)``."""
+    """Rows of a step from one device: their numbers, and values of shape ``(n, c)``."""
 
     rows: NDArray[np.intp]
     values: NDArray[np.float64]
@@ -33,7 +33,7 @@ class ChainPart:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """What is left of a tensor: the numbers of :class:`TensorReducer`, its elements, those counted, dtype and shape."""
+    """Statistics of a tensor, its elements, those counted, its dtype and its shape."""
 
     vector: torch.Tensor
     elements: int

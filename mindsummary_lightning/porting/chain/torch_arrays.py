@@ -1,4 +1,4 @@
-"""Tensors of torch as arrays of NumPy, with the names of dtypes that a file of whole tensors states."""
+"""Turns tensors of torch into arrays of NumPy, with the names of their dtypes."""
 
 from __future__ import annotations
 

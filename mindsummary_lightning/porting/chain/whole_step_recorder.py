@@ -202,7 +202,7 @@ class WholeStepRecorder:
     # ---- the update
 
     def add_optimizer(self, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
-        """An optimizer is about to step: write its state, its settings and the gradients that it gets."""
+        """Write the state, the settings and the gradients of an optimizer before its step."""
         if self._writer is None:
             return
         if scale is not None:
@@ -346,7 +346,7 @@ def precision_of(dtypes: set[str], device: str) -> str:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that are numbers, bools or texts; those of a tuple by number, such as ``betas.0``."""
+    """Settings that are numbers, bools or texts; of a tuple by number: ``betas.0``."""
     plain: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, torch.Tensor) and value.numel() == 1:
@@ -366,6 +366,6 @@ def _stored_call(call: _OpenCall) -> StoredCall:
         call.gradients[each.path] for each in call.outputs if each.path in call.gradients
     )
     return StoredCall(
-        call.module, call.kind, call.number, call.parent, call.entered, call.left, call.line, call.inputs,
-        call.outputs, gradients, call.draws_random,
+        call.module, call.kind, call.number, call.parent, call.entered, call.left, call.line,
+        call.inputs, call.outputs, gradients, call.draws_random,
     )  # fmt: skip

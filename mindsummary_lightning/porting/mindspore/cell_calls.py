@@ -1,4 +1,4 @@
-"""``CellCalls``: shows the calls of cells to observers, which may replace what a cell takes and returns."""
+"""``CellCalls``: shows calls of cells to observers, which may replace tensors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CellCalls:
 
 
 def _call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Stand for ``Cell.__call__``. A wrapper of the user's may keep it and call it when there is no observer."""
+    """Stand for ``Cell.__call__``, with and without observers."""
     observers = [*CellCalls._observers]
     for observer in observers:
         args, kwargs = observer.enter(cell, args, kwargs)

@@ -1,4 +1,4 @@
-"""``CellChain``: batch, weights, cells, loss, gradients and update of one step of a MindSpore network."""
+"""``CellChain``: output statistics of one step of a MindSpore network."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CellChain:
         self._optimizer = optimizer
 
     def watch(self) -> None:
-        """Take every call of a cell, and what the optimizer is called with, until :meth:`remove`."""
+        """Take every call of a cell and of the optimizer, until :meth:`remove`."""
         self._cells = network_cells(self._network, self._optimizer)
         CellCalls.add(self)
 
@@ -88,7 +88,7 @@ class CellChain:
             self._add(OutputRow("data", path), _reduced(tensor))
 
     def add_weights(self, link: Link) -> None:
-        """Take parameters and running statistics: ``weights`` as the step begins, ``update`` after it."""
+        """Take parameters and running statistics before the step or after it."""
         for name, kind, tensor in parameters(self._network):
             self._add(OutputRow(link, name, kind), _reduced(tensor))
 
@@ -112,7 +112,7 @@ class CellChain:
         self._taken[replace(row, dtype=dtype, shape=shape)] = columns
 
     def _add_inputs(self, cell: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """Take what a cell is called with; below a cell that computes again in the backward pass only within that."""
+        """Take the inputs of a cell, unless it runs again in the backward pass."""
         name, repeated = self._cells[id(cell)]
         if repeated is not None and all(row.name != repeated for _, row, _ in self._running):
             return

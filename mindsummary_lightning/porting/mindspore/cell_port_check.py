@@ -47,7 +47,10 @@ from mindsummary_lightning.porting.port_check.tolerances import coarsest
 from mindsummary_lightning.values.text import Phrase
 
 # Any, in this module: MindSpore's cells and tensors, and the user's batches and losses.
-_GRAPH_MODE = "a port is checked in PyNative mode, got graph mode. Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+_GRAPH_MODE = (
+    "the mode must be PyNative mode to check a port, got graph mode. Call "
+    "mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+)
 # each place where a gradient ends needs one more; blocks beyond the eighth are not tested
 _MOST_RUNS = 9
 RunStep = Callable[[Any], Any]
@@ -99,7 +102,8 @@ def check_port(
     """
     if not callable(step_function):
         raise TypeError(
-            f"step_function must be a function that runs one step, got {step_function!r}. Pass a function"
+            f"step_function must be a function that runs one step, got {step_function!r}. "
+            "Pass a function"
         )
     trained = TrainedCells(network, optimizer, loss_scale_of(optimizer))
     checked: list[CheckedStep] = []
@@ -112,7 +116,7 @@ def check_port(
 
 
 class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
-    """Checks a port in ``Model.train``: runs its steps on the recorded values of the original, and then stops.
+    """Check a port in ``Model.train`` on the recorded values, and stop the training.
 
     Network, optimizer and random state are as before when the training has ended. PyNative mode
     only.

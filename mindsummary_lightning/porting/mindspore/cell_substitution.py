@@ -1,4 +1,4 @@
-"""``CellSubstitution``: one step of a MindSpore port, in which every cell runs on the original's values."""
+"""``CellSubstitution``: runs a MindSpore port's cells on the original's values."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class CellSubstitution:
         return repeated is None or repeated in names
 
     def _trains_nothing(self, cell: Any, call: PairedCall) -> bool:
-        """Whether no gradient of a call's outputs is needed: no weight in it or before it trains."""
+        """Whether no weight in a call or before it trains, so that its outputs need no gradient."""
         if any(parameter.requires_grad for parameter in cell.get_parameters()):
             return False
         floats = [each.array for each in call.frame.inputs if each.array.dtype.kind == "f"]

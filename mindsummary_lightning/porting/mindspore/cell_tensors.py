@@ -321,7 +321,7 @@ def dtype_name(tensor: Any) -> str:
 
 
 def _draws_random(cell: Any) -> bool:
-    """Whether a cell is a dropout that is on. MindSpore's random operators tell nothing about their state."""
+    """Whether a cell is a dropout that is on."""
     is_dropout = type(cell).__name__.startswith(("Dropout", "DropPath", "StochasticDepth"))
     rate = getattr(cell, "p", getattr(cell, "drop_prob", None))
     return is_dropout and bool(cell.training) and not (isinstance(rate, (int, float)) and rate == 0)

@@ -45,7 +45,7 @@ def _recomputed_above(network: Any, name: str) -> str | None:
 
 
 def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
-    """Name in the network, as its cells have it, kind and tensor of each parameter and running statistic, once.
+    """Yield name, kind and tensor of each parameter and running statistic once.
 
     A cell around the network, such as a loss of the user's, puts its own word before
     ``Parameter.name``.
@@ -60,7 +60,7 @@ def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
 
 
 def tensors(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every tensor in a batch, input or output, with its dotted path; ``""`` if it is one itself."""
+    """Yield the tensors of a batch, input or output with their dotted paths."""
     if isinstance(value, mindspore.Tensor):
         yield path, value
         return
@@ -87,7 +87,7 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[st
 def with_arguments(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], change: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a cell is called with, after a change of each tensor, in the order of :func:`arguments`."""
+    """Change each tensor of a call, in the order of :func:`arguments`."""
     changed = tuple(with_tensors(value, change) for value in args)
     return changed, {name: with_tensors(value, change) for name, value in kwargs.items()}
 

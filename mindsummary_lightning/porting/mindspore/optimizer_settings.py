@@ -58,7 +58,7 @@ class OptimizerState:
 
 
 def group_settings(optimizer: Any) -> list[list[Setting]]:
-    """The settings of this step; parameters with one learning rate and one weight decay are a group.
+    """Return the settings of this step by groups of equal rate and weight decay.
 
     ``mindspore.nn``'s optimizers do not apply the weight decay to each parameter of a group, and
     what is applied tells the groups apart.

@@ -1,4 +1,4 @@
-"""``StepRecorder``: records the chain of steps of a MindSpore training, for comparing it with a port."""
+"""``StepRecorder``: records steps of a MindSpore training for a port."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LOSS_TAG = "loss/auto"  # as MindSpore's SummaryCollector names it
 
 
 class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
-    """Records batch, weights, outputs of cells, loss, gradients and update of the first steps of a training.
+    """Record output statistics or whole tensors of the first steps of a training.
 
     For a :class:`mindspore.train.Model` it is a callback; a loop of one's own uses :meth:`step`.
     The rows are those of ``SummaryCollector(collect_output_statistics=True)`` in Lightning, so that
@@ -100,7 +100,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     def step(
         self, network: Any, optimizer: Any, batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """A context in which one step of a loop without ``Model`` runs: loss, gradients and the optimizer's call.
+        """Return a context in which one step of a loop without ``Model`` runs.
 
         Args:
             network: the Cell that is trained.
@@ -222,7 +222,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         return number
 
     def _guarded(self, take: Callable[..., None]) -> Callable[..., None]:
-        """The same function, but recording never stops a training: an error is logged, the first with its trace."""
+        """The same function, with errors logged instead of raised."""
 
         @functools.wraps(take)
         def guarded(*args: Any) -> None:
@@ -231,8 +231,11 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
             except Exception as error:
                 _LOG.log(
                     logging.DEBUG if self._has_failed else logging.WARNING,
-                    "a part of the output statistics is not recorded: %s: %s", type(error).__name__, error, exc_info=True,
-                )  # fmt: skip
+                    "a part of the output statistics is not recorded: %s: %s",
+                    type(error).__name__,
+                    error,
+                    exc_info=True,
+                )
                 self._has_failed = True
 
         return guarded

@@ -1,4 +1,4 @@
-"""``trained_cells``: the network and the optimizer of a ``Model``, without the cells that add loss and update."""
+"""``trained_cells``: the network and the optimizer of a ``Model``."""
 
 from __future__ import annotations
 

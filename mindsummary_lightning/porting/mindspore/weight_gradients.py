@@ -1,4 +1,4 @@
-"""``shown_gradients``: shows the gradients of weights to a function, before the user's code clips them."""
+"""``shown_gradients``: shows gradients of weights before the user clips them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One step of a port under substitution: every module is judged on the original's values. Knows no framework."""
+"""Judges every module of a port on the original's values; knows no framework."""

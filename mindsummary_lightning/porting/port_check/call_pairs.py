@@ -55,7 +55,7 @@ class CallPairs:
         return bool(self._below.get(module))
 
     def choose(self, frame: Frame) -> None:
-        """Set a call's partner, or its candidates where the output decides, or the reason why it has none."""
+        """Set a call's partner, its candidates, or the reason why it has none."""
         name = frame.module.name
         if self.has_weights(name):
             partners = self._partners.get(name, [])
@@ -95,7 +95,7 @@ class CallPairs:
     def _partners_of_all(
         self, own: dict[str, frozenset[str]], shared: set[str], weights: WeightPairs
     ) -> dict[str, list[str]]:
-        """Modules of the original that hold the weights of each module of the port, the most likely first."""
+        """Modules of the original with the weights of a module, the most likely first."""
         groups: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
         reference = self._reference
         for name, below in reference.weights_below.items():
@@ -114,7 +114,7 @@ class CallPairs:
         return partners
 
     def _ordered(self, name: str, index: int, names: list[str], partners: list[str]) -> list[str]:
-        """Nested modules hold the same weights: in the order of nesting where there are as many, else by kind."""
+        """Sort nested modules with the same weights by their nesting, or by kind."""
         if len(names) == len(partners):
             return [partners[index]]
         kinds = {module.name: kind_word(module.kind) for module in self._reference.step.modules}
@@ -125,7 +125,7 @@ class CallPairs:
         )
 
     def _call_of(self, partners: Sequence[str], frame: Frame) -> int | None:
-        """The call with equal inputs, first of the same number; else the call of the same number."""
+        """The call with equal inputs, or else the call of the same number."""
         calls_of = self._reference.calls_of
         free = [
             index for name in partners for index in calls_of.get(name, ()) if index not in self.used
@@ -177,7 +177,7 @@ class CallPairs:
         return None
 
     def _is_known_elsewhere(self, frame: Frame, call: StoredCall) -> bool:
-        """Whether the inputs have other sizes than a call's, or are other values of the original."""
+        """Whether inputs have other sizes than a call's, or are other recorded values."""
         pairs = matched(call.inputs, frame.inputs)
         if len(pairs) != len(call.inputs):
             return True
@@ -193,7 +193,7 @@ class CallPairs:
         return kind_word(call.kind) == kind_word(frame.module.kind)
 
     def _has_name(self, frame: Frame, call: StoredCall) -> bool:
-        """Whether a call has the last word of a module's name, in the partner of the enclosing call."""
+        """Whether a call has a module's last name in the partner of the enclosing call."""
         parent = next((each for each in frame.ancestors() if each.reference is not None), None)
         parent_index = -1 if parent is None or parent.reference is None else parent.reference
         is_inside = call.parent == parent_index
@@ -203,7 +203,7 @@ class CallPairs:
     def _agree(
         self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]
     ) -> bool:
-        """Whether all tensors that can be compared are equal, and one at least. ``sizes``: those of the port's."""
+        """Whether all tensors that can be compared are equal, and there is one."""
         pairs = matched(reference, port)
         is_complete = len(pairs) >= min(len(reference), len(port))
         if not pairs or not is_complete or any(len(pair.port) > 1 for pair in pairs):

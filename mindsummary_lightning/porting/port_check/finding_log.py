@@ -87,7 +87,9 @@ class FindingLog:
             cause = _cause(logged, seen)
             root = logged if cause is None else roots[id(cause)]
             roots[id(logged)] = root
-            seen.append(logged)
+            # a gradient that is a consequence explains no other one: its cause does
+            if logged.is_forward or root is logged:
+                seen.append(logged)
             if root is logged:
                 kept.append(logged)
             else:
@@ -130,7 +132,7 @@ def _common_module(modules: Sequence[str]) -> str:
 
 
 def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
-    """The findings of several steps: one that is made again in a later step is a consequence of the first."""
+    """Join the findings of several steps; a later one may follow from an earlier."""
     result: list[PortFinding] = []
     for findings in steps:
         earlier = [*result]
@@ -221,7 +223,7 @@ def _is_on(path: GradientPath, forward: LoggedFinding) -> bool:
 
 
 def _anchor(frame: Frame | None) -> Frame | None:
-    """The innermost call with a partner around a call's code: a container that only the port has counts as that."""
+    """The innermost call with a partner, from a call outwards."""
     while frame is not None and frame.reference is None:
         frame = frame.parent
     return frame
@@ -230,7 +232,7 @@ def _anchor(frame: Frame | None) -> Frame | None:
 def _cause_of_weight_gradient(
     logged: LoggedFinding, kept: Sequence[LoggedFinding]
 ) -> LoggedFinding | None:
-    """A mistake in the module, or in the code around a module that is not called or shares its weight."""
+    """A mistake that the gradient has passed, or in or around the weight's module."""
     module = logged.finding.module
     if logged.is_of_hook or (logged.finding.kind == "no gradient" and logged.is_called):
         return None

@@ -1,4 +1,4 @@
-"""``ForwardCheck``: compares what modules of the port take and return with the original, and replaces it."""
+"""``ForwardCheck``: compares and replaces what modules take and return."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class ForwardCheck:
         return [(place, part, heals) for place, part in zip(pair.port, parts, strict=True)]
 
     def _begins_elsewhere(self, reference: StoredTensor, port: PortTensor) -> bool:
-        """Whether an input is another recorded value, of another number of axes: code has moved into the module.
+        """Whether an input is another recorded value with another number of axes.
 
         One package cuts an image into windows before it calls the attention, and another one does
         so inside.
@@ -250,7 +250,7 @@ class ForwardCheck:
         self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, order))
 
     def _blamed(self, frame: Frame) -> Frame:
-        """The call in whose code an input was computed: the enclosing one, unless its own inputs are wrong."""
+        """The enclosing call in whose code an input was computed."""
         for parent in frame.ancestors():
             if (
                 parent.reference is not None
@@ -296,9 +296,14 @@ class ForwardCheck:
         return -1 if frame.reference is None else frame.reference
 
     def _compare_output(
-        self, frame: Frame, call: StoredCall, reference: StoredTensor, outputs: list[PortTensor], place: int,
+        self,
+        frame: Frame,
+        call: StoredCall,
+        reference: StoredTensor,
+        outputs: list[PortTensor],
+        place: int,
         again: RunAgain,
-    ) -> tuple[Array | None, Layout | None]:  # fmt: skip
+    ) -> tuple[Array | None, Layout | None]:
         port = outputs[place]
         recorded = self._reference.array(reference)
         dtypes = {port.dtype, reference.dtype, *(each.dtype for each in frame.inputs)}
@@ -329,12 +334,12 @@ class ForwardCheck:
         )
 
     def _of_other_size(self, frame: Frame, recorded: Array, port: PortTensor) -> Array | None:
-        """The original's output in the place of one of another size, so that what follows is judged."""
+        """The original's output in the place of one of another size, for later calls."""
         is_kept = frame.module.name in self.keeps_sizes or recorded.ndim != port.array.ndim
         return None if is_kept else recorded
 
     def _has_reason(self, frame: Frame, call: StoredCall, tolerance: PrecisionTolerance) -> bool:
-        """Whether random numbers or doubtful inputs explain an output that differs; they are reported."""
+        """Report random numbers or doubtful inputs that explain an output; whether any do."""
         if self._is_random_output(frame, call):
             return True
         if not frame.doubts and frame.has_fitting_inputs:
@@ -446,7 +451,7 @@ class ForwardCheck:
         parent.operations.clear()
 
     def _tolerance(self, dtypes: set[str]) -> PrecisionTolerance:
-        """The tolerance of tensors of some dtypes: where one was rounded, what is computed from it was, too."""
+        """The tolerance of tensors of some dtypes, from the coarsest precision so far."""
         floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
         self.precision = coarsest(
             {*floats, self.precision} - {"float64"} if floats != {"float64"} else floats

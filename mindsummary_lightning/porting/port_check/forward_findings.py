@@ -34,14 +34,19 @@ def input_finding(
         )  # fmt: skip
     return PortFinding(
         blamed.module.name, "inputs", place, found.distance, tolerance.value, sentence, frame.line,
-        tuple(reference.shape), tuple(port.array.shape), blamed.number, operations=tuple(blamed.operations),
+        tuple(reference.shape), tuple(port.array.shape), blamed.number,
+        operations=tuple(blamed.operations),
     )  # fmt: skip
 
 
 def output_finding(
-    frame: Frame, partner: StoredModule | None, reference: StoredTensor, port: PortTensor, found: TensorComparison,
+    frame: Frame,
+    partner: StoredModule | None,
+    reference: StoredTensor,
+    port: PortTensor,
+    found: TensorComparison,
     tolerance: PrecisionTolerance,
-) -> PortFinding:  # fmt: skip
+) -> PortFinding:
     """A module, or its code after the last module in it, has computed a wrong output."""
     module = frame.module
     name = module_words(module.name)
@@ -58,7 +63,8 @@ def output_finding(
         )
     elif is_own_code:
         sentence = Phrase(
-            "The modules in {} are right, its output differs by {:.1e} (tolerance {:.0e}): its own code after {}.",
+            "The modules in {} are right, its output differs by {:.1e} (tolerance {:.0e}): "
+            "its own code after {}.",
             name, found.distance, tolerance.value, frame.last,
         )  # fmt: skip
     else:
@@ -67,7 +73,8 @@ def output_finding(
             name, module.kind, found.distance, tolerance.value,
         )  # fmt: skip
     return PortFinding(
-        module.name, "output", place, found.distance, tolerance.value, _with_settings(sentence, module, partner),
+        module.name, "output", place, found.distance, tolerance.value,
+        _with_settings(sentence, module, partner),
         frame.line, tuple(reference.shape), tuple(port.array.shape), frame.number,
         operations=tuple(frame.operations),
     )  # fmt: skip

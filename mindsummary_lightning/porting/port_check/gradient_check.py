@@ -1,4 +1,4 @@
-"""``GradientCheck``: compares the gradients that reach outputs and weights of the port, and replaces them."""
+"""``GradientCheck``: compares and replaces gradients of outputs and weights."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class GradientCheck:
         return expected
 
     def missing(self) -> Iterator[tuple[PairedCall, PairedOutput, Array]]:
-        """Outputs that have received no gradient, though those of the original have: the last first.
+        """Yield outputs without a gradient that the original has, the last first.
 
         Each is reported. The third part is the gradient that should be passed on.
         """
@@ -178,7 +178,10 @@ class GradientCheck:
         regions, passed = self._regions(call, output)
         blamed, through = self._blamed(call, regions, output)
         name = call.frame.module.name or Phrase("the network")
-        where = blamed or Phrase("the training step")
+        frame = next(
+            (each for each in regions if each is not None and each.module.name == blamed), None
+        )
+        where = blamed or Phrase("the training step" if frame is None else "the network")
         if through:
             place: str = Phrase("backward pass of {}", where)
         else:
@@ -192,20 +195,18 @@ class GradientCheck:
             )  # fmt: skip
         is_missing = kind == "no gradient"
         finding = PortFinding(
-            blamed, "no gradient" if is_missing else "gradient", place, distance, self._tolerance, sentence,
+            blamed, "no gradient" if is_missing else "gradient", place, distance,
+            self._tolerance, sentence,
             call.frame.line, tuple(output.reference.shape), None if shape is None else tuple(shape),
             call.frame.number,
         )  # fmt: skip
-        frame = next(
-            (each for each in regions if each is not None and each.module.name == blamed), None
-        )
         path = GradientPath(regions, passed, call.frame.left)
         self._log.add(LoggedFinding(finding, frame, call, call.frame.left, (path,)))
 
     def _regions(
         self, call: PairedCall, output: PairedOutput
     ) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
-        """Calls whose own code has used an output, and modules that it has passed, each without a check between."""
+        """Calls whose own code has used an output, and modules that it has passed."""
         visible: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
@@ -293,7 +294,7 @@ class GradientCheck:
         return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
 
     def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
-        """Calls in a call's own code whose inputs that code has computed, after an order in the step."""
+        """Later calls in a call's own code whose inputs that code has computed."""
         calls = self._reference.step.calls
         return [
             each
@@ -394,7 +395,7 @@ class GradientCheck:
         return relative_distance(expected, gradient, floor * self.scale / self._recorded_scale)
 
     def missing_weights(self, wanted: Iterable[str]) -> Iterator[tuple[str, Array]]:
-        """Weights of the port that have received no gradient, though those of the original have; each is reported.
+        """Report and yield weights without a gradient that the original has.
 
         Args:
             wanted: names of the parameters.
@@ -423,7 +424,7 @@ class GradientCheck:
         return placed * factor if factor != 1.0 else placed
 
     def _rounding(self, name: str) -> float:
-        """Rounding of a sum over all places of an output, of the products of its gradient and the module's input."""
+        """Rounding of a weight's gradient as a sum over all places of an output."""
         module = name.rpartition(".")[0]
         largest = 0.0
         for each in self._forward.paired:
@@ -475,17 +476,21 @@ class GradientCheck:
         reference = self._reference.weights[self._weights.references(name)[0]]
         is_missing = kind == "no gradient"
         finding = PortFinding(
-            module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name), distance,
-            self._tolerance, sentence, "", tuple(reference.before.shape), None if shape is None else tuple(shape),
+            module, "no gradient" if is_missing else "weight gradient", Phrase("weight {}", name),
+            distance, self._tolerance, sentence, "", tuple(reference.before.shape),
+            None if shape is None else tuple(shape),
         )  # fmt: skip
         paths = self._paths_of(name)
         logged = LoggedFinding(
-            finding, None, paths=paths or self._likely_paths(module), is_called=self.is_called(module),
+            finding,
+            None,
+            paths=paths or self._likely_paths(module),
+            is_called=self.is_called(module),
             has_all_paths=bool(paths),
-        )  # fmt: skip
+        )
         self._log.add(logged)
 
 
 def _paired_parent(frame: Frame) -> Frame | None:
-    """The innermost enclosing call that has a partner; ``None`` for the code of the training step."""
+    """The innermost enclosing call with a partner; ``None`` for the step's code."""
     return next((each for each in frame.ancestors() if each.reference is not None), None)

@@ -74,7 +74,7 @@ def compared(
 def _compared_in_layouts(
     reference: Array, port: Array, tolerance: float, found: Sequence[Layout]
 ) -> TensorComparison:
-    """Compare in the most likely layout, and then in others, which are doubtful if the shapes are the same."""
+    """Compare in the most likely layout, and then in others."""
     distances: list[float] = []
     for layout in found:
         placed = layout.applied(reference)
@@ -100,7 +100,7 @@ def _compared_masks(reference: Array, port: Array) -> TensorComparison:
 
 
 def _compared_sizes(reference: Array, port: Array, tolerance: float) -> TensorComparison:
-    """Tensors of different sizes, of which one may be the other repeated, such as positions of one sample or of all."""
+    """Compare tensors of different sizes, of which one may be the other repeated."""
     try:
         wide = np.broadcast_arrays(reference, port)
     except ValueError:
@@ -113,7 +113,7 @@ def _compared_sizes(reference: Array, port: Array, tolerance: float) -> TensorCo
 
 @dataclass(frozen=True, slots=True)
 class TensorPair:
-    """Tensors that belong together: one of each, or one of the original and the parts that are its concatenation.
+    """A tensor of the original, and the port's tensor or the parts of it.
 
     Attributes:
         reference: of the original.
@@ -127,7 +127,7 @@ class TensorPair:
 
 
 def matched(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
-    """Pair the tensors of two calls: by their paths, or in their order where the shapes fit; the rest stays alone."""
+    """Pair the tensors of two calls by their paths, or in their order."""
     by_path = _matched_by_path(reference, port)
     if by_path:
         return by_path

@@ -81,7 +81,7 @@ def _shape_of(
 
 
 def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
-    """The layers, with one for three matrices of one shape that follow each other, as of query, key and value."""
+    """The layers, with query, key and value of one shape joined to one."""
     result: list[Layer] = []
     begin = 0
     while begin < len(layers):

@@ -1,4 +1,4 @@
-"""``OtherEnds``: modules of the port that end at another place than their partners, or fuse several of them."""
+"""``OtherEnds``: modules that end at another place than their partners."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OtherEnds:
         port: PortTensor,
         tolerance: PrecisionTolerance,
     ) -> bool:
-        """Whether an output is another recorded value than the partner's output and inputs; it is kept then."""
+        """Keep an output that is another recorded value; whether it is one."""
         if port.array.size < 2 or port.array.dtype.kind != "f":
             return False
         own_inputs = {tensor.array for tensor in call.inputs}
@@ -59,14 +59,14 @@ class OtherEnds:
         return False
 
     def within(self, frame: Frame | None) -> OtherEnd | None:
-        """The innermost one in a call: what differs later in that call follows from it. ``None``: in any call."""
+        """The innermost one in a call, or in any call for ``None``."""
         return next(
             (other for other in self._open if frame is None or frame in other.frame.ancestors()),
             None,
         )
 
     def forget(self, frame: Frame | None) -> None:
-        """A later input in a call agrees: what ends elsewhere in it is another structure, and no mistake."""
+        """Forget those in a call in which a later input agrees: they are no mistakes."""
         self._open = [
             other
             for other in self._open

@@ -114,7 +114,7 @@ class WeightUse:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An input that differs and may be right all the same: a mask, or another order of equal axes."""
+    """An input that differs and may be right: a mask, or another order of axes."""
 
     reference: StoredTensor
     port: PortTensor

@@ -75,7 +75,8 @@ class PortReport:
         self.findings: list[PortFinding] = fold_steps([step.findings for step in steps])
 
     def __repr__(self) -> str:
-        return f"PortReport({len(self.findings)} findings, {self.paired_calls} paired calls, {self.agreed} agreed)"
+        counts = f"{self.paired_calls} paired calls, {self.agreed} agreed"
+        return f"PortReport({len(self.findings)} findings, {counts})"
 
     def __str__(self) -> str:
         return self.text()
@@ -170,7 +171,8 @@ class PortReport:
             lines.extend(_finding_lines(number, finding, len(self.findings)))
         if len(self.findings) > _MOST_LINES:
             lines.append(
-                f"... and {len(self.findings) - _MOST_LINES} more: report.findings, report.to_html()"
+                f"... and {len(self.findings) - _MOST_LINES} more: "
+                "report.findings, report.to_html()"
             )
         lines.append(self._counts())
         lines.extend(f"not tested: {each.what}: {each.reason}" for each in self.not_tested)
@@ -192,8 +194,9 @@ class PortReport:
             else ""
         )
         return (
-            f"{self.agreed} tensors of {self.paired_calls} calls agree{words}; without counterpart: "
-            f"{sides['port']} modules of the port, {sides['reference']} of the original."
+            f"{self.agreed} tensors of {self.paired_calls} calls agree{words}; "
+            f"without counterpart: {sides['port']} modules of the port, "
+            f"{sides['reference']} of the original."
         )
 
 

@@ -31,15 +31,16 @@ def recorded_paths(
     wanted = None if steps is None else _checked_steps(steps)
     if not os.path.exists(path):
         raise FileNotFoundError(
-            f"reference must be the directory of a run, got {path}, which does not exist. Check the path"
+            f"reference must be the directory of a run, got {path}, which does not exist. "
+            "Check the path"
         )
     if os.path.isfile(path):
         return {WholeStepReader(path).step.step: path}
     found = whole_step_paths(path)
     if not found:
         raise ValueError(
-            f"reference must be a run with whole tensors, got {path} without any. Record the original again with "
-            "whole_tensors=True"
+            f"reference must be a run with whole tensors, got {path} without any. "
+            "Record the original again with whole_tensors=True"
         )
     if wanted is None:
         return found

@@ -97,7 +97,7 @@ class ReferenceStep:
         return {elements: [*tensors.values()] for elements, tensors in found.items()}
 
     def equal_values(self, array: Array, tolerance: float) -> Iterator[StoredTensor]:
-        """The recorded inputs, outputs and batch tensors that are equal to an array, in any layout."""
+        """Yield the recorded tensors that are equal to an array, in any layout."""
         size = rms(array)
         for tensor in self._by_elements.get(array.size, ()):
             if self.agrees(tensor, array, tolerance, size):
@@ -124,7 +124,7 @@ class ReferenceStep:
     def agrees(
         self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None
     ) -> bool:
-        """Whether an array holds a recorded tensor's values in any layout. ``size``: that of the array, if known."""
+        """Whether an array holds a recorded tensor's values in any layout."""
         size = rms(array) if size is None else size
         expected = self.size(tensor)
         if abs(size - expected) > max(_NEAR, 2 * tolerance) * max(size, expected):
@@ -153,7 +153,7 @@ class ReferenceStep:
         return _elements(tensor) == _elements(other) and self.size(tensor) == self.size(other)
 
     def consumers(self, tensor: StoredTensor, after: int) -> Iterator[tuple[int, StoredCall]]:
-        """Calls that were entered after an order in the step with the same values as a tensor among their inputs."""
+        """Yield later calls that have a tensor's values among their inputs."""
         for index, call in enumerate(self.step.calls):
             if call.entered > after and any(self.is_same(tensor, each) for each in call.inputs):
                 yield index, call
@@ -164,7 +164,7 @@ def _elements(tensor: StoredTensor) -> int:
 
 
 def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Names of weights by the modules that hold them or contain what holds them; ``""`` holds all."""
+    """Names of weights by all modules around them; ``""`` holds all."""
     below: dict[str, set[str]] = {name: set() for name in modules}
     for weight in weights:
         words = weight.split(".")

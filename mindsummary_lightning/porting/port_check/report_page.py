@@ -1,4 +1,4 @@
-"""The page of a port's check: findings, the module tree, and what was not tested; it holds no script."""
+"""The page of a port's check: findings and the module tree, without a script."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.porting.port_check.port_report import PortReport
 
 _MOST_CONSEQUENCES = 40  # of a finding, on the page
+_PORTING = "mindsummary_lightning.porting"
 _LANGUAGES = {"en": "en", "zh": "zh-CN"}
 
 
@@ -30,18 +31,20 @@ def report_page(report: PortReport, language: str) -> str:
     """
     if language not in _LANGUAGES:
         raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
-    page = _Page(report, json.loads(_file("report_zh.json")) if language == "zh" else {})
+    page = _Page(report, json.loads(_file("port_check/report_zh.json")) if language == "zh" else {})
     title = page.say("Check of a port")
+    style = _file("page_base.css") + _file("port_check/report.css")
     return utf8_text(
         f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{title}</title><style>{_file('report.css')}</style></head>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>{title}</title><style>{style}</style></head>"
         f"<body>{''.join(page.parts())}</body></html>\n"
     )
 
 
 def _file(name: str) -> str:
-    return (files("mindsummary_lightning.porting.port_check") / name).read_text(encoding="utf-8")
+    return (files(_PORTING) / name).read_text(encoding="utf-8")
 
 
 class _Page:
@@ -111,7 +114,8 @@ class _Page:
             title = self.say("Operations there")
             code = f"<details><summary>{title}</summary><pre>{escape(operations)}</pre></details>"
         return (
-            f'<section><h2>{number}. {self.say(finding.sentence)}</h2><div class="scroll"><table>{cells}</table></div>'
+            f"<section><h2>{number}. {self.say(finding.sentence)}</h2>"
+            f'<div class="scroll"><table>{cells}</table></div>'
             f"{code}{self._consequences(finding)}</section>"
         )
 
@@ -131,7 +135,8 @@ class _Page:
         wrong = {finding.module for finding in self._report.findings}
         inner: dict[str, str] = {}
         for name, kind in reversed(step.modules):
-            label = f'<span class="{self._state(name)}">{escape(name or self.say("network"))} ({escape(kind)})</span>'
+            words = f"{escape(name or self.say('network'))} ({escape(kind)})"
+            label = f'<span class="{self._state(name)}">{words}</span>'
             below = inner.pop(name, "")
             is_open = not name or any(f"{each}.".startswith(f"{name}.") for each in wrong)
             item = f"<div>{label}</div>"

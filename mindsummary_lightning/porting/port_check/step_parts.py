@@ -1,4 +1,4 @@
-"""``StepParts``: batch, weights before, loss, update: what a step has besides modules and gradients."""
+"""``StepParts``: compares batch, weights before, loss and update of a step."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ class StepParts:
             distance = found.distance
             what = reference.path or port.path or "0"
             sentence = Phrase(
-                "The port's own batch differs in {} by {:.1e}. The check goes on with the recorded batch.",
+                "The port's own batch differs in {} by {:.1e}. "
+                "The check goes on with the recorded batch.",
                 what, distance,
             )  # fmt: skip
             finding = PortFinding(
@@ -148,8 +149,9 @@ class StepParts:
             tensor.path or "0", [*tensor.shape], shapes,
         )  # fmt: skip
         finding = PortFinding(
-            "", "data", Phrase("batch, tensor {}", tensor.path or "0"), np.inf, self._tolerance.value, sentence,
-            shape_reference=tuple(tensor.shape), step=self._reference.step.step,
+            "", "data", Phrase("batch, tensor {}", tensor.path or "0"), np.inf,
+            self._tolerance.value, sentence, shape_reference=tuple(tensor.shape),
+            step=self._reference.step.step,
         )  # fmt: skip
         self._log.add(LoggedFinding(finding, None))
 
@@ -210,19 +212,22 @@ class StepParts:
         self, weight: PortWeight, reference: StoredWeight, distance: float
     ) -> PortFinding:
         sentence = Phrase(
-            "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
+            "The weight {} differs by {:.1e} before the step. "
+            "The check goes on with the recorded one.",
             weight.name, distance,
         )  # fmt: skip
         return PortFinding(
-            weight.name.rpartition(".")[0], "weights", Phrase("weight {}", weight.name), distance, _EQUAL_WEIGHT,
-            sentence, "", tuple(reference.before.shape), tuple(weight.array.shape), step=self._reference.step.step,
+            weight.name.rpartition(".")[0], "weights", Phrase("weight {}", weight.name), distance,
+            _EQUAL_WEIGHT, sentence, "", tuple(reference.before.shape), tuple(weight.array.shape),
+            step=self._reference.step.step,
         )  # fmt: skip
 
     def _report_weights(self, differing: list[PortFinding], count: int) -> None:
         if len(differing) > max(_MOST_WEIGHTS, _MOST_SHARE * count):
             farthest = max(finding.distance for finding in differing)
             sentence = Phrase(
-                "{} of {} weights differ before the step: transfer the original's weights to the port. "
+                "{} of {} weights differ before the step: "
+                "transfer the original's weights to the port. "
                 "The check goes on with the recorded ones.",
                 len(differing), count,
             )  # fmt: skip
@@ -256,7 +261,8 @@ class StepParts:
             self.agreed += 1
             return
         sentence = Phrase(
-            "The loss is {:.6g} instead of {:.6g}: the code between the last compared module and the loss.",
+            "The loss is {:.6g} instead of {:.6g}: "
+            "the code between the last compared module and the loss.",
             found, expected,
         )  # fmt: skip
         finding = PortFinding(
@@ -268,9 +274,12 @@ class StepParts:
     # ---- update
 
     def update(
-        self, before: Mapping[str, Array], after: Sequence[PortWeight], settings: Sequence[Mapping[str, object]],
+        self,
+        before: Mapping[str, Array],
+        after: Sequence[PortWeight],
+        settings: Sequence[Mapping[str, object]],
         is_known: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compare weights and running statistics after the step.
 
         Args:
@@ -405,7 +414,8 @@ class StepParts:
             return None
         relative = distance / rms(change) if rms(change) > 0.0 else np.inf
         sentence = Phrase(
-            "The update of {} differs by {:.1e} of its size (tolerance {:.0e}), on the original's gradients.",
+            "The update of {} differs by {:.1e} of its size (tolerance {:.0e}), "
+            "on the original's gradients.",
             weight.name, relative, self._tolerance.update,
         )  # fmt: skip
         return PortFinding(

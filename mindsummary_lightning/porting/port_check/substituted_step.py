@@ -43,9 +43,13 @@ class SubstitutedStep:
     """
 
     def __init__(
-        self, reference: ReferenceStep, modules: Sequence[PortModule], weights: Sequence[PortWeight], precision: str,
+        self,
+        reference: ReferenceStep,
+        modules: Sequence[PortModule],
+        weights: Sequence[PortWeight],
+        precision: str,
         pairs: WeightPairs | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.reference: ReferenceStep = reference
         self._modules = modules
         self.weights: WeightPairs = _checked_pairs(reference, weights) if pairs is None else pairs
@@ -98,8 +102,10 @@ def _checked_pairs(reference: ReferenceStep, weights: Sequence[PortWeight]) -> W
     smaller = min(len(recorded), len(own))
     if paired < _LEAST_PAIRED * smaller or (smaller > 0 and not paired):
         raise ValueError(
-            f"the weights of the port must be those of the original, got {paired} of {smaller} that fit. Without a "
+            f"the weights of the port must be those of the original, got {paired} of {smaller} "
+            "that fit. Without a "
             f"partner are {listed(pairs.only_port, _LISTED)} in the port and "
-            f"{listed(pairs.only_reference, _LISTED)} in the original. Check the architecture, or the reference"
+            f"{listed(pairs.only_reference, _LISTED)} in the original. "
+            "Check the architecture, or the reference"
         )
     return pairs

@@ -23,7 +23,7 @@ _CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the reference's array becomes one of the port's shape: squeezed, transposed, and of the port's shape.
+    """How the reference's array becomes one of the port's shape.
 
     Attributes:
         axes: order of the axes of the squeezed array.
@@ -106,7 +106,7 @@ def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> floa
 
 
 def _quick_distance(reference: Array, port: Array, floor: float) -> float | None:
-    """The distance of two float32 arrays without copies in float64; ``None`` where float32 does not suffice."""
+    """The distance of two float32 arrays; ``None`` where float32 does not suffice."""
     if reference.dtype != np.float32 or port.dtype != np.float32:
         return None
     with np.errstate(invalid="ignore", over="ignore"):
@@ -118,7 +118,7 @@ def _quick_distance(reference: Array, port: Array, floor: float) -> float | None
 
 
 def _quick_rms(array: Array) -> float | None:
-    """The root mean square from a sum in float32; ``None`` if squares may not be finite, or may vanish."""
+    """The root mean square from a sum in float32; ``None`` if that is not exact."""
     if array.dtype != np.float32 or not array.size:
         return None
     flat = np.ascontiguousarray(array).ravel()
@@ -129,7 +129,7 @@ def _quick_rms(array: Array) -> float | None:
 
 
 def without_hidden(reference: Array, port: Array) -> tuple[Array, Array]:
-    """Both arrays with zeros where both hide an element from a softmax, by whatever great negative number."""
+    """Both arrays with zeros where both hide an element from a softmax."""
     if reference.dtype.kind != "f" or port.dtype.kind != "f":
         return reference, port
     hidden = (reference <= HIDDEN_BELOW) & (port <= HIDDEN_BELOW)
@@ -161,7 +161,7 @@ def exact_rms(array: Array) -> float:
 
 
 def moves_between_equal_elements(values: Array, reference: Array, port: Array) -> bool:
-    """Whether two gradients differ only in which of several equal elements of a sample and channel receive them.
+    """Whether two gradients differ only among equal elements of a channel.
 
     A maximum of equal elements may pass its gradient to any of them. Zeros may be as large as
     padding, which receives the gradient then.

@@ -227,7 +227,7 @@ def _pair_parts_in_order(
     pairs: dict[str, WeightPair], names: Sequence[str], kind: str, reference: Mapping[str, Array],
     port: Mapping[str, Array],
 ) -> None:  # fmt: skip
-    """Pair by structure: as many groups of free weights in one module of the original as there are names."""
+    """Pair groups of free weights in one module by structure."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in _free(pairs, reference):
         if kind_of(name) == kind:

@@ -1,4 +1,4 @@
-"""``transfer_weights``: weights of one framework under the names of the other, as far as they fit."""
+"""``transfer_weights``: gives weights the names of the other framework."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_LINES = 8  # of weights with another shape
 
 
 def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
-    """Give weights of one framework the names and shapes of the other, for a port that begins like the original.
+    """Give weights of one framework the names and shapes of the other.
 
     What does not fit is left out, and a warning of at most ten lines names it on both sides with
     the reason.
@@ -107,7 +107,6 @@ def _missing(pairs: WeightPairs) -> list[str]:
             f"missing in weights: {len(pairs.only_port)}: {listed(pairs.only_port, _MOST_NAMES)}"
         )
     if pairs.only_reference:
-        lines.append(
-            f"missing in like: {len(pairs.only_reference)}: {listed(pairs.only_reference, _MOST_NAMES)}"
-        )
+        names = listed(pairs.only_reference, _MOST_NAMES)
+        lines.append(f"missing in like: {len(pairs.only_reference)}: {names}")
     return lines

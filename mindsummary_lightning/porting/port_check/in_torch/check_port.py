@@ -31,7 +31,7 @@ def check_port(
     step_function: Callable[..., Any],
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
-    """Run a port's own step once for each recorded step, and judge every module on the original's values.
+    """Run a port's own step on recorded values, and judge each module by itself.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -74,7 +74,8 @@ def check_port(
         raise TypeError("module must be a torch.nn.Module, got None. Pass the port")
     if not callable(step_function):
         raise TypeError(
-            f"step_function must be a function that runs one step, got {step_function!r}. Pass a function"
+            f"step_function must be a function that runs one step, got {step_function!r}. "
+            "Pass a function"
         )
     paths = recorded_paths(reference, steps)
     checked: list[CheckedStep] = []
@@ -100,9 +101,14 @@ def _checked(
     weights = before[0].weights if before else None
     while True:
         step = TorchStep(
-            module, reference, kept, is_first=not before and reference.step.step == 1, weights=weights,
-            follows=follows(before, reference.step.step), keeps_sizes=keeps_sizes,
-        )  # fmt: skip
+            module,
+            reference,
+            kept,
+            is_first=not before and reference.step.step == 1,
+            weights=weights,
+            follows=follows(before, reference.step.step),
+            keeps_sizes=keeps_sizes,
+        )
         try:
             with eager(), step.substitution():
                 _run(step, step_function, reference)
@@ -137,7 +143,7 @@ def _run(step: TorchStep, step_function: Callable[..., Any], reference: Referenc
 def _stopped(
     step: TorchStep, step_function: Callable[..., Any], reference: ReferenceStep, error: Exception
 ) -> CheckedStep:
-    """The result of a step that has raised: if it does so without the check, too, that error is the user's."""
+    """The result of a step that has raised, unless it raises without the check, too."""
     step_function(*_arguments(step_function, recorded_batch(reference, 0)))
     return step.step.finish([stopped_by(error)])
 
@@ -212,7 +218,7 @@ def _positional_count(function: Callable[..., Any]) -> int:
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """A context in which compiled modules run as they are written, so that calls in them are seen."""
+    """A context in which compiled modules run as they are written."""
     set_stance = getattr(torch.compiler, "set_stance", None)  # torch 2.6 and newer
     if set_stance is None:
         yield

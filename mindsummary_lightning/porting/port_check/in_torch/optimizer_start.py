@@ -76,7 +76,7 @@ def _state_tensor(
 
 
 def _state_names(optimizer: Optimizer) -> set[str] | None:
-    """Names of the state that an optimizer keeps of a weight, from a step of a small one; ``None`` if unknown."""
+    """Names of an optimizer's state of a weight; ``None`` if unknown."""
     try:
         known = inspect.signature(type(optimizer)).parameters
         group = {

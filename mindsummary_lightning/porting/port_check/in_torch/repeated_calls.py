@@ -1,4 +1,4 @@
-"""``RepeatedCalls``: activation checkpointing runs calls again in the backward pass; they get the same values."""
+"""``RepeatedCalls``: gives calls that checkpointing repeats the same values."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def port_tensors(tensors: list[tuple[str, torch.Tensor]]) -> list[PortTensor]:
 
 
 def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
-    """A new tensor of an array, with dtype, device and memory format of another; shapes may differ."""
+    """A new tensor of an array, with dtype, device and memory format of another."""
     values = torch.tensor(np.ascontiguousarray(array))
     if values.shape != like.shape:
         return values.reshape(array.shape).to(like.dtype).to(like.device)
@@ -133,7 +133,7 @@ class ReplacedValue(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, own: torch.Tensor, value: list[torch.Tensor]) -> torch.Tensor:
-        """Return the tensor in the list, which is not an argument, so that it may be changed in place later."""
+        """Return the tensor in the list: no argument, so that later code may change it."""
         ctx.own_shape = own.shape
         return value[0]
 

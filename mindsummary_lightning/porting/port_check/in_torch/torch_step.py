@@ -169,7 +169,7 @@ class TorchStep:
             yield
 
     def batch(self, batch: Any) -> Any:
-        """The batch with the recorded values in it; the port's own values are compared with them."""
+        """Compare the port's batch with the recorded one, and return the latter."""
         with unseen():
             tensors = result_tensors(batch)
             values = self.step.parts.batch(self._batches, port_tensors(tensors))
@@ -336,7 +336,7 @@ class TorchStep:
         values: Sequence[Array | None],
         done: DoneCall,
     ) -> dict[int, torch.Tensor]:
-        """The tensors that a module returns instead of its own, by those; each has a hook for its gradient."""
+        """The tensors that a module returns instead of its own, with hooks for gradients."""
         table: dict[int, torch.Tensor] = {}
         for (path, own), value in zip(tensors, values, strict=True):
             if value is None or id(own) in table:
@@ -370,7 +370,7 @@ class TorchStep:
             hooked.register_hook(partial(self._take_gradient, call, output))  # type: ignore[no-untyped-call]
 
     def _write_back(self, running: _RunningCall, table: Mapping[int, torch.Tensor]) -> None:
-        """A module may have changed its input in place: the code around it must see the original's values, too."""
+        """Put the original's values into inputs that a module has changed in place."""
         for given, own, version in running.versions:
             if given._version == version:
                 continue
@@ -427,7 +427,7 @@ class TorchStep:
                 gradient.copy_(torch.tensor(np.ascontiguousarray(expected)))
 
     def end_backward(self) -> None:
-        """Report outputs and weights that no gradient has reached, and go on with the original's."""
+        """Report missing gradients of outputs and weights, and go on with the original's."""
         if not self.has_backward:
             return
         self.step.gradients.is_going_on = True
@@ -479,7 +479,7 @@ class TorchStep:
             self.step.parts.stepped_gradients(stepped)
 
     def _prepare_optimizer(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
-        """Give an optimizer the recorded state, unless it has made the steps before this one on recorded gradients."""
+        """Give an optimizer the recorded state, unless it has made the step before."""
         if self._follows:
             return
         optimizer.state.clear()
@@ -513,7 +513,7 @@ def _or_own(value: Array | None, own: torch.Tensor) -> Array:
 
 
 def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
-    """Put the right values into a tensor that the code around the module has computed; whether that was possible."""
+    """Put the right values into a tensor of the code; whether that was possible."""
     if (own.is_leaf and own.requires_grad) or own.shape != value.shape:
         return False
     try:
