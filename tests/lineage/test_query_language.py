@@ -300,3 +300,24 @@ def test_values_are_sorted_as_numbers_then_texts_and_what_has_none_comes_last() 
         "run10", "run9", "Run9", *reversed(numbers), *in_both,
     ]  # fmt: skip
     assert sort_key(True) == sort_key(1) == sort_key("1")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("/version_[12]$/", True),
+        ("/VERSION_[34]$/", False),
+        ("-/version_[34]$/", True),
+        ("/^optimizer=ad/ loss<0.3", True),
+        ("/sweep/version/", True),
+        ("/lr.*=1e/ OR /^nothing$/", True),
+    ],
+)
+def test_a_word_between_slashes_is_a_regular_expression(query: str, expected: bool) -> None:
+    assert is_found(query) == expected
+
+
+def test_what_is_no_regular_expression_is_refused() -> None:
+    with pytest.raises(QueryError, match=r"\( must be a regular expression") as refused:
+        is_found("/(/")
+    assert refused.value.problem == "expression"

@@ -32,7 +32,8 @@ Serve = Callable[[Path], str]
 _NAMES = "return [...document.querySelectorAll('td.name > a')].map(link => link.textContent)"
 _COUNT = "return document.getElementById('count').textContent"
 _DRAWN = (
-    "document.querySelectorAll('polyline').length === document.querySelectorAll('tbody tr').length"
+    "document.querySelectorAll('polyline').length === "
+    "document.querySelectorAll('#grid tbody tr').length"
 )
 _READ = "!/being read/.test(document.getElementById('count').textContent)"
 _CONDITIONS = (
@@ -48,7 +49,7 @@ _CONDITIONS = (
     "min:loss<1", "last:loss>0",
 )  # fmt: skip
 _CELLS = """
-const rows = [...document.querySelectorAll('tbody tr')];
+const rows = [...document.querySelectorAll('#grid tbody tr')];
 return rows.map(row => [...row.cells].slice(1).map(one => one.innerText));
 """
 _COLOURED = """
@@ -74,6 +75,7 @@ const wait = () => {
 };
 wait();
 """
+_LEGEND = "[...document.querySelectorAll('#legend label > span')].map(one => one.textContent)"
 _FOUND = "document.getElementById('grid')?.ariaBusy !== 'true'"
 
 
@@ -196,10 +198,9 @@ def test_thousands_of_runs_are_searched_sorted_and_paged(
 
     _search(browser, "")
     _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
-    _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
     _run(browser, "document.getElementById('after').click()")
     column = (
-        "[...document.querySelectorAll('thead th')].findIndex(head => "
+        "[...document.querySelectorAll('#grid thead tr > *')].findIndex(head => "
         "head.textContent.startsWith('val/accuracy'))"
     )
     cells = (
@@ -440,26 +441,19 @@ def test_columns_of_any_scalar_are_sorted_by_and_stay_in_the_address(
     assert browser.errors() == []
 
 
-def test_curves_of_ticked_runs_are_laid_over_each_other(
+def test_curves_of_ticked_runs_share_one_plot(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
     for name in "abc":
         _record(tmp_path / name, loss=[4.0, 2.0, 1.0], other=[1.0, 2.0, 3.0])
-    shown = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
 
     _open(browser, f"{serve(tmp_path)}#tick=./a&tick=./c&over=other&log=1")
 
-    browser.wait(f"{shown}.length === 3")
-    assert _run(browser, f"return {shown}") == ["step", "a", "c"]
+    browser.wait(f"{_LEGEND}.length === 2")
+    assert sorted(_run(browser, f"return {_LEGEND}")) == ["a", "c"]
     assert _run(browser, _COLOURED) > 100
-    _run(
-        browser,
-        (
-            "const box = document.getElementById('over'); box.value = 'nothing'; "
-            "box.dispatchEvent(new Event('change'))"
-        ),
-    )
-    browser.wait("document.getElementById('plot').textContent === 'no ticked run has this tag'")
+    _run(browser, "location.hash = '#tick=./a&over=nothing'")
+    browser.wait("document.getElementById('notice').textContent === 'no ticked run has this tag'")
     assert browser.errors() == []
 
 
@@ -511,7 +505,7 @@ def test_the_best_of_sixty_runs_is_the_one_computed_by_hand(
     assert _run(browser, _NAMES)[: len(best)] == best
 
 
-def test_the_curves_of_the_five_best_runs_are_laid_over_each_other(
+def test_the_curves_of_the_five_best_runs_share_one_plot(
     browser: Browser, sixty: tuple[str, list[SweepRun]]
 ) -> None:
     address, runs = sixty
@@ -521,11 +515,9 @@ def test_the_curves_of_the_five_best_runs_are_laid_over_each_other(
     browser.wait(_READ)
     for name in best:
         _run(browser, f"document.querySelector('input[aria-label=\"{name}\"]').click()")
-    _run(browser, "document.getElementById('overlay').open = true")
 
-    shown = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
-    browser.wait(f"{shown}.length === 6")
-    assert _run(browser, f"return {shown}") == ["step", *best]
+    browser.wait(f"{_LEGEND}.length === 5")
+    assert sorted(_run(browser, f"return {_LEGEND}")) == sorted(best)
     assert browser.errors() == []
 
 
@@ -538,12 +530,11 @@ def test_beside_open_curves_rows_are_ticked_sorted_and_searched(
 
     for number, name in enumerate("abc"):
         _record(tmp_path / name, loss=[4.0, float(number)])
-    drawn = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
     _open(browser, f"{serve(tmp_path)}#tick=./a&over=loss&sort=run")
-    browser.wait(f"{drawn}.length === 2")
+    browser.wait(f"{_LEGEND}.length === 1")
 
     browser.driver.find_element(By.CSS_SELECTOR, "input[aria-label='c']").click()
-    browser.wait(f"{drawn}.length === 3")
+    browser.wait(f"{_LEGEND}.length === 2")
     browser.driver.find_element(By.CSS_SELECTOR, "th button[title=run]").click()
     assert _run(browser, _NAMES) == ["c", "b", "a"]
     ActionChains(browser.driver).send_keys("/./b").perform()
@@ -576,7 +567,7 @@ def test_what_is_shown_is_saved_as_csv_without_formulas(
             browser,
             f"{serve(tmp_path / 'runs')}#tick=./a&over=loss&sort=run&col=loss&col=note{state}",
         )
-        browser.wait("document.querySelector('.u-legend') !== null")
+        browser.wait(f"{_LEGEND}.length === 1")
         _run(browser, "document.getElementById('csv').click()")
         wait_until(saved.exists, lambda: str(list(tmp_path.iterdir())))
         return list(csv_rows(saved.read_text("utf-8-sig").splitlines()))
@@ -659,7 +650,8 @@ def test_ticked_runs_have_addresses_of_pages_about_them(
     )
 
     names = _run(browser, _NAMES)[:2]
-    compare = _run(browser, "return document.querySelector('#ticked a').href")
+    links = _run(browser, "return [...document.querySelectorAll('#ticked a')].map(one => one.href)")
+    compare = links[-1]  # of the links it is the last: our own plot stands beside the list
     listed = f"{compare.partition('#')[0]}v1/mindinsight/datavisual/train-jobs?limit=999"
     answer = _run(browser, "return fetch(arguments[0]).then(answer => answer.json())", listed)
 
@@ -701,7 +693,7 @@ def test_a_link_on_the_pages_of_chosen_runs_leads_back_to_the_table_of_all(
     _open(browser, three)
     for box in browser.driver.find_elements(By.CSS_SELECTOR, "tbody input")[:2]:
         box.click()
-    browser.driver.find_element(By.LINK_TEXT, "compare curves").click()
+    browser.driver.find_element(By.LINK_TEXT, "MindInsight's comparison").click()
     link = "document.body?.lastElementChild?.shadowRoot?.querySelector('a')"
     browser.wait(f"Boolean({link})")
 

@@ -31,12 +31,19 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
+from mindsummary_lightning.viewer import remarks
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.app import without_selection
 from mindsummary_lightning.viewer.frontend import own_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers, run_table
-from tests.reading.runs import record, values_at, write_lineage, write_summary
+from tests.reading.runs import (
+    record,
+    values_at,
+    write_lineage,
+    write_parameter_run,
+    write_summary,
+)
 from tests.viewer.pages.asking import ask
 
 
@@ -473,3 +480,34 @@ def test_the_page_names_nothing_outside_of_it_and_has_no_inline_code() -> None:
     assert "<style" not in page
     assert not re.search(r"\son\w+=", page)
     assert page.count("<script") == page.count("<script src=") == 2
+
+
+def test_what_users_noted_about_a_run_is_shown_and_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remarks, "state_directory", lambda: str(tmp_path / "state"))
+    remarks.remarks_of.cache_clear()
+    runs = _two_runs(tmp_path / "runs")
+    body = json.dumps({"query": "keep", "sort": ""}).encode()
+    assert ask(runs, "run-table/search", body=body)["train_ids"] == []
+
+    remarks.remarks_of(runs.base_dir).update("./a", {"remark": "Keep this one", "tag": 3})
+
+    answer = ask(runs, "run-table")
+    assert dict(zip(answer["train_ids"], answer["columns"]["remark"], strict=True)) == {
+        "./a": "Keep this one",
+        "./b": None,
+    }
+    assert ask(runs, "run-table/search", body=body)["train_ids"] == ["./a"]
+    remarks.remarks_of(runs.base_dir).update("./a", {"remark": ""})
+    assert "remark" not in ask(runs, "run-table")["columns"]
+    remarks.remarks_of.cache_clear()
+
+
+def test_a_run_says_whether_it_has_statistics(tmp_path: Path) -> None:
+    write_parameter_run(tmp_path / "a")
+    write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+
+    curves = _curves(LoadedRuns(str(tmp_path)), "./a", "./b")
+
+    assert [curves[name]["has_statistics"] for name in ("./a", "./b")] == [True, False]

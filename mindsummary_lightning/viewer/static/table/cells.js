@@ -30,14 +30,14 @@ const Cells = (() => {
     const id = Table.idOf(row), name = Table.value(row, "run"), run = encodedId(id), facts = Table.factsOf(row);
     const link = (page, text) => make("a", { href: `./#/train-manage/${page}=${run}&summaryPath=${run}` }, text);
     const more = make("div", { className: "small" });
-    more.append(make("button", { type: "button", className: "copy", title: t("copy"), ariaLabel: `${t("copy")}: ${name}` }));
+    const copy = make("button", { type: "button", className: "copy", title: t("copy"), ariaLabel: `${t("copy")}: ${name}` });
     if (HAS_FRONT_END && facts.has_graph) more.append(link("graph?train_id", t("graph")));
     if (HAS_FRONT_END && facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
     if (facts.has_statistics) more.append(make("a", { href: wrongAddress(id) }, t("wrong")));
     const short = Names.shortened(name, LONGEST, common);
     const shown = HAS_FRONT_END ? link("training-dashboard?id", short) : make("span", { tabIndex: 0 }, short);
     shown.title = name;
-    return make("td", { className: "name", role: "rowheader" }, shown, more);
+    return make("td", { className: "name", role: "rowheader" }, shown, copy, more);
   }
 
   function statusContent(row, status) {

@@ -52,5 +52,16 @@ const Dom = (() => {
     URL.revokeObjectURL(link.href);
   }
 
-  return { $, make, setText, sync, save };
+  // Copy a text; pages that come without TLS from another machine have no clipboard of their own.
+  async function copy(text) {
+    const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    if (isCopied) return;
+    const box = make("textarea", { value: text, className: "unseen" });
+    document.body.append(box);
+    box.select();
+    document.execCommand("copy");
+    box.remove();
+  }
+
+  return { $, make, setText, sync, save, copy };
 })();

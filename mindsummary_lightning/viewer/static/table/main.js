@@ -106,6 +106,7 @@
     $("before").ariaLabel = t("previous");
     $("after").ariaLabel = t("next");
     $("scroll").ariaLabel = t("table");
+    for (const id of ["elsewhere", "pages"]) $(id).ariaLabel = t(id);
     setText($("chooser").firstElementChild, t("columns"));
     for (const id of ["size", "group"]) setText($(id).parentElement.querySelector("span"), t(id));
     $("scalar").placeholder = $("scalar").ariaLabel = $("scalarlist").ariaLabel = t("tag");
@@ -170,7 +171,7 @@
 
   async function copyName(button) {
     const name = button.closest("tr").querySelector("td.name > :first-child").title;
-    await navigator.clipboard.writeText(name);
+    await Dom.copy(name);
     setText($("said"), `${t("copied")}: ${name}`);
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 1500);

@@ -129,7 +129,8 @@ const Panel = (() => {
     for (const option of $("axis").options) setText(option, t(option.value));
     for (const id of ["reset", "png", "plotcsv", "invite"]) setText($(id), t(id));
     $("over").placeholder = $("over").ariaLabel = $("taglist").ariaLabel = t("tag");
-    $("panel").ariaLabel = $("legend").caption.textContent = t("curves");
+    $("panel").ariaLabel = t("curves");
+    setText($("legendname"), t("legend"));
   }
 
   return { attach, draw, drawWords, showState };
