@@ -35,7 +35,8 @@ from packaging.requirements import Requirement
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 JUDGES = (  # longest first
-    "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
+    "libraries", "mindinsight", "lowest", "parity", "accelerator", "protobuf_matrix", "typing",
+    "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
 # CI: an upstream release of today does not turn the gate red
@@ -113,6 +114,15 @@ LIBRARIES = {
 OF_LIBRARIES = {
     "forecasting": "tests/graph/test_libraries.py",
     "scripts": "tests/trainer/test_foreign_scripts.py",
+}
+# Where a user may run the tests that CI does not, by the variables that make it so; `-W error` is
+# for what is left open.
+LEFT_OPEN = "-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning"
+PLACES = {
+    "directory": {},
+    "locale": {"LC_ALL": "POSIX", "PYTHONUTF8": "0"},
+    "user": {},
+    "warnings": {"PYTEST_ADDOPTS": f"{os.environ['PYTEST_ADDOPTS']} {LEFT_OPEN}"},
 }
 PROJECT = [name for part in ("tests", "browser", "lint", "types") for name in group(part)]
 ENVIRONMENTS = {
@@ -285,7 +295,8 @@ def types(session: nox.Session) -> None:
     """Static types, strict, of the package and of what users write with it."""
     if sys.version_info < (3, 11):
         session.skip(
-            "the newest NumPy for Python 3.10 states its types in another way; a newer Python checks them"
+            "the newest NumPy for Python 3.10 states its types in another way; a newer "
+            "Python checks them"
         )
     run_in_project(session, "mypy")
     run_in_project(session, "mypy", "tests/typing")
@@ -325,7 +336,8 @@ def wheel(session: nox.Session) -> None:
         session, "python", str(place / "bin" / "mindsummary"), "show", "runs", env=variables
     )
     session.log(
-        f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges"
+        f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m "
+        "nox -s judges"
     )
 
 
@@ -523,7 +535,8 @@ def parity(session: nox.Session, environment: str) -> None:
         silent=True,
     )
     folders = {
-        "MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains",
+        "MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps",
+        "MINDSPORE_CHAINS": runs / "chains",
         "MINDSPORE_REPORTS": reports,
     }  # fmt: skip
     variables = {**ONE_THREAD, **{name: str(path) for name, path in folders.items()}}
@@ -595,7 +608,10 @@ def newest(session: nox.Session) -> None:
     """The newest versions that pip can get, on the newest Python: every test that is not slow."""
     python = python_of(session, "newest")
     state_python(session, "newest")
-    versions = "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, lightning, numpy)))"
+    versions = (
+        "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, "
+        "lightning, numpy)))"
+    )
     session.run(python, "-c", versions)
     variables = {**ONE_THREAD, **active(python)}
     session.run(
@@ -613,7 +629,10 @@ def protobuf_matrix(session: nox.Session) -> None:
         if not folder.exists():
             session.run(python, *PIP, "--no-deps", "--target", str(folder), f"protobuf=={version}")
         variables = {**ONE_THREAD, "PYTHONPATH": str(folder)}
-        proof = f"from google import protobuf; assert protobuf.__version__ == {version!r}, protobuf.__file__"
+        proof = (
+            f"from google import protobuf; assert protobuf.__version__ == {version!r}, "
+            "protobuf.__file__"
+        )
         session.run(python, "-c", proof, env=variables)
         run_in_project(
             session, "pytest", "tests/fileformat", "-q", *drawn, *session.posargs, env=variables
@@ -640,11 +659,38 @@ def libraries(session: nox.Session, kind: str) -> None:
 # Once a week, and by hand
 
 
+@nox.session(venv_backend="none", default=False)
+@nox.parametrize("place", list(PLACES))
+def places(session: nox.Session, place: str) -> None:
+    """The quick tests where a user may run them: an odd directory for temporary files, an ASCII locale, no root."""
+    python = python_of(session, "project")
+    folder = empty_folder(session) / "有 空格"
+    folder.mkdir()
+    variables = {**ONE_THREAD, **active(python), **PLACES[place]}
+    if place == "directory":
+        variables["TMPDIR"] = str(folder)
+    ignored = ("--ignore=tests/oracle",)
+    command = [python, "-m", "pytest", *QUICK, *ignored, *session.posargs]
+    if place == "user" and os.geteuid() == 0:
+        if shutil.which("runuser") is None:
+            leave_out(session, "runuser is not on the PATH: root cannot run tests as another user")
+        # The checkout may be below a directory that other users cannot enter.
+        copied = Path("/tmp") / f"{PACKAGE}-of-nobody"
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".nox", ".git"))
+        session.run("chown", "-R", "nobody", str(copied), external=True)
+        session.chdir(copied)
+        command = ["runuser", "-u", "nobody", "--", *command]
+        variables["HOME"] = str(copied)
+    session.run(*command, env=variables, external=True)
+
+
 @nox.session(default=False)
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
     session.log(
-        "installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)"
+        "installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB "
+        "(README: CPU only)"
     )
     session.install(".[demo]", silent=False)
     session.run("python", "examples/digits.py", *session.posargs)

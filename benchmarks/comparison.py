@@ -1,4 +1,5 @@
-"""What ``mindsummary compare`` costs for two runs of many histograms, beside a pass that only checks the same bytes.
+"""What ``mindsummary compare`` costs for two runs of many histograms, beside a pass that only
+checks the same bytes.
 
 ``python benchmarks/comparison.py [--tensors N] [--steps N] [--rounds N]``. Each way is a process of
 its own, started in turns: seconds by the clock with the start of Python, and the most memory it

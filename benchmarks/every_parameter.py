@@ -1,4 +1,5 @@
-"""What statistics of every parameter cost a training: CPU seconds in the hooks that take them, as a share of the rest.
+"""What statistics of every parameter cost a training: CPU seconds in the hooks that take them, as a
+share of the rest.
 
 ``python benchmarks/every_parameter.py [--rounds N]``. A small GPT, whose parameters are few and
 large, and a chain of 1,000 small layers, which has 2,000 parameters and does little else. Beside
@@ -159,7 +160,9 @@ def _ways(every: int) -> dict[str, Callable[[], pl.Callback]]:
 def _shares(
     net: type[pl.LightningModule], data: torch.Tensor, batch: int, way: str, every: int
 ) -> tuple[float, float]:
-    """Share of the callback's hooks in a training, pictures not counted, and the seconds of all pictures."""
+    """Share of the callback's hooks in a training, pictures not counted, and the seconds of all
+    pictures.
+    """
     callback = _ways(every)[way]()
     meter = _Meter(callback)
     statistics_class: Any = parameter_statistics.ParameterStatistics
@@ -214,7 +217,8 @@ def _in_turns(batch: int, steps: int) -> dict[str, float]:
 
 def _show_turns(rounds: int) -> dict[str, dict[str, list[float]]]:
     print(
-        "| GPT, tokens a step | statistics on / off, collect_freq=10 | each element read once / off |\n|---|---:|---:|"
+        "| GPT, tokens a step | statistics on / off, collect_freq=10 | each element read "
+        "once / off |\n|---|---:|---:|"
     )
     rows = {}
     for batch, steps in ((2, 200), (8, 100), (32, 40)):

@@ -1,4 +1,5 @@
-"""The same faults, injected into this package and into the writers people use today; prints a Markdown table.
+"""The same faults, injected into this package and into the writers people use today; prints a
+Markdown table.
 
     python benchmarks/faults.py                                # ours, torch, tensorboardX,
     CSVLogger MINDSPORE_PYTHON=/path/to/python python benchmarks/faults.py   # and MindSpore, in its
@@ -241,7 +242,9 @@ FAULTS: dict[str, Callable[[Log, str], None]] = {
 
 
 def values_on_disk(writer: str, directory: Path) -> tuple[set[int], int]:
-    """Steps of tag ``a`` that a reader finds, and the bytes behind the last whole record of each file."""
+    """Steps of tag ``a`` that a reader finds, and the bytes behind the last whole record of each
+    file.
+    """
     steps: set[int] = set()
     torn = 0
     for path in sorted(directory.rglob("*")):

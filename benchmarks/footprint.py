@@ -48,7 +48,8 @@ for number in range(10):
 STARTS = {
     "import lightning": "import lightning",
     "import lightning, mindsummary_lightning": "import lightning, mindsummary_lightning",
-    "the logger and the collector too": "import lightning; from mindsummary_lightning import MindInsightLogger, "
+    "the logger and the collector too": "import lightning; from mindsummary_lightning import "
+    "MindInsightLogger, "
     "SummaryCollector",
     "SummaryReader alone": "from mindsummary_lightning import SummaryReader",
     "mindsummary --help": "import sys; sys.argv = ['mindsummary', '--help']; "
@@ -77,7 +78,8 @@ def main() -> None:
         int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     )
     print(
-        f"memory after {arguments.scalars} scalars and {arguments.histograms} histograms: {after / 2**20:.1f} MiB, "
+        f"memory after {arguments.scalars} scalars and {arguments.histograms} histograms: "
+        f"{after / 2**20:.1f} MiB, "
         f"{after / before:.3f} of {before / 2**20:.1f} MiB before\n"
     )
     with tempfile.TemporaryDirectory() as scratch:

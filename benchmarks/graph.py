@@ -1,4 +1,5 @@
-"""What it costs to observe one training step (forward, backward, optimizer), as a multiple of an ordinary one.
+"""What it costs to observe one training step (forward, backward, optimizer), as a multiple of an
+ordinary one.
 
 ``python benchmarks/graph.py [--rounds N]``. Ordinary and observed steps take turns. A third way is
 what a graph cost before it was observed: ``torch.export`` of the model on the same batch. Then two
@@ -218,7 +219,8 @@ def main() -> None:
     )
     before, after = peak_memory(False), peak_memory(True)
     print(
-        f"peak memory: {before / 2**20:.0f} MiB ordinary, {after / 2**20:.0f} MiB observed, x {after / before:.3f}"
+        f"peak memory: {before / 2**20:.0f} MiB ordinary, {after / 2**20:.0f} MiB observed, "
+        f"x {after / before:.3f}"
     )
 
 

@@ -196,7 +196,9 @@ def many_runs(run: Path, count: int) -> None:
 
 
 def looks(run: Path, loaded: int) -> None:
-    """As many looks at one run that grows as there are runs in memory: linear if a look costs the same."""
+    """As many looks at one run that grows as there are runs in memory: linear if a look costs the
+    same.
+    """
     from mindsummary_lightning import SummaryRecord
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
@@ -280,7 +282,9 @@ PREPARED: dict[str, Work] = {  # not measured
 
 
 def _measure(case: str, size: int) -> dict[str, float]:
-    """Run one case in this process; its cost, after a run of size 1 that imports and warms everything."""
+    """Run one case in this process; its cost, after a run of size 1 that imports and warms
+    everything.
+    """
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     (work, _), prepare = CASES[case], PREPARED.get(case, lambda run, size: None)
@@ -330,7 +334,8 @@ def main() -> None:
         print(json.dumps(_measure(options.measure[0], int(options.measure[1]))))
         return
     print(
-        "| case | sizes | CPU s | exponent | MB written | exponent | MB resident more | descriptors | threads |"
+        "| case | sizes | CPU s | exponent | MB written | exponent | MB resident more | "
+        "descriptors | threads |"
     )
     print("|---|---|---|---:|---|---:|---:|---:|---:|")
     for case in options.cases.split(","):
@@ -353,9 +358,11 @@ def main() -> None:
             for name in ("resident", "descriptors", "threads")
         }
         print(
-            f"| {case} | {' '.join(f'{size:,}' for size in sizes)} | {' '.join(f'{each:.2f}' for each in cpu)} "
+            f"| {case} | {' '.join(f'{size:,}' for size in sizes)} | "
+            f"{' '.join(f'{each:.2f}' for each in cpu)} "
             f"| {exponent(sizes, cpu):.2f} | {' '.join(f'{each / 1e6:.1f}' for each in written)} "
-            f"| {exponent(sizes, written):.2f} | {more['resident'] / 1e6:.1f} | {more['descriptors']:.0f} "
+            f"| {exponent(sizes, written):.2f} | {more['resident'] / 1e6:.1f} | "
+            f"{more['descriptors']:.0f} "
             f"| {more['threads']:.0f} |",
             flush=True,
         )

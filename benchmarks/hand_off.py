@@ -1,4 +1,5 @@
-"""What it would cost and save to hand records to a thread, instead of writing them in the training's own.
+"""What it would cost and save to hand records to a thread, instead of writing them in the
+training's own.
 
 ``python benchmarks/hand_off.py [--bound N] [--pause SECONDS]``. Three ways record one scalar a
 step: SummaryRecord as it is, the same bytes written by the caller, and the same bytes handed to a
@@ -200,7 +201,8 @@ def main() -> None:
     print(paired.machine())
     print(f"bound {given.bound} records, slow write {given.pause} s, step {STEP_S} s\n")
     print(
-        "| way | us a call | us of CPU | steps on a slow disk, s | lost by a kill | lost, slow disk |"
+        "| way | us a call | us of CPU | steps on a slow disk, s | lost by a kill | lost, "
+        "slow disk |"
     )
     print("|---|---|---|---|---|---|")
     for way in WAYS:

@@ -1,4 +1,5 @@
-"""Loss landscapes against a plain loop, against MindSpore's and against more processes, in one paired run.
+"""Loss landscapes against a plain loop, against MindSpore's and against more processes, in one
+paired run.
 
 Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look; ``--models`` for the
 time and the memory of six models with batches of 32 alone, ``--threads`` for another number than
@@ -164,7 +165,9 @@ def small_batches(shape: tuple[int, ...], count: int) -> list[Batch]:
 
 
 def time_models(rows: int) -> None:
-    """Batches as users have them; what is done once for a landscape is counted in, as a share of its 1,600 points."""
+    """Batches as users have them; what is done once for a landscape is counted in, as a share of
+    its 1,600 points.
+    """
     for name, (make, shape, count, points) in MODELS.items():
         torch.manual_seed(0)
         net, batches = make(), small_batches(shape, count)
@@ -200,7 +203,8 @@ def memory(name: str, checkpoints: int, run: str) -> float:
 def show_memory_of_models() -> None:
     """The peak of a whole call over a short and a long interval of checkpoints."""
     print(
-        f"{'peak of a whole call beside the network, MiB':<58} {'size':>9} {'3 ckpts':>9} {'19 ckpts':>9} {'ratio':>9}"
+        f"{'peak of a whole call beside the network, MiB':<58} {'size':>9} {'3 ckpts':>9} "
+        f"{'19 ckpts':>9} {'ratio':>9}"
     )
     for name, (make, *_) in MODELS.items():
         with tempfile.TemporaryDirectory() as run:
@@ -219,7 +223,9 @@ def show_memory_of_models() -> None:
 
 
 def print_memory(name: str, checkpoints: int, run: str) -> None:
-    """What :func:`memory` runs: peak of resident memory, mapped files included, less what there was before the call."""
+    """What :func:`memory` runs: peak of resident memory, mapped files included, less what there was
+    before the call.
+    """
     make, shape, _, _ = MODELS[name]
     net, batches = make(), [batch.data for batch in small_batches(shape, 64)]
     with (
@@ -304,7 +310,8 @@ def timed(
     points: int = SIZE,
     once: Mapping[str, float] = EMPTY,
 ) -> None:
-    """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in time.
+    """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in
+    time.
 
     CPU seconds of one thread, so that other work on the machine counts less, or seconds by the
     clock of several; and each way's ``once`` for a point.
@@ -401,7 +408,8 @@ def main() -> None:
         print_memory(arguments.memory, arguments.checkpoints, arguments.run)
         return
     print(
-        f"torch {torch.__version__}, {arguments.threads} of {os.cpu_count()} cores used, {platform.platform()}, "
+        f"torch {torch.__version__}, {arguments.threads} of {os.cpu_count()} cores used, "
+        f"{platform.platform()}, "
         f"{sys.version.split()[0]}"
     )
     print(f"{'way':<58} {'40x40 s':>9} {'ms/point':>9} {'ratio':>9}")
@@ -457,7 +465,8 @@ def main() -> None:
     size = max(3, 5 * rows // 2)
     one, two, start = processes(size)
     print(
-        f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x"
+        f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} "
+        f"s, {one / two:.2f} x"
     )
     print(f"  a call of 2 processes with a 3x3 grid takes {start:.1f} s, most of it starting them")
     FOUND.update({f"{size}x{size}, 1 process": one, f"{size}x{size}, 2 processes": two})

@@ -1,12 +1,11 @@
-"""What recording costs large models: random weights, real sizes, each measurement in a process of its own.
+"""What recording costs large models: random weights, real sizes, each measurement in a process of
+its own.
 
 ``python benchmarks/large.py [--full] [--only WORD]``. Each model trains 12 steps with and without
 the pair, which take turns of one step; then once more each way alone, for the peak of resident
 memory of each step; then some make a landscape of three checkpoints. ``--full`` adds GPT-2 medium,
 which needs 20 GB.
 """
-
-# ruff: noqa: D101, D102 - of the networks, whose names say what they are
 
 from __future__ import annotations
 
@@ -320,7 +319,9 @@ CASES = {
 
 
 class _Steps(pl.Callback):
-    """What each step took: CPU seconds, or the peak of memory over what there was; and the weights at the end."""
+    """What each step took: CPU seconds, or the peak of memory over what there was; and the weights
+    at the end.
+    """
 
     def __init__(
         self, start: Callable[[], float], end: Callable[[float], float], target: Path
@@ -362,7 +363,9 @@ def train(case: Case, run: Path, meter: _Steps, is_recorded: bool) -> None:
 
 
 class _Turn:
-    """One of two trainings, each in a thread, of which one runs at a time: after each step the other goes on."""
+    """One of two trainings, each in a thread, of which one runs at a time: after each step the
+    other goes on.
+    """
 
     def __init__(self) -> None:
         self.own, self.other = threading.Semaphore(0), self
@@ -414,7 +417,9 @@ def peak(_: float) -> float:
 
 
 def landscape(case: Case, folder: Path) -> dict[str, float]:
-    """A landscape of three checkpoints: CPU seconds and the peak over the network, beside a plain loop's."""
+    """A landscape of three checkpoints: CPU seconds and the peak over the network, beside a plain
+    loop's.
+    """
     torch.manual_seed(0)
     net, (inputs, targets) = case.make().eval(), case.data()
     loader = DataLoader(TensorDataset(inputs[:8], targets[:8]), 2)

@@ -1,4 +1,5 @@
-"""Time a filtered, sorted lineage query over 999 runs: ours, cold and warm, and MindInsight's own on the same tree.
+"""Time a filtered, sorted lineage query over 999 runs: ours, cold and warm, and MindInsight's own
+on the same tree.
 
 ``python benchmarks/lineage_query.py [RUNS]``. MindInsight is measured if ``MINDINSIGHT_PYTHON``
 names a Python that holds MindInsight 2.3.1. Cold is the first query of a fresh process, after its
@@ -62,7 +63,9 @@ print(json.dumps([times, result]))
 
 
 def write_runs(base: Path, count: int) -> None:
-    """Write runs as a training leaves them: a summary file and a lineage file with train, data, custom and metric."""
+    """Write runs as a training leaves them: a summary file and a lineage file with train, data,
+    custom and metric.
+    """
     chance = random.Random(1)
     for number in range(count):
         source = DatasetGraph({"op_type": "GeneratorDataset", "num_samples": 60_000})

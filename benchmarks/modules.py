@@ -149,12 +149,15 @@ def main() -> None:
             entry.stat().st_size for entry in os.scandir(directory) if "summary" in entry.name
         )
         print(
-            f"{make.__name__}: plain step {plain * 1e3:.1f} ms; not recorded {free:.3f} of it; recorded "
-            f"{recorded / plain:.2f} of it; {len(table.rows)} rows, {size / table.steps.size / 1e3:.1f} kB a step; "
+            f"{make.__name__}: plain step {plain * 1e3:.1f} ms; not recorded {free:.3f} of "
+            "it; recorded "
+            f"{recorded / plain:.2f} of it; {len(table.rows)} rows, "
+            f"{size / table.steps.size / 1e3:.1f} kB a step; "
             f"peak of tensors {peaks[0]:.2f} MiB, recorded {peaks[1]:.2f}"
         )
     print(
-        f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of one without the option"
+        f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of "
+        "one without the option"
     )
 
 

@@ -1,4 +1,5 @@
-"""A server of the part of S3's interface that ``mindsummary sync`` uses: ``python object_store.py PORT COUNTER``.
+"""A server of the part of S3's interface that ``mindsummary sync`` uses: ``python object_store.py
+PORT COUNTER``.
 
 An object is a list of pieces in memory; moto's server copies and hashes it, in Python. The
 file COUNTER holds the number of bytes in request bodies.

@@ -1,4 +1,5 @@
-"""What a training pays for being recorded: CPU seconds with each logger, as a ratio to ``logger=False``.
+"""What a training pays for being recorded: CPU seconds with each logger, as a ratio to
+``logger=False``.
 
 ``python benchmarks/overhead.py [--steps N] [--rounds N]``. An MLP logs one value each step, once at
 a common size and once so small that a step is little but Lightning's own work; the demo's CNN logs

@@ -68,7 +68,9 @@ def ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def table(title: str, unit: str, scale: float, rows: Rows, first: str = "ours") -> str:
-    """A Markdown table: a row of the work, for each way its median in ``unit`` and its ratio to the first."""
+    """A Markdown table: a row of the work, for each way its median in ``unit`` and its ratio to the
+    first.
+    """
     lines = [f"### {title}", "", f"| work | way | {unit} | x {first} |", "|---|---|---:|---:|"]
     for work, found in rows.items():
         ratio = ratios(found)

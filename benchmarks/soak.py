@@ -1,4 +1,5 @@
-"""Millions of records through rotation at full speed: does anything grow? Prints a line a tenth of the way.
+"""Millions of records through rotation at full speed: does anything grow? Prints a line a tenth of
+the way.
 
     python benchmarks/soak.py --records 5000000
 
@@ -50,7 +51,8 @@ def record(run: str, records: int) -> None:
             sizes = [path.stat().st_size for path in event_files(run)]
             descriptors = len(os.listdir("/proc/self/fd"))
             print(
-                f"| {step:,} | {rate:,.0f} | {resident_mb():.1f} | {descriptors} | {threading.active_count()} "
+                f"| {step:,} | {rate:,.0f} | {resident_mb():.1f} | {descriptors} | "
+                f"{threading.active_count()} "
                 f"| {len(sizes)} | {max(sizes) / 2**20:.1f} |",
                 flush=True,
             )
@@ -75,7 +77,8 @@ def check(run: str, records: int) -> None:
         assert scanner.offset == path.stat().st_size, f"{path} has a torn tail"
     assert expected == records + 1
     print(
-        f"read back: {expected - 1:,} scalars and {histograms:,} histograms in order, each once; no torn tail"
+        f"read back: {expected - 1:,} scalars and {histograms:,} histograms in order, each "
+        "once; no torn tail"
     )
 
 

@@ -1,4 +1,5 @@
-"""What ``mindsummary sync --follow`` costs: seconds behind, bytes sent per byte recorded, and a training's step time.
+"""What ``mindsummary sync --follow`` costs: seconds behind, bytes sent per byte recorded, and a
+training's step time.
 
 ``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N] [--file-size BYTES]``. A program
 records 10 MB/s in tensors, or some scalars a second. The stores are a directory, and
@@ -33,7 +34,9 @@ from mindsummary_lightning import SummaryRecord
 
 @contextlib.contextmanager
 def store(folder: Path) -> Iterator[Path]:
-    """A server with an empty bucket ``bucket``; yields the file with the number of bytes that it was sent."""
+    """A server with an empty bucket ``bucket``; yields the file with the number of bytes that it
+    was sent.
+    """
     port = str(paired.free_port())
     os.environ |= {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
@@ -84,7 +87,9 @@ def behind(
     every: float,
     file_size: int,
 ) -> None:
-    """Record for some seconds; print how far the copy was behind at worst, and the bytes that were sent for it."""
+    """Record for some seconds; print how far the copy was behind at worst, and the bytes that were
+    sent for it.
+    """
     run, address = folder / f"{name}{len(address)}", f"{address}/{name}"
     far, _ = fsspec.url_to_fs(address)
     before = int(counter.read_text(encoding="utf-8"))
@@ -123,15 +128,19 @@ def behind(
         sent = int(counter.read_text(encoding="utf-8")) - before
     place = "S3" if address.startswith("s3:") else "a directory"
     print(
-        f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | at most {max(lags):.1f} s behind | "
-        f"{sent / size:.2f} bytes sent per byte | {time.monotonic() - ended:.1f} s from SIGTERM to the end | "
+        f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | at most "
+        f"{max(lags):.1f} s behind | "
+        f"{sent / size:.2f} bytes sent per byte | {time.monotonic() - ended:.1f} s from "
+        "SIGTERM to the end | "
         f"{used.ru_utime + used.ru_stime:.1f} CPU seconds of sync |",
         flush=True,
     )
 
 
 def step_time(folder: Path, rounds: int) -> None:
-    """Train in stretches of 0.4 s, with the command beside it and without it, in turns: a step by CPU and by clock."""
+    """Train in stretches of 0.4 s, with the command beside it and without it, in turns: a step by
+    CPU and by clock.
+    """
     torch.set_num_threads(1)
     model = torch.nn.Sequential(
         torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10)
@@ -171,7 +180,8 @@ def step_time(folder: Path, rounds: int) -> None:
         follower.send_signal(signal.SIGCONT)
     used = Path(f"/proc/{follower.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     print(
-        f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of sync, its start included"
+        f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of "
+        "sync, its start included"
     )
     follower.kill()
     follower.wait()

@@ -73,7 +73,9 @@ def seconds_a_call(way: Callable[[np.ndarray], Any], array: np.ndarray, calls: i
 
 
 def ways() -> dict[str, dict[str, Callable[[np.ndarray], Any]]]:
-    """What makes a histogram, a tensor and an image here; each ends in the bytes of the encoded value."""
+    """What makes a histogram, a tensor and an image here; each ends in the bytes of the encoded
+    value.
+    """
     import tensorboardX.summary as tbx
     import torch
     from torch.utils.tensorboard import summary as tb
@@ -125,7 +127,9 @@ def np_histogram(array: np.ndarray) -> Any:
 
 
 class MindSpore:
-    """MindSpore's fill functions in an environment of their own: a row's name goes in, seconds come out."""
+    """MindSpore's fill functions in an environment of their own: a row's name goes in, seconds come
+    out.
+    """
 
     def __init__(self, python: str) -> None:
         command = [python, __file__, "--serve-mindspore"]

@@ -1,4 +1,5 @@
-"""Time the page server beside the original: start, lists, curves, lineage, memory, rest, clients; tables and reports.
+"""Time the page server beside the original: start, lists, curves, lineage, memory, rest, clients;
+tables and reports.
 
 ``python benchmarks/viewer.py [SCALARS]``, 1,000,000 by default. The original MindInsight takes part
 if ``MINDINSIGHT_PYTHON`` names a Python that holds MindInsight 2.3.1; it needs minutes to read a
@@ -277,7 +278,9 @@ def measure_lineage(base: Path, name: str) -> dict[str, float]:
 
 
 def measure_table(base: Path, name: str) -> dict[str, float]:
-    """The table of runs: asked later and at once, its first rows, all rows, all again, and the curves of a screen."""
+    """The table of runs: asked later and at once, its first rows, all rows, all again, and the
+    curves of a screen.
+    """
     with serving(name, base) as server:
         time.sleep(LOOK_AFTER_S)
         later = server.timed("run-table")
@@ -307,8 +310,10 @@ def measure_page(base: Path, name: str) -> dict[str, float]:
     from tests.oracle.browser import running_browser
 
     search = (
-        "const box = document.getElementById('search'), begin = performance.now(); box.value = 'metric/accuracy>0.9';"
-        "box.dispatchEvent(new Event('input')); document.body.getBoundingClientRect(); return performance.now() - begin"
+        "const box = document.getElementById('search'), begin = performance.now(); box.value "
+        "= 'metric/accuracy>0.9';"
+        "box.dispatchEvent(new Event('input')); document.body.getBoundingClientRect(); "
+        "return performance.now() - begin"
     )
     with serving(name, base) as server, tempfile.TemporaryDirectory() as profile:
         address = f"http://127.0.0.1:{server.port}"
@@ -387,7 +392,9 @@ def _load_paths() -> list[tuple[str, str]]:
 
 
 async def _load(server: Server, clients: int) -> dict[str, list[float]]:
-    """Seconds of each answer, by kind, of clients that ask again as soon as they have an answer, as browsers do."""
+    """Seconds of each answer, by kind, of clients that ask again as soon as they have an answer, as
+    browsers do.
+    """
     paths, found = _load_paths(), defaultdict(list)
     end = time.perf_counter() + LOAD_S
 
@@ -432,7 +439,9 @@ def measure_load(base: Path, names: list[str]) -> dict[str, dict[str, float]]:
 
 
 def measure_overlay(base: Path, name: str) -> dict[str, float]:
-    """The curves of one tag of many long runs, as the table's overlay asks for them, cold and again."""
+    """The curves of one tag of many long runs, as the table's overlay asks for them, cold and
+    again.
+    """
     run = next(base.iterdir())
     for number in range(LONG_RUNS, OVERLAID):
         shutil.copytree(run, base / f"run_{number}", dirs_exist_ok=True)
@@ -446,7 +455,9 @@ def measure_overlay(base: Path, name: str) -> dict[str, float]:
 
 
 def print_table(title: str, found: dict[str, dict[str, float]]) -> None:
-    """A Markdown table: a row per measure, a column per server; seconds unless the row says otherwise."""
+    """A Markdown table: a row per measure, a column per server; seconds unless the row says
+    otherwise.
+    """
     lines = [
         f"### {title}",
         "",

@@ -1,4 +1,5 @@
-"""How far a value goes through the package, warm: calls, stays in a file, files, and moves between rooms.
+"""How far a value goes through the package, warm: calls, stays in a file, files, and moves between
+rooms.
 
     python benchmarks/walk.py [--list "a collected step"]
 
@@ -72,7 +73,9 @@ def histogram(run: Path) -> list[tuple[str, str]]:
 
 
 def steps(run: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """A collected step of a training on the CPU, with two histograms and the loss, and one that is not collected."""
+    """A collected step of a training on the CPU, with two histograms and the loss, and one that is
+    not collected.
+    """
     import torch
     from lightning import Callback, LightningModule, Trainer
     from torch.utils.data import DataLoader, TensorDataset

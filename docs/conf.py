@@ -18,8 +18,10 @@ for _needed in ("torch", "lightning"):
     # autodoc's stand-ins would leave out what their decorators wrap
     if importlib.util.find_spec(_needed) is None:
         raise ConfigError(
-            f"the reference describes classes that need {_needed}, which is not installed here: run `python -m pip "
-            "install -e .`, on a machine without a GPU after PyTorch's CPU build (docs/install.md), or `python -m nox "
+            f"the reference describes classes that need {_needed}, which is not installed "
+            "here: run `python -m pip "
+            "install -e .`, on a machine without a GPU after PyTorch's CPU build "
+            "(docs/install.md), or `python -m nox "
             "-s docs`, which does it in an environment of its own"
         )
 

@@ -1,4 +1,5 @@
-"""``--full`` injects each fault as often as docs/development/faults.md says; without it a short form runs.
+"""``--full`` injects each fault as often as docs/development/faults.md says; without it a short form
+runs.
 
 What was reached is printed below the results, row by row, in the words of that page's table.
 """
@@ -55,7 +56,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_open() -> Iterator[None]:
-    """Close the trainings and records that a test leaves open, which other tests would meet, and name the test."""
+    """Close the trainings and records that a test leaves open, which other tests would meet, and
+    name the test.
+    """
     yield
     buffers = sys.modules.get("mindsummary_lightning.collection.operator_buffer")
     if buffers is None or not buffers.open_buffers():

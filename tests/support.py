@@ -138,7 +138,9 @@ def memory_below(most: float) -> Iterator[None]:
 
 
 def growth_of_calls(work: Callable[[int], None], small: int, large: int) -> float:
-    """Calls for the large size by those for the small one, divided by the ratio of the sizes: 1 where it is linear."""
+    """Calls for the large size by those for the small one, divided by the ratio of the sizes: 1
+    where it is linear.
+    """
     totals = []
     for size in (small, large):
         with counted_calls() as counted:

@@ -1,4 +1,5 @@
-"""Processes that have PyTorch and Lightning imported when they begin: forked from one that has done nothing else.
+"""Processes that have PyTorch and Lightning imported when they begin: forked from one that has done
+nothing else.
 
 Importing both takes four seconds of a core, a test's training less than one. Tests of how a process
 starts or ends, or of what it imports, start a new Python instead.
@@ -84,7 +85,8 @@ def run_warm(function: Callable[..., object], *arguments: object) -> CompletedPr
 def run_two_ranks(
     function: Callable[..., object], *arguments: object, are_machines: bool = False
 ) -> CompletedProcess[str]:
-    """Call a module's function in two processes of one group, with the variables that torchrun gives them.
+    """Call a module's function in two processes of one group, with the variables that torchrun
+    gives them.
 
     Args:
         function: what both call.

@@ -37,7 +37,10 @@ TRUTHS = {
         "torchvision",
         (r"features\.1\.block\.0\.0", r"features\.2\.block\.1\.0", r"features\.4\.block\.1\.0",
          r"features\.9\.block\.1\.0", r"features\.\d+(\.block\.\d+)?\.1"),
-        why="pad_mode same in the depthwise convolutions of stride 2, and epsilon 1e-3 of every BatchNorm here",
+        why=(
+            "pad_mode same in the depthwise convolutions of stride 2, and epsilon 1e-3 of every "
+            "BatchNorm here"
+        ),
     ),
     "efficientnet_b0": Truth(
         "torchvision",
@@ -51,11 +54,16 @@ TRUTHS = {
     "densenet121": Truth("torchvision"),
     "shufflenet_v2": Truth(
         "torchvision", ("maxpool", r"stage2\.0\.branch2", "fc"), (r"stage\d\.\d+",),
-        why="pad_mode same; 92 channels there and 58 here; a bias; channels are shuffled at the end of a block here",
+        why=(
+            "pad_mode same; 92 channels there and 58 here; a bias; channels are shuffled at the "
+            "end of a block here"
+        ),
     ),
-    "squeezenet1_0": Truth("torchvision", (r"features\.6", r"features\.11"), why="ceil_mode of max pools"),
+    "squeezenet1_0": Truth("torchvision", (r"features\.6", r"features\.11"),
+    why="ceil_mode of max pools"),
     "ghostnet": Truth("timm"),
-    "convnext": Truth("timm", (r"stages\.\d\.blocks\.\d\.mlp\.act",), why="GELU of MindSpore is tanh's by default"),
+    "convnext": Truth("timm", (r"stages\.\d\.blocks\.\d\.mlp\.act",),
+    why="GELU of MindSpore is tanh's by default"),
     "mixer": Truth(
         "timm", (r"blocks\.\d\.mlp_tokens\.act", r"blocks\.\d\.mlp_channels\.act"),
         (r"blocks\.\d\.norm\d", "norm", r"stem\.proj"),

@@ -130,7 +130,7 @@ def own_files() -> dict[str, StaticFile]:
         f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes())
         for name in names
     }
-    modules = [folder.joinpath("table", f"{name}.js").read_bytes() for name in RUN_TABLE_MODULES]
+    modules = [(folder / "table" / f"{name}.js").read_bytes() for name in RUN_TABLE_MODULES]
     # one file for the browser: a request for each module would take longer than what it holds
     files["/runs.js"] = file_of("runs.js", b'"use strict";\n' + b"".join(modules))
     return files

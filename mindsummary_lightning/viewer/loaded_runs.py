@@ -65,6 +65,7 @@ class LoadedRuns:
         memory_bytes: roughly how much memory the samples of all runs may take. The runs viewed
             least recently are forgotten, and read again when they are asked for.
         clock: monotonic clock, seconds.
+        wall_clock_ns: nanoseconds since the epoch, as file times are.
 
     Attributes:
         lineages: answers of the lineage page, for the next one who asks.
@@ -73,6 +74,7 @@ class LoadedRuns:
     base_dir: str
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     clock: Callable[[], float] = time.monotonic
+    wall_clock_ns: Callable[[], int] = time.time_ns
     lineages: KeptResults = field(default_factory=lambda: KeptResults(*_LINEAGES), init=False)
     _tree: RunTree = field(init=False)
     _listing: list[ListedRun] = field(default_factory=list, init=False)
@@ -90,7 +92,7 @@ class LoadedRuns:
 
     def __post_init__(self) -> None:
         self.base_dir = os.path.realpath(self.base_dir)
-        self._tree = RunTree(self.base_dir)
+        self._tree = RunTree(self.base_dir, wall_clock_ns=self.wall_clock_ns)
 
     @property
     def name(self) -> str:

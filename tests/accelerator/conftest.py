@@ -1,4 +1,6 @@
-"""These tests run in their own process, ``nox -s accelerator``: the stand-in device is there until a process ends."""
+"""These tests run in their own process, ``nox -s accelerator``: the stand-in device is there until
+a process ends.
+"""
 
 from __future__ import annotations
 

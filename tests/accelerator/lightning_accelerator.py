@@ -1,4 +1,6 @@
-"""The stand-in as Lightning sees it: an accelerator object, and DDP without the CUDA stream of Lightning's own."""
+"""The stand-in as Lightning sees it: an accelerator object, and DDP without the CUDA stream of
+Lightning's own.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class StandInAccelerator(Accelerator):
 
 
 class StandInDDPStrategy(DDPStrategy):
-    """DDP whose module has been moved to its device already; Lightning's own (2.6) makes a CUDA stream otherwise."""
+    """DDP whose module has been moved to its device already; Lightning's own (2.6) makes a CUDA
+    stream otherwise.
+    """
 
     def determine_ddp_device_ids(self) -> None:
         return None

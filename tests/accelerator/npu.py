@@ -1,4 +1,5 @@
-"""``torch.npu``: the Python side of the stand-in accelerator, with the names that a device module of PyTorch has.
+"""``torch.npu``: the Python side of the stand-in accelerator, with the names that a device module
+of PyTorch has.
 
 Importing it compiles ``device.cpp`` (half a minute, once per folder) into the folder that
 ``ACCELERATOR_BUILD`` names and registers the device for the whole process, which is why these tests
@@ -118,13 +119,17 @@ finish = _C.finish
 
 
 def counts() -> dict[str, int]:
-    """What was asked of the device since the last :func:`reset`, kinds that did not occur not among them."""
+    """What was asked of the device since the last :func:`reset`, kinds that did not occur not among
+    them.
+    """
     return dict(_C.counts())
 
 
 @contextlib.contextmanager
 def delayed() -> Iterator[None]:
-    """Copies and events finish only at :func:`finish` or when they are waited for; until then copies are poisoned."""
+    """Copies and events finish only at :func:`finish` or when they are waited for; until then
+    copies are poisoned.
+    """
     _C.delay(True)
     try:
         yield

@@ -41,7 +41,8 @@ def train(example: Any, folder: Path, device: str) -> Path:
     if device != "cpu":
         where = {"accelerator": StandInAccelerator(), "strategy": SingleDeviceStrategy(device)}
     trainer = L.Trainer(
-        max_epochs=1, logger=logger, log_every_n_steps=5, enable_progress_bar=False, enable_model_summary=False,
+        max_epochs=1, logger=logger, log_every_n_steps=5, enable_progress_bar=False,
+        enable_model_summary=False,
         callbacks=[
             SummaryCollector(collect_specified_data={"histogram_regular": ".*weight"}),
             LearningRateMonitor("step"),

@@ -1,4 +1,6 @@
-"""DDP over two stand-ins in two processes: gloo carries the gradients, as a vendor's library does elsewhere."""
+"""DDP over two stand-ins in two processes: gloo carries the gradients, as a vendor's library does
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def fit(folder: Path, accelerator: Any) -> None:
     )
     trainer = L.Trainer(
         accelerator=accelerator, devices=2, strategy=StandInDDPStrategy(), max_steps=4,
-        logger=MindInsightLogger(folder), callbacks=[collector], enable_progress_bar=False, enable_model_summary=False,
+        logger=MindInsightLogger(folder), callbacks=[collector], enable_progress_bar=False,
+        enable_model_summary=False,
         enable_checkpointing=False,
     )  # fmt: skip
     trainer.fit(Net(), data())

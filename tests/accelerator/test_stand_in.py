@@ -19,7 +19,8 @@ def test_a_network_with_convolutions_learns_as_on_the_cpu() -> None:
     def weights(device: str) -> list[torch.Tensor]:
         torch.manual_seed(0)
         net = nn.Sequential(
-            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.5), nn.Flatten(),
+            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.5),
+            nn.Flatten(),
             nn.Linear(36, 3),
         ).to(device)  # fmt: skip
         optimizer = torch.optim.Adam(net.parameters())

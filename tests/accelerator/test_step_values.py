@@ -14,7 +14,8 @@ from tests.accelerator import npu
 
 LARGE = 100_000
 DTYPES = [
-    torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8,
+    torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32,
+    torch.int16, torch.int8,
     torch.uint8, torch.bool,
 ]  # fmt: skip
 LAYOUTS = {

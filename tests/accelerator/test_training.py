@@ -1,4 +1,6 @@
-"""Trainings on the stand-in with the logger and the collector: the cost of each hook, and what is recorded."""
+"""Trainings on the stand-in with the logger and the collector: the cost of each hook, and what is
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ STEPS = 12
 
 
 class Net(L.LightningModule):
-    """A convolution and a linear layer with summary operators, large enough for histograms to be reduced."""
+    """A convolution and a linear layer with summary operators, large enough for histograms to be
+    reduced.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +106,8 @@ def fit(
         }
     trainer = L.Trainer(
         max_steps=STEPS, devices=1, logger=logger, callbacks=[collector],
-        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False, **options,
+        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False,
+        **options,
     )  # fmt: skip
     trainer.fit(net(), data())
     assert trainer.strategy.root_device == torch.device(device)

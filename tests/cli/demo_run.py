@@ -1,4 +1,6 @@
-"""A run with something of every kind, made in memory: what ``show`` and ``report`` are looked at with."""
+"""A run with something of every kind, made in memory: what ``show`` and ``report`` are looked at
+with.
+"""
 
 from __future__ import annotations
 

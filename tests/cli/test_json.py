@@ -1,4 +1,6 @@
-"""``--json`` of the verbs that report: strict JSON with the structure that docs/reference/json.md states."""
+"""``--json`` of the verbs that report: strict JSON with the structure that docs/reference/json.md
+states.
+"""
 
 from __future__ import annotations
 

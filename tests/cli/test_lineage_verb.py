@@ -297,7 +297,10 @@ def test_a_scalar_that_no_lineage_has_is_taken_by_its_last_value(
     assert [one["scalars"] for one in answer["object"]] == [
         {"last:train_loss": 2.0}, {"last:train_loss": 4.0}, {"last:train_loss": None}
     ]  # fmt: skip
-    said = "train_loss is a scalar: its last value is taken; min:train_loss and max:train_loss are its least and greatest"
+    said = (
+        "train_loss is a scalar: its last value is taken; min:train_loss and max:train_loss "
+        "are its least and greatest"
+    )
     assert output.err == f"{said}\n"
 
 

@@ -30,7 +30,10 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
     [
         (
             ["repair", "run"],
-            "mindsummary: interrupted: each file is rebuilt completely or as it was; the same call ",
+            (
+                "mindsummary: interrupted: each file is rebuilt completely or as it was; the "
+                "same call "
+            ),
         ),
         (["report", "run"], "mindsummary: interrupted: report.html is as it was before"),
         (
@@ -138,7 +141,10 @@ def test_wrong_use_gives_2_though_nobody_reads_why(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
     code = "import sys; from mindsummary_lightning.cli import main; main(['--help']); "
-    code += "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', 'lightning')))"
+    code += (
+        "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', "
+        "'lightning')))"
+    )
 
     assert (
         subprocess.run(
@@ -154,7 +160,10 @@ def test_neither_torch_nor_protobuf_is_loaded_to_list_runs(tmp_path: Path) -> No
         tmp_path,
         [values_at(1, {"loss": 1.0}), record(Event(1.0, 1, (("picture", Image(1, 2, b"png")),)))],
     )
-    code = f"import sys; from mindsummary_lightning.cli import main; main(['list', {str(tmp_path)!r}]); "
+    code = (
+        "import sys; from mindsummary_lightning.cli import main; main(['list', "
+        f"{str(tmp_path)!r}]); "
+    )
     code += (
         "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning')))"
     )
@@ -192,7 +201,10 @@ def test_what_is_no_directory_of_runs_is_answered_alike_by_every_verb(
     for named, told in (
         (
             empty,
-            f"no run in {empty}: neither it nor a directory below it contains a summary or lineage file",
+            (
+                f"no run in {empty}: neither it nor a directory below it contains a summary or "
+                "lineage file"
+            ),
         ),
         (path, f"{path} is a file; give its directory: {path.parent}"),
         (tmp_path / "missing", f"{tmp_path / 'missing'}: no such file or directory"),

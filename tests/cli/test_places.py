@@ -1,4 +1,6 @@
-"""Every verb with every spelling of a place: a path, ``file://``, ``local://``, and the addresses of remote stores."""
+"""Every verb with every spelling of a place: a path, ``file://``, ``local://``, and the addresses
+of remote stores.
+"""
 
 from __future__ import annotations
 

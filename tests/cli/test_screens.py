@@ -1,4 +1,5 @@
-"""Whole screens at the widths of two terminals, of runs that a real MindSpore wrote, as text in ``screens/``.
+"""Whole screens at the widths of two terminals, of runs that a real MindSpore wrote, as text in
+``screens/``.
 
 A change of a verb's output shows there as a difference to read; what it prints now is in the
 failing test's message.

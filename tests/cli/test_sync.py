@@ -153,8 +153,14 @@ def test_what_cannot_be_listed_is_named_without_secrets_and_is_not_called_empty(
 
 @pytest.mark.slow
 def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
-    code = f"import sys; from mindsummary_lightning.cli import main; main(['sync', {str(runs)!r}, 'memory://runs']); "
-    code += "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning', 's3fs')))"
+    code = (
+        f"import sys; from mindsummary_lightning.cli import main; main(['sync', {str(runs)!r}, "
+        "'memory://runs']); "
+    )
+    code += (
+        "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', "
+        "'lightning', 's3fs')))"
+    )
 
     assert (
         subprocess.run(

@@ -1,4 +1,6 @@
-"""``mindsummary view``: what it refuses, prints and warns of, with a front end that is already in the cache."""
+"""``mindsummary view``: what it refuses, prints and warns of, with a front end that is already in
+the cache.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What may be typed: several directories or none, other spellings, help, completion, names in Chinese."""
+"""What may be typed: several directories or none, other spellings, help, completion, names in
+Chinese.
+"""
 
 from __future__ import annotations
 

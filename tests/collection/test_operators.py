@@ -715,7 +715,8 @@ def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(
         tag: next(iter(reader.tensors(tag)))[2].data.tolist() for tag in reader.tags()["tensor"]
     }
     assert found == {
-        "view": [3, 4, 5], "list": [[0, 1], [2, 3]], "sparse": [0, 1, 2, 3, 4, 5], "expanded": [1, 1, 1],
+        "view": [3, 4, 5], "list": [[0, 1], [2, 3]], "sparse": [0, 1, 2, 3, 4, 5], "expanded": [1,
+        1, 1],
         "conjugate": [-1, -1],
     }  # fmt: skip
 

@@ -199,7 +199,8 @@ def _fit(
         folder, collect_freq=1, collect_specified_data={"histogram_regular": ".*"}, **options
     )
     trainer = Trainer(
-        max_epochs=epochs, callbacks=[*callbacks, watch, collector], logger=False, accelerator="cpu", devices=1,
+        max_epochs=epochs, callbacks=[*callbacks, watch, collector], logger=False,
+        accelerator="cpu", devices=1,
         enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     trainer.fit(module, DataLoader(TensorDataset(torch.randn(8, 4)), 8))

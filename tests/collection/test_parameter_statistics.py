@@ -1,4 +1,6 @@
-"""Statistics of parameters that are unlike others, or not those of the step before, without a Trainer."""
+"""Statistics of parameters that are unlike others, or not those of the step before, without a
+Trainer.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _named(**tensors: torch.Tensor) -> list[NamedParameter]:
 def _step(
     taker: ParameterStatistics, named: list[NamedParameter], *optimizers: list[Any]
 ) -> tuple[Numbers, list[str]]:
-    """What is known of each kind and row after a step that doubles all weights, and what went wrong."""
+    """What is known of each kind and row after a step that doubles all weights, and what went
+    wrong.
+    """
     for number, parameters in enumerate(optimizers or [[each.parameter for each in named]]):
         taker.take_gradients(number, parameters, named, None)
     for parameter in {id(each.parameter): each.parameter for each in named}.values():

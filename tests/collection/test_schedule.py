@@ -180,7 +180,8 @@ def test_tables_and_pictures_are_few_and_on_collected_steps(freq: int, total: in
 
 def test_a_gap_of_tensors_is_that_of_tables() -> None:
     each = Schedule(10, collect_tensor_freq=1, total=95)
-    assert [step for step in range(1, 96) if each.collects(step) and each.collects_tables(step)] == [
+    assert [step for step in range(1,
+    96) if each.collects(step) and each.collects_tables(step)] == [
         1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95,
     ]  # fmt: skip
     third = Schedule(10, collect_tensor_freq=30, total=95)

@@ -1,4 +1,5 @@
-"""``StepValues`` and the reduction behind it: the same values from the accelerators' path as from the CPU's.
+"""``StepValues`` and the reduction behind it: the same values from the accelerators' path as from
+the CPU's.
 
 Without an accelerator the path is forced on CPU tensors; ranks are processes that talk through
 gloo.

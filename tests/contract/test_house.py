@@ -1,4 +1,6 @@
-"""Rules of the listing that import contracts do not see; docs/decisions/0001-the-house.md gives their reasons."""
+"""Rules of the listing that import contracts do not see; docs/decisions/0001-the-house.md gives
+their reasons.
+"""
 
 from __future__ import annotations
 

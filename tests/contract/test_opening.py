@@ -1,4 +1,6 @@
-"""Files in a run directory are opened in one way, ``fileio/regular.py``; docs/security.md says what that promises."""
+"""Files in a run directory are opened in one way, ``fileio/regular.py``; docs/security.md says what
+that promises.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ ELSEWHERE = {
     "conversion/user_images.py": "PillowImage.open: a picture that a caller hands over",
     "export/output_directory.py": "open: creates, exclusively, in a hidden directory of its own",
     "export/tables.py": "np.save: into an open file",
-    "fileio/whole_step_file.py": "open, os.open, zipfile.ZipFile, np.memmap: creates, exclusively; an open file",
+    "fileio/whole_step_file.py": (
+        "open, os.open, zipfile.ZipFile, np.memmap: creates, exclusively; an open file"
+    ),
     "landscape/checkpoints.py": "torch.save, torch.load: into and from an open file",
     "landscape/network_copies.py": "torch.save, torch.load: memory",
     "landscape/plane.py": "open: what Linux says is mapped in this process",
@@ -59,7 +63,11 @@ ELSEWHERE = {
     "porting/port_check/report_page.py": "read_text: a part of this package",
     "recording/npy_export.py": "np.save: into an open file",
     "values/summary_values.py": "PIL.Image.open: memory",
-    "viewer/frontend.py": "open, zipfile.ZipFile, read_bytes: the cached wheel of the front end, parts of this package",
+    "viewer/page_frame.py": "read_text: a part of this package",
+    "viewer/frontend.py": (
+        "open, zipfile.ZipFile, read_bytes: the cached wheel of the front end, "
+        "parts of this package"
+    ),
     "viewer/remarks.py": "open, os.open: remarks, which are in the user's state directory",
 }
 

@@ -1,4 +1,6 @@
-"""The public names: exactly those the documentation promises, and reading a run never imports torch."""
+"""The public names: exactly those the documentation promises, and reading a run never imports
+torch.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,10 @@ from mindsummary_lightning.cli import main
 sys.exit(main(["landscape", {str(tmp_path)!r}, "--module", "nowhere:f"]))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
-    needs = f"SummaryLandscape needs {package}, which is not installed; install it with: pip install mindsummary-lightning"
+    needs = (
+        f"SummaryLandscape needs {package}, which is not installed; install it with: pip "
+        "install mindsummary-lightning"
+    )
     assert (done.returncode, done.stderr) == (1, f"mindsummary: {needs}\n")
 
 

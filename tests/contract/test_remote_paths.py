@@ -1,4 +1,6 @@
-"""No public call takes the address of a remote store for a directory to write: it would name a local ``s3:``."""
+"""No public call takes the address of a remote store for a directory to write: it would name a
+local ``s3:``.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,8 @@ def test_what_records_names_the_two_lines_that_do_it(
     with pytest.raises(RemotePathError) as raised:
         start(path)
     assert str(raised.value).endswith(
-        f'{name}="runs" in the program, and beside it: mindsummary sync runs s3://bucket/runs --follow'
+        f'{name}="runs" in the program, and beside it: mindsummary sync runs '
+        "s3://bucket/runs --follow"
     )
 
 

@@ -1,4 +1,6 @@
-"""All that can be run is run by something: by a command of CONTRIBUTING.md, by another session, or once a week."""
+"""All that can be run is run by something: by a command of CONTRIBUTING.md, by another session, or
+once a week.
+"""
 
 from __future__ import annotations
 

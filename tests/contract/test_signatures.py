@@ -1,4 +1,5 @@
-"""How what we name alike is called: as by the originals, argument by argument, with every difference listed.
+"""How what we name alike is called: as by the originals, argument by argument, with every
+difference listed.
 
 The originals' signatures come from a real MindSpore and MindInsight
 (``tests/golden/write_signatures.py``).

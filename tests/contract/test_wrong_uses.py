@@ -1,4 +1,6 @@
-"""Wrong uses of Python's names and of the command: each is answered by one line with what is wrong and what helps."""
+"""Wrong uses of Python's names and of the command: each is answered by one line with what is wrong
+and what helps.
+"""
 
 from __future__ import annotations
 

@@ -142,7 +142,8 @@ def test_numbers_are_taken_without_importing_torch() -> None:
         "from mindsummary_lightning.conversion.image_batches import batch_to_image\n"
         "from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor\n"
         "from mindsummary_lightning.conversion.user_images import to_image\n"
-        "to_scalar(1), to_tensor([1]), to_histogram([1.0]), batch_to_image(np.zeros((1, 1, 2, 2)))\n"
+        "to_scalar(1), to_tensor([1]), to_histogram([1.0]), batch_to_image(np.zeros((1, 1, "
+        "2, 2)))\n"
         "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,4 +1,6 @@
-"""Batch size and number of samples: what a loader states, where its first batch does not contradict it."""
+"""Batch size and number of samples: what a loader states, where its first batch does not contradict
+it.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ class Chunks(Dataset[torch.Tensor]):
 
 
 def bulk(count: int, size: int, drop_last: bool) -> DataLoader[Any]:
-    """PyTorch's documented way of loading whole batches from a data set that takes many indices at once."""
+    """PyTorch's documented way of loading whole batches from a data set that takes many indices at
+    once.
+    """
     data = vectors(count)
     return DataLoader(
         data, sampler=BatchSampler(RandomSampler(data), size, drop_last), batch_size=None
@@ -97,13 +101,17 @@ LOADERS: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
     "two loaders around one": (lambda: Around(Around(DataLoader(vectors(96), 24))), (24, 96)),
     "subset": (lambda: DataLoader(vectors(21), 4, sampler=SubsetRandomSampler(range(10))), (4, 10)),
     "stream of batches": (lambda: DataLoader(Batches(), batch_size=None), (None, None)),
-    "stream of batches joined": (lambda: DataLoader(Batches(), 2, collate_fn=torch.cat), (None, None)),
+    "stream of batches joined": (lambda: DataLoader(Batches(), 2, collate_fn=torch.cat), (None,
+    None)),
     "items that are batches": (lambda: DataLoader(Chunks(), batch_size=None), (None, None)),
     "samples one by one": (lambda: DataLoader(vectors(5), batch_size=None), (None, None)),
-    "as many as tokens": (lambda: DataLoader(Sequences(), batch_sampler=Tokens(), collate_fn=list), (None, None)),
-    "padded": (lambda: DataLoader(Sequences(), 2, collate_fn=lambda b: pad_sequence(b, batch_first=True)), (2, 6)),
+    "as many as tokens": (lambda: DataLoader(Sequences(), batch_sampler=Tokens(), collate_fn=list),
+    (None, None)),
+    "padded": (lambda: DataLoader(Sequences(), 2, collate_fn=lambda b: pad_sequence(b,
+    batch_first=True)), (2, 6)),
     "time first": (lambda: DataLoader(Sequences(), 2, collate_fn=pad_sequence), (None, None)),
-    "packed": (lambda: DataLoader(Sequences(), 3, collate_fn=lambda b: pack_sequence(b, False)), (3, 6)),
+    "packed": (lambda: DataLoader(Sequences(), 3, collate_fn=lambda b: pack_sequence(b, False)),
+    (3, 6)),
     "lists of tensors": (lambda: DataLoader(Sequences(), 3, collate_fn=list), (3, 6)),
     "doubled by its collate_fn": (
         lambda: DataLoader(vectors(21), 4, collate_fn=lambda b: torch.cat([torch.stack([x for x, _ in b])] * 2)),

@@ -181,7 +181,8 @@ def test_of_several_loaders_the_shorter_ones_repeat() -> None:
     root = graph("combined")
 
     assert types(root) == [
-        "CombinedLoader", "BatchDataset", "TensorDataset", "RepeatDataset", "BatchDataset", "ShuffleDataset",
+        "CombinedLoader", "BatchDataset", "TensorDataset", "RepeatDataset", "BatchDataset",
+        "ShuffleDataset",
         "TensorDataset",
     ]  # fmt: skip
     assert root.parameter["mode"] == "max_size_cycle"
@@ -355,7 +356,8 @@ class _Holder(Dataset[Any]):
 _ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers()
     | st.just(torch.zeros(2, 3)) | st.just(torch.tensor(1.5)) | st.just(torch.float16) | st.just(_Holder),
-    lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text() | st.integers(), inner, max_size=5),
+    lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text() | st.integers(), inner,
+    max_size=5),
     max_leaves=30,
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Runs the code of the pages, block after block, as a reader would who has followed docs/first-run.md before.
+"""Runs the code of the pages, block after block, as a reader would who has followed
+docs/first-run.md before.
 
     python -m tests.docs.page_code [PAGE ...]     # in an empty directory; without names every page
 
@@ -74,7 +75,9 @@ def run_script(path: Path) -> None:
 
 
 def train_first_run(folder: Path, run: Callable[[Path], object] = run_script) -> None:
-    """Leave what docs/first-run.md leaves: its script, the run of section 2, and the changed one of section 5."""
+    """Leave what docs/first-run.md leaves: its script, the run of section 2, and the changed one of
+    section 5.
+    """
     text = (ROOT / FIRST_RUN).read_text(encoding="utf-8")
     (script,) = (block.code for block in blocks(text) if block.language == "python")
     found = re.search(r"Change the line to `(model = .*?)`", text)
@@ -86,7 +89,9 @@ def train_first_run(folder: Path, run: Callable[[Path], object] = run_script) ->
 
 
 def shell(line: str) -> str:
-    """Run a line in a shell; what it printed. A page may show a command that finds damage and exits with 1."""
+    """Run a line in a shell; what it printed. A page may show a command that finds damage and exits
+    with 1.
+    """
     done = subprocess.run(line, shell=True, check=False, capture_output=True, text=True)
     return done.stdout + done.stderr
 

@@ -1,4 +1,6 @@
-"""What people ask the site's search for, and the page that answers: written down before the search was looked at."""
+"""What people ask the site's search for, and the page that answers: written down before the search
+was looked at.
+"""
 
 from __future__ import annotations
 

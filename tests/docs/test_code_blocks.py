@@ -1,4 +1,5 @@
-"""The code of the pages runs as it stands there, in a directory where a reader of docs/first-run.md has trained twice.
+"""The code of the pages runs as it stands there, in a directory where a reader of docs/first-run.md
+has trained twice.
 
 What a page needs beyond that, it makes in a block of its own. ``nox -s guides`` does the same with
 an installed package outside of the checkout.
@@ -31,7 +32,9 @@ def _quiet_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is there after the first run's page: its script, and the runs that sections 2 and 5 leave."""
+    """What is there after the first run's page: its script, and the runs that sections 2 and 5
+    leave.
+    """
     folder = tmp_path_factory.mktemp("first_run")
 
     def run_here(script: Path) -> None:  # in this process, which has imported everything
@@ -55,7 +58,8 @@ def test_the_code_of_a_page_runs_as_printed(
 ) -> None:
     if name == "docs/recipes.md" and sys.version_info >= (3, 14):
         pytest.skip(
-            "Hydra 1.3 does not start on Python 3.14: argparse looks at help texts now, which Hydra makes late"
+            "Hydra 1.3 does not start on Python 3.14: argparse looks at help texts now, "
+            "which Hydra makes late"
         )
 
     def command(line: str) -> str:  # in this process, which has imported everything

@@ -1,4 +1,6 @@
-"""The table of defaults that differ: MindSpore's as the parity session wrote them, PyTorch's as they are."""
+"""The table of defaults that differ: MindSpore's as the parity session wrote them, PyTorch's as
+they are.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ _SAVED_AS_A_FILE = "first-run.md"
 
 
 def _refused_line(code: str) -> str | None:
-    """The line at which a prompt would refuse what is pasted, with its reason; ``None`` if it takes everything."""
+    """The line at which a prompt would refuse what is pasted, with its reason; ``None`` if it takes
+    everything.
+    """
     pending: list[str] = []
     for line in [*code.splitlines(), ""]:
         pending.append(line)

@@ -1,4 +1,6 @@
-"""The recipes that need a cluster: their scripts, with what the cluster would give them, on this machine."""
+"""The recipes that need a cluster: their scripts, with what the cluster would give them, on this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,17 @@ pytestmark = pytest.mark.slow
 _PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
 _LIMIT_S = 200
 _SLURM = {
-    "SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_JOB_NAME": "train",
+    "SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0",
+    "SLURM_JOB_NAME": "train",
     "SLURM_NTASKS_PER_NODE": "1", "SLURM_ARRAY_JOB_ID": "7",
 }  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What is beside a reader's script: that of the first run, and an ``scontrol`` that leaves a file."""
+    """What is beside a reader's script: that of the first run, and an ``scontrol`` that leaves a
+    file.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PL_TRAINER_ENABLE_PROGRESS_BAR", "False")
     monkeypatch.setenv("PL_TRAINER_ACCELERATOR", "'cpu'")

@@ -1,4 +1,6 @@
-"""The Chinese pages keep step with the English ones: the same headings, the same code, the same pictures and links."""
+"""The Chinese pages keep step with the English ones: the same headings, the same code, the same
+pictures and links.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ of_each = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.item
 
 
 def _targets(name: str) -> set[str]:
-    """Files that a page shows or links to, seen from the root, by their English names, without each other."""
+    """Files that a page shows or links to, seen from the root, by their English names, without each
+    other.
+    """
     found = re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", _text(name))
     same = {chinese: english for english, chinese in (TRANSLATIONS | PICTURES).items()}
     paths = [_normal(PurePosixPath(name).parent / target) for target in found]

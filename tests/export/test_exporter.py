@@ -1,4 +1,6 @@
-"""Numbers that TensorBoard must show as they were: integers, NaN, the digits of a float32; and one point per sample."""
+"""Numbers that TensorBoard must show as they were: integers, NaN, the digits of a float32; and one
+point per sample.
+"""
 
 from __future__ import annotations
 

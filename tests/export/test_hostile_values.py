@@ -1,4 +1,6 @@
-"""Whatever a run or a TensorBoard log holds comes out as it went in, or the summary says what changed."""
+"""Whatever a run or a TensorBoard log holds comes out as it went in, or the summary says what
+changed.
+"""
 
 from __future__ import annotations
 
@@ -361,7 +363,9 @@ def test_a_number_under_the_tag_of_hyper_parameters_is_a_scalar(tmp_path: Path) 
 
 
 def _assert_is_shown(histogram: Histogram) -> None:
-    """What MindInsight can show: finite buckets with a width that hold all elements but those that are not finite."""
+    """What MindInsight can show: finite buckets with a width that hold all elements but those that
+    are not finite.
+    """
     others = histogram.nan_count + histogram.pos_inf_count + histogram.neg_inf_count
     assert histogram.count == int(histogram.counts.sum()) + others
     assert min([0, others, *histogram.counts.tolist()]) == 0

@@ -1,4 +1,6 @@
-"""What real TensorBoard logs hold: values that are not finite, not usual or not the first of their tag."""
+"""What real TensorBoard logs hold: values that are not finite, not usual or not the first of their
+tag.
+"""
 
 from __future__ import annotations
 
@@ -323,9 +325,9 @@ def test_a_giant_tensor_a_mesh_and_milliseconds_cost_nothing_else(
 
     assert answer.code == 1
     assert (
-        ": 2 'giant': a tensor of 10000001 elements; MindInsight reads at most 10000000, byte 40 of "
-        in answer.err
-    )
+        ": 2 'giant': a tensor of 10000001 elements; MindInsight reads at most 10000000, "
+        "byte 40 of "
+    ) in answer.err
     assert str(tmp_path / "tb" / "a" / "events.out.tfevents.1600000000.host") in answer.err
     assert "not imported: 1 mesh" in answer.out
     assert ".tmp" not in answer.out

@@ -1,4 +1,6 @@
-"""Where conversions write: a directory that is empty, or holds what an earlier one left and is to be replaced."""
+"""Where conversions write: a directory that is empty, or holds what an earlier one left and is to
+be replaced.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def _export(
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Path, Path]:
-    """One run with everything, and one with a scalar only that began at another second on another machine."""
+    """One run with everything, and one with a scalar only that began at another second on another
+    machine.
+    """
     write_demo_run(tmp_path / "full")
     write_summary(tmp_path / "small", [values_at(1, {"a": 1.0}, 1600000000.0)], host="another")
     return tmp_path / "full", tmp_path / "small"

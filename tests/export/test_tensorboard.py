@@ -432,9 +432,9 @@ def test_the_command_exports_and_imports(
     assert (there.code, back.code) == (0, 0)
     assert "1 graph, 1 hparams, 120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
     assert (
-        "tensorboard files do not hold them: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage"
-        in there.out
-    )
+        "tensorboard files do not hold them: 1 loss_landscape, 1 dataset_graph, 1 "
+        "evaluation_lineage"
+    ) in there.out
     assert "6 histogram, 1 hparams, 2 image, 120 scalar, 1 tensor" in back.out
     assert "not imported: 1 graph" in back.out
 

@@ -1,4 +1,6 @@
-"""The table of docs/reference/tensorboard.md: each row is a value, taken through the doors, with what the table says of it."""
+"""The table of docs/reference/tensorboard.md: each row is a value, taken through the doors, with what the
+table says of it.
+"""
 
 from __future__ import annotations
 
@@ -168,9 +170,10 @@ FOREIGN: dict[str, list[TensorBoardEvent]] = {
     "wall times that are not finite": [
         event(1, Summary.Value(tag="a", simple_value=1.0), wall_time=NAN)
     ],
-    "two values of a tag at one step, files that go back to earlier steps, what a `purge_step` takes back": [
-        event(1, Summary.Value(tag="a", simple_value=value)) for value in (1.0, 2.0)
-    ],
+    (
+        "two values of a tag at one step, files that go back to earlier steps, what a "
+        "`purge_step` takes back"
+    ): [event(1, Summary.Value(tag="a", simple_value=value)) for value in (1.0, 2.0)],
     "settings that are numbers or texts": [
         event(0, settings_value({"lr": 0.1, "n": 3.0, "name": "net", "big": 1e20}))
     ],

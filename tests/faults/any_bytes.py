@@ -1,4 +1,5 @@
-"""What must hold of a run directory whose files are any bytes at all; the fuzzer and the cases it found both ask here.
+"""What must hold of a run directory whose files are any bytes at all; the fuzzer and the cases it
+found both ask here.
 
 Every way of reading gives something or the one documented error, ``DamagedFileError``; after
 ``repair`` every way of reading gives something. Whatever else is raised is a find.

@@ -154,7 +154,9 @@ def _twice(run: Path, chance: random.Random) -> None:
 
 
 def _replace(run: Path, chance: random.Random) -> None:
-    """Put a directory, a FIFO, a link to the secret or a giant length in place of a file, but the last."""
+    """Put a directory, a FIFO, a link to the secret or a giant length in place of a file, but the
+    last.
+    """
     files = sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink())
     if len(files) > 1:
         path = chance.choice(files)

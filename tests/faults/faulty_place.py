@@ -1,4 +1,5 @@
-"""A place whose file system fails by a plan: a layer between the package and ``os``, for the files below a directory.
+"""A place whose file system fails by a plan: a layer between the package and ``os``, for the files
+below a directory.
 
 It knows handles: one that was opened before :meth:`FaultyPlace.forget_handles` fails for ever, as
 those of a FUSE daemon that was restarted, while a file that is opened after it works. Nothing else

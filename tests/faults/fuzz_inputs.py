@@ -1,4 +1,5 @@
-"""Inputs of the fuzzer: what their bytes mean, small real runs to begin with, and changes to a payload's fields.
+"""Inputs of the fuzzer: what their bytes mean, small real runs to begin with, and changes to a
+payload's fields.
 
 An input is one byte that says what the rest is, and the rest: the bytes of a summary or lineage
 file, or payloads that become the records of one. Each payload has two bytes of length before it,
@@ -204,7 +205,8 @@ _NUMBERS = [0, 1, 2, 127, 128, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1, 2**63,
 def mutated_payload(
     payload: bytes, draw: random.Random, mutate: Callable[[bytes, int], bytes]
 ) -> bytes:
-    """A payload with one field changed, doubled, moved, left out or given another number; the lengths are right again.
+    """A payload with one field changed, doubled, moved, left out or given another number; the
+    lengths are right again.
 
     Args:
         payload: a protobuf message, or any bytes.

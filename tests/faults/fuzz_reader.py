@@ -1,4 +1,5 @@
-"""A coverage-guided fuzzer of everything that reads a run; ``nox -s fuzz -- SECONDS`` runs it. It needs atheris.
+"""A coverage-guided fuzzer of everything that reads a run; ``nox -s fuzz -- SECONDS`` runs it. It
+needs atheris.
 
 Half of the mutations are libFuzzer's own; the others take one payload apart into protobuf fields,
 change one and mend the lengths around it, because nearly all other changes fail at the first

@@ -10,19 +10,27 @@ from urllib.parse import quote, quote_from_bytes
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "BREW")
 _NAMES = (
-    "train_id", "tag", "step", "dims", "detail", "offset", "limit", "name", "search", "mode", "plugin_name", "type",
+    "train_id", "tag", "step", "dims", "detail", "offset", "limit", "name", "search", "mode",
+    "plugin_name", "type",
     "interval_id", "manual_update", "wt", "access", "",
 )  # fmt: skip
 _VALUES = (
-    "", "./", ".", "..", "../..", "./../../etc/passwd", "/etc/passwd", "./version_0", "./version_0/..", "C:\\x", "\0",
-    "0", "-1", "1", "10", "999", "1000", "99999999999999999999", "1e400", "nan", "true", "false", "null", "scalar",
-    "image", "histogram", "tensor", "graph", "normal", "optimize", "interval", "final", "stats", "data", "[:]", "[:,:]",
-    "[0,:]", "[[[[", "[1:2:3:4]", "[999999999,:]", "%", "%%", "é", "\ud800", "\u202e", "💥", "a" * 5000, "{}", "[]",
-    "' OR 1=1", "<script>", "${x}", "%s%n", "loss/auto/scalar", "conv1.weight/auto/histogram", "input_data/auto/image",
+    "", "./", ".", "..", "../..", "./../../etc/passwd", "/etc/passwd", "./version_0",
+    "./version_0/..", "C:\\x", "\0",
+    "0", "-1", "1", "10", "999", "1000", "99999999999999999999", "1e400", "nan", "true", "false",
+    "null", "scalar",
+    "image", "histogram", "tensor", "graph", "normal", "optimize", "interval", "final", "stats",
+    "data", "[:]", "[:,:]",
+    "[0,:]", "[[[[", "[1:2:3:4]", "[999999999,:]", "%", "%%", "é", "\ud800", "\u202e", "💥",
+    "a" * 5000, "{}", "[]",
+    "' OR 1=1", "<script>", "${x}", "%s%n", "loss/auto/scalar", "conv1.weight/auto/histogram",
+    "input_data/auto/image",
 )  # fmt: skip
 _PATHS = (
-    "/", "//", "/static/", "/static/js/graphvizlib.wasm", "/graphvizlib.wasm", "/index.html", "/favicon.ico",
-    "/static/../../../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc%2fpasswd", "/embed/x/",
+    "/", "//", "/static/", "/static/js/graphvizlib.wasm", "/graphvizlib.wasm", "/index.html",
+    "/favicon.ico",
+    "/static/../../../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd",
+    "/..%2f..%2fetc%2fpasswd", "/embed/x/",
     "/etc/passwd", "//etc/passwd", "/v1/", "/v1/mindinsight",
     "/v1/mindinsight/", "/v1/mindinsight/../../etc/passwd", "/%00", "/%ff", "*",
 )  # fmt: skip
@@ -46,11 +54,15 @@ _HEADERS = {
     "Authorization": ("Bearer x", "Basic ???"),
 }
 _BODIES: tuple[object, ...] = (
-    None, {}, [], "", 0, True, {"train_ids": []}, {"train_ids": ["./version_0", 1, None]}, {"train_ids": {"a": 1}},
+    None, {}, [], "", 0, True, {"train_ids": []}, {"train_ids": ["./version_0", 1, None]},
+    {"train_ids": {"a": 1}},
     {"lineage_type": {"in": ["model"]}}, {"lineage_type": {"in": "model"}}, {"sorted_name": "loss"},
-    {"sorted_name": "metric/x", "sorted_type": "descending", "limit": 10, "offset": 0}, {"offset": 1e300},
-    {"summary_dir": {"in": ["../.."], "not_in": [[]]}}, {"learning_rate": {"ge": "x", "le": None}}, {"tag": 3},
-    {"tag": 11, "remark": "x"}, {"remark": "../../x\0"}, {"remark": "é" * 500}, {"tag": True}, {"x": {"x": {"x": []}}},
+    {"sorted_name": "metric/x", "sorted_type": "descending", "limit": 10, "offset": 0},
+    {"offset": 1e300},
+    {"summary_dir": {"in": ["../.."], "not_in": [[]]}}, {"learning_rate": {"ge": "x", "le": None}},
+    {"tag": 3},
+    {"tag": 11, "remark": "x"}, {"remark": "../../x\0"}, {"remark": "é" * 500}, {"tag": True},
+    {"x": {"x": {"x": []}}},
 )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Every name that is opened in a run's directory, taken by something else: ``names_and_faults.py DIRECTORY KIND``.
+"""Every name that is opened in a run's directory, taken by something else: ``names_and_faults.py
+DIRECTORY KIND``.
 
 The names are those of a trace of system calls over the test-suite. What uses a run is called once
 for each, in a process that is forked for it, as a user who is not root; prints JSON: a list of what
@@ -137,7 +138,8 @@ def _record(run: Path, first: int, suffix: str = "_MS") -> None:
 
 def _landscape(run: Path) -> None:
     settings = LandscapeSettings.from_dict(
-        {"landscape_size": 3, "unit": "step", "num_samples": 1, "create_landscape": {"train": True, "result": True},
+        {"landscape_size": 3, "unit": "step", "num_samples": 1, "create_landscape": {"train": True,
+        "result": True},
          "intervals": [[1, 2, 3]]}
     )  # fmt: skip
     writer = LandscapeCheckpointWriter(str(run), "net", settings)

@@ -1,4 +1,6 @@
-"""A network mount's errors for a subprocess and its children: a C library that is preloaded, built where it is used."""
+"""A network mount's errors for a subprocess and its children: a C library that is preloaded, built
+where it is used.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def build_mount(directory: Path) -> str:
 def mount(
     directory: str | Path, fails: str, after: int, error: int, locks: int = errno.ENOLCK
 ) -> None:
-    """From now on let calls on this process's files below a directory fail; the library is preloaded."""
+    """From now on let calls on this process's files below a directory fail; the library is
+    preloaded.
+    """
     variables = {"FAILS": fails, "AFTER": str(after), "ERRNO": str(error), "LOCKS": str(locks)}
     os.environ.update({f"MOUNT_{name}": text for name, text in variables.items()})
     os.environ["MOUNT"] = os.path.realpath(directory)

@@ -1,4 +1,5 @@
-"""Plans by which a place fails in the middle of a run, and the four kinds of files that are recorded meanwhile.
+"""Plans by which a place fails in the middle of a run, and the four kinds of files that are
+recorded meanwhile.
 
 A run logs 40 values, one each half second of a clock that the test moves; the place fails at the
 tenth and works again, where it does, at the sixteenth.
@@ -42,7 +43,9 @@ Change = Callable[[FaultyPlace, Path], None]
 
 
 class Recording:
-    """Something that records values into a run, one after the other, and what of them is in the files."""
+    """Something that records values into a run, one after the other, and what of them is in the
+    files.
+    """
 
     def __init__(self, run: Path, clock: Clock) -> None:
         self.run = run
@@ -159,7 +162,9 @@ def _replace(place: FaultyPlace, run: Path) -> None:
 
 
 def _take_back(place: FaultyPlace, run: Path) -> None:
-    """What was accepted does not come to the server: said by close and fsync, and of an open file by nothing."""
+    """What was accepted does not come to the server: said by close and fsync, and of an open file
+    by nothing.
+    """
     place.failing |= {"fsync": errno.EIO, "close": errno.EIO}
     for path in summary_paths(run):
         os.truncate(path, path.stat().st_size - 100)

@@ -20,7 +20,9 @@ def victim_command(name: str, *arguments: object) -> list[str]:
 
 
 def run_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a script of ``tests/faults/scripts`` to its end, whatever end that is; pytest's timeout bounds it."""
+    """Run a script of ``tests/faults/scripts`` to its end, whatever end that is; pytest's timeout
+    bounds it.
+    """
     return subprocess.run(
         victim_command(name, *arguments),
         cwd=ROOT,
@@ -39,7 +41,8 @@ def run_training_victim(name: str, *arguments: object) -> subprocess.CompletedPr
 def kill_victim(
     name: str, *arguments: object, after_steps: int, by: signal.Signals = signal.SIGKILL
 ) -> int:
-    """Run a script that writes each step, as a line, once the call that recorded it has returned; kill it.
+    """Run a script that writes each step, as a line, once the call that recorded it has returned;
+    kill it.
 
     Args:
         name: the script.
@@ -85,7 +88,9 @@ class OpenPython:
 
 @contextmanager
 def open_python() -> Iterator[OpenPython]:
-    """Open the directories of this Python and of what it can import: the way to them may be closed to other users."""
+    """Open the directories of this Python and of what it can import: the way to them may be closed
+    to other users.
+    """
     parts = [path for path in sys.path if os.path.isdir(path)]
     directories = [
         os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (sys.base_prefix, *parts)

@@ -1,4 +1,5 @@
-"""Row 21, the reader's half: any bytes give something or the one documented error, and ``repair`` makes them readable.
+"""Row 21, the reader's half: any bytes give something or the one documented error, and ``repair``
+makes them readable.
 
 ``finds.json`` holds what the fuzzer of ``fuzz_reader.py`` found, and its neighbours, in the words
 of what went wrong.
@@ -82,7 +83,10 @@ def test_whole_records_with_odd_fields_are_read_or_refused(
 
     figure(
         21,
-        f"{trials} runs with changed protobuf fields under right CRCs: read, or DamagedFileError and repaired",
+        (
+            f"{trials} runs with changed protobuf fields under right CRCs: read, or "
+            "DamagedFileError and repaired"
+        ),
     )
 
 

@@ -37,5 +37,6 @@ def test_what_is_logged_is_recorded_or_counted_and_recording_resumes(
     if not PLANS[plan].is_for_ever:
         first = ENDS + round(RESUMES_WITHIN_S / SECONDS_A_VALUE)
         assert outcome.recorded >= set(range(first, VALUES)), caplog.text
-    figure(48, f"{plan}, {kind}: {VALUES} logged, {len(outcome.recorded)} recorded, {outcome.lost} counted as lost, "
+    figure(48, f"{plan}, {kind}: {VALUES} logged, {len(outcome.recorded)} recorded, "
+        f"{outcome.lost} counted as lost, "
                f"{len(caplog.records)} lines")  # fmt: skip

@@ -1,4 +1,6 @@
-"""Rows 24, 31, 32 and 34: file systems that answer late, forget files, move them, or tell another time."""
+"""Rows 24, 31, 32 and 34: file systems that answer late, forget files, move them, or tell another
+time.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ LATE = [errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.ESTALE]
 
 
 def failing_close(error: int) -> AbstractContextManager[object]:
-    """``os.close`` as a network mount has it: the file is closed, and only then comes the error of an earlier write."""
+    """``os.close`` as a network mount has it: the file is closed, and only then comes the error of
+    an earlier write.
+    """
     close = os.close
 
     def fail(descriptor: int) -> None:
@@ -62,7 +66,10 @@ def test_a_close_that_fails_is_logged_and_does_not_raise(
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
     figure(
         24,
-        f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues",
+        (
+            f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording "
+            "continues"
+        ),
     )
 
 
@@ -150,7 +157,10 @@ def test_a_handle_that_other_code_takes_is_noticed_and_another_file_started(
         os.close(descriptor)
     figure(
         31,
-        f"file handle {lost} by other code: noticed within 5 s, a new file, 0 bytes into foreign files",
+        (
+            f"file handle {lost} by other code: noticed within 5 s, a new file, 0 bytes into "
+            "foreign files"
+        ),
     )
 
 
@@ -206,7 +216,10 @@ def test_a_clock_that_is_set_between_runs_and_within_one_hides_nothing(
     assert newest.stat().st_size == max(path.stat().st_size for path in lineage_paths(tmp_path))
     figure(
         32,
-        f"the clock is set by {jump:+.0f} s between three starts and within each: the order of files holds",
+        (
+            f"the clock is set by {jump:+.0f} s between three starts and within each: the order "
+            "of files holds"
+        ),
     )
 
 
@@ -234,7 +247,10 @@ def test_a_directory_that_is_renamed_takes_its_file_along_and_the_rest_starts_an
     assert after == [{"after": 2}]
     figure(
         34,
-        "a run directory renamed: its open file goes with it, what is new goes to the old path; 0 lost",
+        (
+            "a run directory renamed: its open file goes with it, what is new goes to the old "
+            "path; 0 lost"
+        ),
     )
 
 
@@ -265,7 +281,10 @@ def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_els
     assert read_scalars(tmp_path / "runs" / "run", "a") == [(4, 4.0)]
     figure(
         34,
-        "the parent replaced by a file, then read-only, then back: 5 of 5 losses counted, recording resumes",
+        (
+            "the parent replaced by a file, then read-only, then back: 5 of 5 losses counted, "
+            "recording resumes"
+        ),
     )
 
 
@@ -321,7 +340,10 @@ def test_a_mount_that_becomes_read_only_and_writable_again_costs_what_came_meanw
     assert done.stderr.count("could not be recorded") == 1
     figure(
         34,
-        "a mount remounted read-only and writable again: 6 losses counted, 1 error, recording resumes",
+        (
+            "a mount remounted read-only and writable again: 6 losses counted, 1 error, "
+            "recording resumes"
+        ),
     )
 
 

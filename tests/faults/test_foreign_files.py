@@ -78,7 +78,10 @@ def test_processes_that_start_together_on_a_torn_tail_all_live(
     assert json.loads(done.stdout) == {"killed": [], "cut": trials, "files": 5 * trials}
     figure(
         23,
-        f"{4 * trials} starts on {trials} torn tails, with a `verify` beside them: 0 killed, each tail cut once",
+        (
+            f"{4 * trials} starts on {trials} torn tails, with a `verify` beside them: 0 killed, "
+            "each tail cut once"
+        ),
     )
 
 

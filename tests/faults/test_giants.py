@@ -1,4 +1,6 @@
-"""Row 33: small files that claim to hold something giant, and files that do, in all verbs and pages: none crashes."""
+"""Row 33: small files that claim to hold something giant, and files that do, in all verbs and
+pages: none crashes.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def all_verbs(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path) -> 
 
 
 def all_pages(run: Path, tmp_path: Path, most: int | None = None) -> Counter[int]:
-    """Ask a server for every page of a run, or for the first ones; its answers by status, 200 or 400."""
+    """Ask a server for every page of a run, or for the first ones; its answers by status, 200 or
+    400.
+    """
     runs = LoadedRuns(str(run))
     (found,) = runs.listing()
     statuses: Counter[int] = Counter()
@@ -101,7 +105,8 @@ def test_a_picture_that_would_fill_the_memory_is_not_opened(
         list(SummaryReader(run).pictures("bomb"))
     figure(
         33,
-        f"a PNG of 60,000 x 60,000 pixels in 10 kB: {len(answers)} verbs and {pages.total()} pages answer, "
+        f"a PNG of 60,000 x 60,000 pixels in 10 kB: {len(answers)} verbs and {pages.total()} "
+        "pages answer, "
         "`pictures` refuses it",
     )
 
@@ -118,7 +123,8 @@ def test_a_giant_graph_is_read(
     nodes = [GraphNode("1", "Add", scope, f"{scope}/Add-op1")]
     if shape == "of a million nodes":
         nodes = [
-            GraphNode(str(number), "Add", f"net/block{number % 100}", f"net/block{number % 100}/Add-op{number}",
+            GraphNode(str(number), "Add", f"net/block{number % 100}",
+            f"net/block{number % 100}/Add-op{number}",
                       (GraphInput(str(number - 1)),) if number else ())
             for number in range(times(10_000, 1_000_000))
         ]  # fmt: skip
@@ -168,7 +174,10 @@ def test_a_length_that_no_message_can_have_is_damage(
     assert len(SummaryReader(run).scalars("a")) == 1
     figure(
         33,
-        f"a length of {length} in a message: {pages.total()} pages answer, {len(refused)} verbs refuse, one repairs",
+        (
+            f"a length of {length} in a message: {pages.total()} pages answer, {len(refused)} "
+            "verbs refuse, one repairs"
+        ),
     )
 
 

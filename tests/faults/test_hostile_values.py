@@ -104,7 +104,9 @@ def test_hostile_hyper_parameter_names_lead_nowhere_and_raise_nothing(
 
 
 def odd_values() -> dict[str, tuple[Any, float | None]]:
-    """Values as a training step may log them, and what is recorded: a number, or nothing (one warning)."""
+    """Values as a training step may log them, and what is recorded: a number, or nothing (one
+    warning).
+    """
     one = torch.tensor([1.5])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some of these kinds are old, some too new
@@ -180,7 +182,10 @@ def test_a_tensor_inside_a_transform_is_recorded(
     assert read_scalars(tmp_path / "runs" / "run", "inside") == [(1, 3.0)]
     figure(
         20,
-        f"{len(odd_values()) + 1} odd kinds of value: 0 exceptions, each recorded or left out with 1 warning",
+        (
+            f"{len(odd_values()) + 1} odd kinds of value: 0 exceptions, each recorded or left "
+            "out with 1 warning"
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""An interrupt between any two bytecodes while a run's file is created leaves no descriptor, no lock, no empty file."""
+"""An interrupt between any two bytecodes while a run's file is created leaves no descriptor, no
+lock, no empty file.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def _is_interrupted(run: Path, write: Callable[[SummaryRecord], None], place: in
 
 
 def _open_files(root: Path) -> list[str]:
-    """What is open below a directory, but directories: that of one that is synced has no lock and no file object."""
+    """What is open below a directory, but directories: that of one that is synced has no lock and
+    no file object.
+    """
     paths = []
     for descriptor in os.listdir(_DESCRIPTORS):
         with contextlib.suppress(FileNotFoundError):  # that of the listing itself
@@ -112,5 +116,8 @@ def test_an_interrupt_at_any_place_of_a_creation_leaves_nothing(
 
     figure(
         47,
-        f"KeyboardInterrupt at {places} places of the creation of a {write.__name__[1:]}'s file: nothing is left",
+        (
+            f"KeyboardInterrupt at {places} places of the creation of a {write.__name__[1:]}'s "
+            "file: nothing is left"
+        ),
     )

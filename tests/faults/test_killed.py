@@ -111,7 +111,10 @@ def test_a_signal_to_the_trainer_loses_nothing(
         assert read_lineage(run)
     figure(
         2,
-        f"{trials} x {signal_name} in Trainer.fit with the pair: 0 lost, 0 torn, lineage reads {trials} of {trials}",
+        (
+            f"{trials} x {signal_name} in Trainer.fit with the pair: 0 lost, 0 torn, lineage "
+            f"reads {trials} of {trials}"
+        ),
     )
 
 
@@ -155,7 +158,10 @@ def test_a_power_cut_at_any_byte_leaves_a_prefix_that_can_be_gone_on_with(
 
     figure(
         3,
-        f"write log cut at each of {len(sizes)} bytes, with and without zeros behind: always a whole prefix",
+        (
+            f"write log cut at each of {len(sizes)} bytes, with and without zeros behind: always "
+            "a whole prefix"
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""Row 30: SIGKILL inside repair, the start of a run, import, export, a landscape and its checkpoints, at every call."""
+"""Row 30: SIGKILL inside repair, the start of a run, import, export, a landscape and its
+checkpoints, at every call.
+"""
 
 from __future__ import annotations
 
@@ -48,5 +50,8 @@ def test_a_kill_at_any_call_leaves_the_old_files_or_complete_new_ones(
     assert told["kills"] > 1
     figure(
         30,
-        f"{work}: {told['kills']} kills at its {told['calls']} calls that change files: 0 lost, 0 incomplete",
+        (
+            f"{work}: {told['kills']} kills at its {told['calls']} calls that change files: 0 "
+            "lost, 0 incomplete"
+        ),
     )

@@ -1,4 +1,6 @@
-"""Row 33: JSON texts and nested messages in lineage files that cost a parser its stack or its time: none crashes."""
+"""Row 33: JSON texts and nested messages in lineage files that cost a parser its stack or its time:
+none crashes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ TEXTS = {
     "exponents": '{"a": 1e400, "b": 1e-99999999999999999999, "c": -1E+400}',
     "one key again and again": "{" + ", ".join(f'"a": {number}' for number in range(50_000)) + "}",
     "no object": "[1, 2]",
-    "surrogates, NUL and markup": r'{"\ud800": "\udfff", "\u0000": "\u0000", "": 1, "<": "</script>"}',
+    "surrogates, NUL and markup": (
+        r'{"\ud800": "\udfff", "\u0000": "\u0000", "": 1, "<": '
+        r'"</script>"}'
+    ),
 }
 NO_METRICS = {
     "lists in lists",

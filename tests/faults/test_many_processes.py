@@ -42,7 +42,10 @@ def test_children_forked_while_a_thread_logs_neither_hang_nor_write(
     assert done.stderr.count("was forked from the one that records the run") == forks
     figure(
         7,
-        f"{forks} forks while a thread logs: 0 hang, 0 write, parent's {told['steps']} steps all there",
+        (
+            f"{forks} forks while a thread logs: 0 hang, 0 write, parent's {told['steps']} steps "
+            "all there"
+        ),
     )
 
 
@@ -57,7 +60,10 @@ def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure
     ]
     figure(
         8,
-        "spawn, pickle, deepcopy, before and after the first record: opens nothing until it records",
+        (
+            "spawn, pickle, deepcopy, before and after the first record: opens nothing until it "
+            "records"
+        ),
     )
 
 
@@ -90,7 +96,10 @@ def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Fig
     assert cost["wakes"] <= 1
     figure(
         13,
-        f"{arguments[0]:,} scalars and {arguments[1]:,} histograms: resident memory x {cost['growth']:.3f}",
+        (
+            f"{arguments[0]:,} scalars and {arguments[1]:,} histograms: resident memory x "
+            f"{cost['growth']:.3f}"
+        ),
     )
     figure(
         16,
@@ -98,7 +107,10 @@ def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Fig
     )
     figure(
         19,
-        f"idle for {arguments[3]} s: woken {cost['wakes']} times, {cost['idle'] * 100:.4f} % of a core",
+        (
+            f"idle for {arguments[3]} s: woken {cost['wakes']} times, {cost['idle'] * 100:.4f} % "
+            "of a core"
+        ),
     )
 
 
@@ -172,5 +184,8 @@ def test_workers_that_hold_all_that_records_lose_nothing_and_write_nothing_twice
             assert sorted(step for step, tag in values if tag == "of the step") == list(range(8))
     figure(
         7,
-        f"{way}: workers of {len(places)} kinds that hold logger, record, collector and reader: 0 lost, 0 twice",
+        (
+            f"{way}: workers of {len(places)} kinds that hold logger, record, collector and "
+            "reader: 0 lost, 0 twice"
+        ),
     )

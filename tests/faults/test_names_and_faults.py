@@ -1,4 +1,6 @@
-"""Names in a run's directory by what somebody else put there: nothing waits, nothing is followed or lost."""
+"""Names in a run's directory by what somebody else put there: nothing waits, nothing is followed or
+lost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows 38 and 39: a mount without locks, whose calls fail with the errors of quotas and of forgotten handles."""
+"""Rows 38 and 39: a mount without locks, whose calls fail with the errors of quotas and of
+forgotten handles.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,10 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
             assert len(told["written"]) >= 20 - is_failing, where
         failures += is_failing
         refused += 20 - len(told["written"])
-    figure(38, f"{failures} places of a Trainer.fit at which write, fsync, close or fstat fails with EDQUOT or ESTALE, "
-               f"and no locks: all end with 0; {refused} of {20 * len(faults)} values refused, 0 that returned lost, "
+    figure(38, f"{failures} places of a Trainer.fit at which write, fsync, close or fstat fails "
+        "with EDQUOT or ESTALE, "
+               f"and no locks: all end with 0; {refused} of {20 * len(faults)} values "
+                   "refused, 0 that returned lost, "
                "one error and a total each")  # fmt: skip
 
 
@@ -101,5 +105,8 @@ def test_a_verb_on_a_mount_that_fails_says_so_in_one_line(
     assert told["failures"] > 1
     figure(
         39,
-        f"{work}: {told['failures']} calls fail, {told['refused']} times one line and code 1, 0 incomplete files",
+        (
+            f"{work}: {told['failures']} calls fail, {told['refused']} times one line and code "
+            "1, 0 incomplete files"
+        ),
     )

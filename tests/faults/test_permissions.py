@@ -1,4 +1,6 @@
-"""Row 35: everything that a run writes, and everything that is made of it, follows ``file_mode`` under any umask."""
+"""Row 35: everything that a run writes, and everything that is made of it, follows ``file_mode``
+under any umask.
+"""
 
 from __future__ import annotations
 
@@ -77,5 +79,8 @@ def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
     }
     figure(
         35,
-        f"file_mode {mode:o}, umask {umask:03o}: {len(modes)} files of a run and its exports have that mode",
+        (
+            f"file_mode {mode:o}, umask {umask:03o}: {len(modes)} files of a run and its exports "
+            "have that mode"
+        ),
     )

@@ -1,4 +1,6 @@
-"""Row 25: signal handlers that record, as Lightning's SLURM requeue does, in the middle of recording."""
+"""Row 25: signal handlers that record, as Lightning's SLURM requeue does, in the middle of
+recording.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
     assert told["lineage queued"] or not is_full
     figure(
         25,
-        f"{len(steps)} values and {len(names)} of lineage, {queued} queued by handlers: 0 lost, 0 hung",
+        (
+            f"{len(steps)} values and {len(names)} of lineage, {queued} queued by handlers: 0 "
+            "lost, 0 hung"
+        ),
     )
 
 

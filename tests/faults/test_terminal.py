@@ -1,4 +1,6 @@
-"""Row 26: nothing that was recorded, and no name of a file, sends commands to the terminal that it is printed on."""
+"""Row 26: nothing that was recorded, and no name of a file, sends commands to the terminal that it
+is printed on.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,10 @@ def test_no_verb_prints_a_control_character(
     assert "\\u001b[2J" in printed[1].out
     figure(
         26,
-        f"{len(printed)} calls of 8 verbs on names and values of control characters: 0 reach the terminal",
+        (
+            f"{len(printed)} calls of 8 verbs on names and values of control characters: 0 reach "
+            "the terminal"
+        ),
     )
 
 

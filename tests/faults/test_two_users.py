@@ -1,4 +1,6 @@
-"""Row 40: two users of one machine, each with a viewer of the same runs, a home, and the same temporary directory."""
+"""Row 40: two users of one machine, each with a viewer of the same runs, a home, and the same
+temporary directory.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def shared() -> Iterator[Path]:
 
 
 def command_of(user: int, home: Path, temporary: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Python as another user, who reaches its files through open directories: the way to them may be closed."""
+    """Python as another user, who reaches its files through open directories: the way to them may
+    be closed.
+    """
     with open_python() as python:
         variables = {
             **python.variables,
@@ -54,7 +58,8 @@ def command_of(user: int, home: Path, temporary: Path, *arguments: str) -> subpr
             "PATH": os.defpath,
         }
         return subprocess.Popen(
-            [python.program, *arguments], user=user, group=user, extra_groups=[], pass_fds=python.directories,
+            [python.program, *arguments], user=user, group=user, extra_groups=[],
+            pass_fds=python.directories,
             env=variables, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
@@ -215,5 +220,6 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
         assert other.process.wait(60) == 0
         assert status(f"{one.server}/{one.token}/") == 200
         assert list(temporary.iterdir()) == []
-    figure(40, "two users' viewers of one run directory: both answer, 0 of 5 ways into the other's viewer, state or "
+    figure(40, "two users' viewers of one run directory: both answer, 0 of 5 ways into the "
+        "other's viewer, state or "
                "process open, 0 files in the shared temporary directory")  # fmt: skip

@@ -1,4 +1,6 @@
-"""The viewer under requests that no page sends, over runs that are damaged, and with many clients at a time."""
+"""The viewer under requests that no page sends, over runs that are damaged, and with many clients
+at a time.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def _watched_server(runs: Path, folder: Path) -> subprocess.Popen[str]:
 
 
 def _status(port: int, asked: Asked) -> int:
-    """The status of the answer; 0 if the connection was closed instead, as for bytes that are no request."""
+    """The status of the answer; 0 if the connection was closed instead, as for bytes that are no
+    request.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_LIMIT_S)
     try:
         connection.putrequest(asked.method, _below_token(asked.target), skip_accept_encoding=True)

@@ -66,7 +66,10 @@ def test_a_write_that_fails_at_any_byte_costs_that_record_alone(
     how = "short writes, " if at_most == 3 else ""
     figure(
         4,
-        f"{how}{name} at each of {size + 2} bytes: training goes on, file whole each time, recording resumes",
+        (
+            f"{how}{name} at each of {size + 2} bytes: training goes on, file whole each time, "
+            "recording resumes"
+        ),
     )
 
 
@@ -90,7 +93,10 @@ def test_a_limit_of_the_system_is_met_at_any_byte(
     assert len(list(tmp_path.iterdir())) == 2
     figure(
         4,
-        f"RLIMIT_FSIZE, {kind} record of {counts['size']} bytes: {counts['refused']} refused, 0 torn, total said",
+        (
+            f"RLIMIT_FSIZE, {kind} record of {counts['size']} bytes: {counts['refused']} "
+            "refused, 0 torn, total said"
+        ),
     )
 
 
@@ -133,7 +139,10 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
     assert (recorder_of(record).policy.lost, len(caplog.records)) == (3, 1)
     figure(
         4,
-        f"{errno.errorcode[error]} when the file is made: training goes on, recording begins when it can",
+        (
+            f"{errno.errorcode[error]} when the file is made: training goes on, recording begins "
+            "when it can"
+        ),
     )
 
 
@@ -181,7 +190,10 @@ def test_a_giant_tensor_is_skipped_and_the_run_continues(
     if is_full:
         figure(
             14,
-            "tensor of 10,000,001 elements and event of 500,000,001 bytes refused, 10,000,000 elements written",
+            (
+                "tensor of 10,000,001 elements and event of 500,000,001 bytes refused, "
+                "10,000,000 elements written"
+            ),
         )
 
 

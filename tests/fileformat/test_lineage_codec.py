@@ -66,7 +66,8 @@ def test_an_int_beyond_32_bits_is_what_mindinsight_can_show_and_is_read_back_as_
         for key, text in {**entry.map_double, **entry.map_str}.items()
     }
     assert shown == {
-        "a": 2.0**31, "b": -(2.0**31) - 1, "c": 2.0**53, "d": "9007199254740993", "e": str(-(2**70)), **others
+        "a": 2.0**31, "b": -(2.0**31) - 1, "c": 2.0**53, "d": "9007199254740993",
+        "e": str(-(2**70)), **others
     }  # fmt: skip
     back = decode_lineage_event(payload).what
     assert isinstance(back, UserDefinedInfo)
@@ -128,7 +129,8 @@ _MAPS = ("map_int32", "map_str", "map_double", "map_dict")
 
 
 def _listed(message: Any) -> dict[Any, Any]:
-    """What is set in a message, as protobuf itself lists it; of custom data one dict of all entries.
+    """What is set in a message, as protobuf itself lists it; of custom data one dict of all
+    entries.
 
     Raises UnicodeDecodeError for text that is not UTF-8, even if a later entry of the same name
     would replace it.

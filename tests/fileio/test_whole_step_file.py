@@ -35,10 +35,14 @@ def written(folder: Path, step: int = 1, arrays: tuple[np.ndarray, ...] = ARRAYS
     writer = WholeStepWriter(str(folder))
     stored = tuple(writer.add(array, f"x.{number}") for number, array in enumerate(arrays))
     whole = WholeStep(
-        framework="torch", framework_version="2.13.0", step=step, modules=(StoredModule("", "Net", False, {"p": 0.5}),),
-        calls=(StoredCall("", "Net", 0, -1, 1, 2, "net.py:3", stored, stored[:1], stored[:1], False),),
-        batches=(stored,), weights=(StoredWeight("w", "parameter", stored[0], None, stored[0]),), losses=stored[:1],
-        optimizers=(StoredOptimizer("SGD", ({"lr": 0.1},), (("w",),), (StoredState("w", "momentum", stored[0]),)),),
+        framework="torch", framework_version="2.13.0", step=step, modules=(StoredModule("", "Net",
+        False, {"p": 0.5}),),
+        calls=(StoredCall("", "Net", 0, -1, 1, 2, "net.py:3", stored, stored[:1], stored[:1],
+        False),),
+        batches=(stored,), weights=(StoredWeight("w", "parameter", stored[0], None, stored[0]),),
+        losses=stored[:1],
+        optimizers=(StoredOptimizer("SGD", ({"lr": 0.1},), (("w",),), (StoredState("w", "momentum",
+        stored[0]),)),),
         random_state=stored[1],
     )  # fmt: skip
     writer.finish(whole)
@@ -98,7 +102,10 @@ def test_a_step_that_is_too_large_states_its_whole_size_and_leaves_nothing(tmp_p
 
     with pytest.raises(
         ValueError,
-        match=r"step 2 is not recorded whole: it takes 2.4 MB and whole_tensors_max_bytes allows 1.0 MB",
+        match=(
+            r"step 2 is not recorded whole: it takes 2.4 MB and whole_tensors_max_bytes allows "
+            r"1.0 MB"
+        ),
     ):
         writer.finish(WholeStep("torch", "2", 2))
     assert [*tmp_path.iterdir()] == []

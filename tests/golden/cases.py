@@ -1,4 +1,5 @@
-"""The arrays that MindSpore and this package both record, so that their files can be laid over each other.
+"""The arrays that MindSpore and this package both record, so that their files can be laid over each
+other.
 
 NumPy only, importable in both environments. Every array is exact arithmetic on integers (no random
 generator, no sine), so each NumPy on each processor builds the same bits.
@@ -34,7 +35,9 @@ class Case:
 
 
 def _spread(*shape: int) -> NDArray[np.float64]:
-    """Float64 in [0, 1), scattered like noise but exact: a multiplicative hash of the index, 16 bits of it."""
+    """Float64 in [0, 1), scattered like noise but exact: a multiplicative hash of the index, 16
+    bits of it.
+    """
     index = np.arange(int(np.prod(shape)), dtype=np.uint64)
     hashed = (index * np.uint64(2654435761)) % np.uint64(2**32) >> np.uint64(16)
     scattered: NDArray[np.float64] = hashed.astype(np.float64) / 65536

@@ -1,4 +1,6 @@
-"""Each argument given each wrong kind of value: the error of a real MindSpore, or a difference that the page names."""
+"""Each argument given each wrong kind of value: the error of a real MindSpore, or a difference that
+the page names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What SummaryRecord writes equals, message by message, what a real MindSpore wrote for the same arrays.
+"""What SummaryRecord writes equals, message by message, what a real MindSpore wrote for the same
+arrays.
 
 Where the arithmetic is the same, floats are compared bit by bit. Only the sum of a histogram may
 differ in its last digits: in which order elements are added is NumPy's affair. One difference is
@@ -117,7 +118,9 @@ def test_a_value_is_written_as_mindspore_writes_it(case: Case, tmp_path: Path) -
     "case", [case for case in CASES if _is_picture_of_bytes(case)], ids=lambda case: case.tag
 )
 def test_bytes_of_a_picture_are_kept_as_they_are(case: Case, tmp_path: Path) -> None:
-    """A mend. MindSpore means to keep uint8 too, but its canvas is float64, so 2.7.0 stretches them to 0..254."""
+    """A mend. MindSpore means to keep uint8 too, but its canvas is float64, so 2.7.0 stretches them
+    to 0..254.
+    """
     golden = _GOLDEN[case.tag]
     written = _recorded(case, tmp_path)
     assert isinstance(written, Image)

@@ -1,4 +1,6 @@
-"""Each row of the page for those who come from MindSpore that says "the same" is compared with a real MindSpore."""
+"""Each row of the page for those who come from MindSpore that says "the same" is compared with a
+real MindSpore.
+"""
 
 from __future__ import annotations
 

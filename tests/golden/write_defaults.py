@@ -1,4 +1,6 @@
-"""Write the defaults of MindSpore that a port meets first: ``python write_defaults.py --output FILE``."""
+"""Write the defaults of MindSpore that a port meets first: ``python write_defaults.py --output
+FILE``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def decayed():
 
 
 def first_adam_step(eps):
-    """The first step of Adam with learning rate 1 on a gradient of ``eps``: 0.5 if eps is added to the root itself."""
+    """The first step of Adam with learning rate 1 on a gradient of ``eps``: 0.5 if eps is added to
+    the root itself.
+    """
     parameter = ms.Parameter(ms.Tensor(np.zeros(1, np.float32)), name="weight")
     nn.Adam([parameter], learning_rate=1.0, eps=eps)((ms.Tensor(np.full(1, eps, np.float32)),))
     return round(float(-parameter.asnumpy()[0]), 2)

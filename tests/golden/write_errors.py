@@ -67,12 +67,14 @@ def questions(record, collector, landscape):
     ):
         asked[f"SummaryRecord({argument})"] = wrong(record, argument)
     for argument in (
-        "collect_freq", "collect_specified_data", "keep_default_action", "custom_lineage_data", "collect_tensor_freq",
+        "collect_freq", "collect_specified_data", "keep_default_action", "custom_lineage_data",
+        "collect_tensor_freq",
         "max_file_size", "export_options",
     ):  # fmt: skip
         asked[f"SummaryCollector({argument})"] = wrong(collector, argument)
     for key in (
-        "collect_metric", "collect_graph", "collect_train_lineage", "collect_eval_lineage", "collect_input_data",
+        "collect_metric", "collect_graph", "collect_train_lineage", "collect_eval_lineage",
+        "collect_input_data",
         "collect_dataset_graph", "histogram_regular", "collect_landscape",
     ):  # fmt: skip
         asked[f"SummaryCollector(collect_specified_data {key})"] = inside(
@@ -111,7 +113,8 @@ def questions(record, collector, landscape):
         record, folder, lambda made: made.add_value("scalar", value, 1.0)
     )
     for plugin in (
-        "scalar", "image", "tensor", "histogram", "graph", "train_lineage", "eval_lineage", "dataset_graph",
+        "scalar", "image", "tensor", "histogram", "graph", "train_lineage", "eval_lineage",
+        "dataset_graph",
         "custom_lineage_data", "landscape",
     ):  # fmt: skip
         asked[f"add_value(value of {plugin})"] = lambda folder, value, plugin=plugin: record_call(
@@ -137,7 +140,9 @@ def answer(ask, folder, value):
 
 
 def answer_of_a_fork(ask, folder, value):
-    """The same from a process of its own, for MindSpore allows one record at a time and leaves workers behind."""
+    """The same from a process of its own, for MindSpore allows one record at a time and leaves
+    workers behind.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -153,7 +158,9 @@ def answer_of_a_fork(ask, folder, value):
 
 
 def answers(classes, root, answered):
-    """The answer to every question by kind of value; what the calls make is below ``root``, an empty directory."""
+    """The answer to every question by kind of value; what the calls make is below ``root``, an
+    empty directory.
+    """
     found = {}
     os.chdir(root)
     file = Path(root, "file")

@@ -17,11 +17,13 @@ from pathlib import Path
 import numpy as np
 
 PLUGINS = (
-    "scalar", "image", "histogram", "tensor", "graph", "train_lineage", "eval_lineage", "dataset_graph",
+    "scalar", "image", "histogram", "tensor", "graph", "train_lineage", "eval_lineage",
+    "dataset_graph",
     "custom_lineage_data", "landscape", "text", "plugin",
 )  # fmt: skip
 KEYS = (
-    "collect_metric", "collect_graph", "collect_train_lineage", "collect_eval_lineage", "collect_input_data",
+    "collect_metric", "collect_graph", "collect_train_lineage", "collect_eval_lineage",
+    "collect_input_data",
     "collect_dataset_graph", "histogram_regular", "collect_landscape", "collect_everything",
 )  # fmt: skip
 LANDSCAPE = {
@@ -46,7 +48,9 @@ def content(folder):
 
 
 def names_of_files(side, folder):
-    """Of the summary file what is before and behind ``summary``, and of the exported tensor the ending."""
+    """Of the summary file what is before and behind ``summary``, and of the exported tensor the
+    ending.
+    """
     options = {"export_options": {"tensor_format": "npy"}, "raise_exception": True}
     found = []
     for number, more in enumerate(({}, {"file_prefix": "mine", "file_suffix": "_MINE"})):
@@ -167,10 +171,16 @@ def early_stopping(side, folder):
 
 
 QUESTIONS = {
-    '`log_dir`, `file_prefix="events"`, `file_suffix="_MS"`, `raise_exception`, `export_options`': names_of_files,
+    (
+        '`log_dir`, `file_prefix="events"`, `file_suffix="_MS"`, `raise_exception`, '
+        "`export_options`"
+    ): names_of_files,
     "`log_dir` is the summary file; a value after `close()` is lost": after_close,
     "`add_value(plugin, name, value)`": plugins,
-    "`record(step, train_network, plugin_filter)`, `set_mode`, `flush`, `close`, `log_dir`, `with`": one_step,
+    (
+        "`record(step, train_network, plugin_filter)`, `set_mode`, `flush`, `close`, `log_dir`, "
+        "`with`"
+    ): one_step,
     "`summary_dir`": directory,
     "`collect_freq=10`, `collect_tensor_freq`": frequencies,
     "`collect_specified_data`, `keep_default_action`": specified,
@@ -182,7 +192,9 @@ QUESTIONS = {
 
 
 def answers(side, root):
-    """What one side does, by the row of the page; ``side`` has classes and functions of the same names for either."""
+    """What one side does, by the row of the page; ``side`` has classes and functions of the same
+    names for either.
+    """
     found = {}
     for number, (row, question) in enumerate(QUESTIONS.items()):
         reading, writing = os.pipe()

@@ -95,7 +95,9 @@ def _written(value: Any) -> dict[str, Any]:
 
 
 def _record(case: Case, folder: Path) -> dict[str, Any]:
-    """Record one case in a run of its own: a value that MindSpore's worker cannot write ends that worker."""
+    """Record one case in a run of its own: a value that MindSpore's worker cannot write ends that
+    worker.
+    """
     with mindspore.SummaryRecord(str(folder), num_process=1) as record:
         try:
             record.add_value(case.plugin, case.tag, mindspore.Tensor(case.value))
@@ -135,7 +137,9 @@ def main() -> None:
 
 
 def _one_line_a_field(text: str) -> str:
-    """Indented JSON with every list of numbers on one line, so that a changed field is one changed line of a diff."""
+    """Indented JSON with every list of numbers on one line, so that a changed field is one changed
+    line of a diff.
+    """
     lines: list[str] = []
     for line in text.splitlines():
         inside_list = bool(lines) and lines[-1].count("[") > lines[-1].count("]")

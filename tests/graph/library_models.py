@@ -64,7 +64,8 @@ def _pytorch_forecasting(name: str, columns: list[str], **settings: Any) -> Libr
         )
         frame["other"] = np.cos(np.arange(120))
         data = library.TimeSeriesDataSet(
-            frame, time_idx="time", target="value", group_ids=["group"], max_encoder_length=24, max_prediction_length=6,
+            frame, time_idx="time", target="value", group_ids=["group"], max_encoder_length=24,
+            max_prediction_length=6,
             time_varying_unknown_reals=columns, **settings,
         )  # fmt: skip
         torch.manual_seed(1)

@@ -1,4 +1,6 @@
-"""Models of the kinds people write, each with an example of its input, for the tests of the graph pages."""
+"""Models of the kinds people write, each with an example of its input, for the tests of the graph
+pages.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,8 @@ class Branching(nn.Module):
 
 class AwkwardNames(nn.Module):
     NAMES = (
-        "dropout", "optimizer", "opt", 'a<b>"c"', "x/y", "größe", "图层", "{|}", "back\\slash", "new\nline", " ",
+        "dropout", "optimizer", "opt", 'a<b>"c"', "x/y", "größe", "图层", "{|}", "back\\slash",
+        "new\nline", " ",
         "Gradients", "1", "Default", "Conv2d[5]_0", "-", "_orig_mod", "é" * 300,
     )  # fmt: skip
 
@@ -115,7 +118,9 @@ class Bag(nn.Module):
 
 
 class InPlace(nn.Module):
-    """Writes through views, draws random numbers of three kinds, keeps state in attributes and lists."""
+    """Writes through views, draws random numbers of three kinds, keeps state in attributes and
+    lists.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +157,8 @@ KINDS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
     "keyword-mask": lambda: (
         MaskedAttention(), {"x": torch.randn(2, 5, 16), "mask": torch.zeros(2, 5, dtype=torch.bool)}
     ),
-    "dict": lambda: (DictModel(), {"image": torch.randn(2, 8), "text": torch.randint(0, 20, (2, 6))}),
+    "dict": lambda: (DictModel(), {"image": torch.randn(2, 8), "text": torch.randint(0, 20, (2,
+    6))}),
     "branch": lambda: (Branching(), torch.randn(3, 4)),
     "awkward-names": lambda: (AwkwardNames(), torch.randn(2, 4)),
     "digits": lambda: (_digits(), torch.randn(2, 4)),

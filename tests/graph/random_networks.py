@@ -8,9 +8,12 @@ import torch
 from torch import nn
 
 _WORDS = (
-    "optimizer", "dropout", "op", "Conv2d-op3", "op3", "Default", "network-Net", "Gradients", "Parameter", "Const",
-    "Load", "TupleGetItem", "MakeTuple", "UpdateState", "name_scope", "my_scope", "cst1", "1", "17", "input", "x",
-    "[:scalar]", "Linear[5]_0", "_orig_mod", "layer@1", "", " ", "/", "a/b", "-", "\ud800", "é" * 200,
+    "optimizer", "dropout", "op", "Conv2d-op3", "op3", "Default", "network-Net", "Gradients",
+    "Parameter", "Const",
+    "Load", "TupleGetItem", "MakeTuple", "UpdateState", "name_scope", "my_scope", "cst1", "1",
+    "17", "input", "x",
+    "[:scalar]", "Linear[5]_0", "_orig_mod", "layer@1", "", " ", "/", "a/b", "-", "\ud800",
+    "é" * 200,
 )  # fmt: skip
 _CHARACTERS = 'ab1_-@[]:/<>"{}|\\\n\t\x01 ²٣图é\u200b\U0001f600'
 

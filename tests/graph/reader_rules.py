@@ -52,7 +52,9 @@ def unconnected(graph: Graph) -> set[str]:
 
 
 def comes_from(graph: Graph, result: str, inputs: Collection[str]) -> bool:
-    """Whether a path of edges leads from one of the parameters ``inputs`` to the operation ``result``."""
+    """Whether a path of edges leads from one of the parameters ``inputs`` to the operation
+    ``result``.
+    """
     sources_of = {node.name: [entry.name for entry in node.inputs] for node in graph.nodes}
 
     @functools.cache
@@ -74,7 +76,8 @@ def _names(graph: Graph) -> list[str]:
     shared = [*ids, *(p.name for p in graph.parameters), *(c.name for c in graph.constants)]
     if len(set(shared)) != len(shared):
         broken.append(
-            f"ids, parameters and constants share names: {sorted({n for n in shared if shared.count(n) > 1})}"
+            "ids, parameters and constants share names: "
+            f"{sorted({n for n in shared if shared.count(n) > 1})}"
         )
     if len({node.full_name for node in graph.nodes}) != len(graph.nodes):
         broken.append("two nodes have one full name")

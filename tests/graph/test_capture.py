@@ -1,4 +1,6 @@
-"""The graph of one forward pass that is run for it: ``log_graph``, ``SummaryRecord(network=...)``, ``add_graph``."""
+"""The graph of one forward pass that is run for it: ``log_graph``, ``SummaryRecord(network=...)``,
+``add_graph``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compiled modules, models and functions are one node each, and are compiled exactly as without a collector."""
+"""Compiled modules, models and functions are one node each, and are compiled exactly as without a
+collector.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,8 @@ def compile_with_breaks(model: Model) -> None:
 
 
 WAYS = [
-    compile_child, compile_child_in_place, compile_method, compile_function, compile_whole, compile_nested,
+    compile_child, compile_child_in_place, compile_method, compile_function, compile_whole,
+    compile_nested,
     compile_with_breaks,
 ]  # fmt: skip
 
@@ -156,7 +159,8 @@ def test_a_compiled_child_is_a_node_of_its_class(tmp_path: Path) -> None:
     graph = graph_of(compile_child, tmp_path)
 
     assert [node.full_name for node in graph.nodes] == [
-        "before-Linear/Linear-op1", "inner-Inner/Inner-op2", "after-Linear/Linear-op3", "MSELoss-op4"
+        "before-Linear/Linear-op1", "inner-Inner/Inner-op2", "after-Linear/Linear-op3",
+        "MSELoss-op4"
     ]  # fmt: skip
 
 

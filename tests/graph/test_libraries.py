@@ -1,4 +1,6 @@
-"""Real libraries' models train as without a collector, and their graph is whole; ``nox -s libraries`` installs them."""
+"""Real libraries' models train as without a collector, and their graph is whole; ``nox -s
+libraries`` installs them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from tests.graph.library_models import LIBRARY_MODELS
 from tests.graph.reader_rules import broken_rules, comes_from, edges, unconnected
 
 _QUIET = {
-    "accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
+    "accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False,
+    "enable_model_summary": False,
     "enable_checkpointing": False,
 }  # fmt: skip
 

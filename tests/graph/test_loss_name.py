@@ -1,4 +1,6 @@
-"""The name of a loss: by the module or function that computed it, never by what a model is called or has."""
+"""The name of a loss: by the module or function that computed it, never by what a model is called
+or has.
+"""
 
 from __future__ import annotations
 
@@ -84,22 +86,27 @@ LOSSES: dict[str, tuple[Loss, str | None] | tuple[Loss, str | None, str | None]]
     "function beside its module": (lambda net, x, y: F.mse_loss(x, y), "mse_loss"),
     "function without a class in autograd": (lambda net, x, y: F.l1_loss(x, y), "l1_loss", None),
     "cross entropy": (lambda net, x, y: F.cross_entropy(x, classes(y)), "cross_entropy"),
-    "nll": (lambda net, x, y: F.nll_loss(x.log_softmax(1), classes(y)), "nll_loss", "cross_entropy"),
+    "nll": (lambda net, x, y: F.nll_loss(x.log_softmax(1), classes(y)), "nll_loss",
+    "cross_entropy"),
     "nll alone": (lambda net, x, y: F.nll_loss(x, classes(y)), "nll_loss"),
     "module made in the step": (lambda net, x, y: nn.HuberLoss()(x, y), "HuberLoss", "huber_loss"),
     "module without the word": (lambda net, x, y: net.dice(x, y), "Dice"),
     "module with a parameter": (lambda net, x, y: net.weighted(x, y), "WeightedLoss"),
     "not reduced": (lambda net, x, y: F.mse_loss(x, y, reduction="none").mean(1).sum(), "mse_loss"),
-    "masked": (lambda net, x, y: (F.mse_loss(x, y, reduction="none") * y).sum() / y.sum(), "mse_loss"),
-    "masked by an index": (lambda net, x, y: F.mse_loss(x, y, reduction="none")[y > 0.5].mean(), "mse_loss"),
-    "masked by zeros": (lambda net, x, y: torch.where(y > 0, F.mse_loss(x, y, reduction="none"), 0).sum(),
+    "masked": (lambda net, x, y: (F.mse_loss(x, y, reduction="none") * y).sum() / y.sum(),
+    "mse_loss"),
+    "masked by an index": (lambda net, x, y: F.mse_loss(x, y, reduction="none")[y > 0.5].mean(),
+    "mse_loss"),
+    "masked by zeros": (lambda net, x, y: torch.where(y > 0, F.mse_loss(x, y, reduction="none"),
+    0).sum(),
                         "mse_loss"),
     "scaled and cast": (lambda net, x, y: (F.mse_loss(x, y) * 0.5 / 3).double(), "mse_loss"),
     "view": (lambda net, x, y: F.mse_loss(x, y).reshape(1).squeeze(), "mse_loss"),
     "root of a loss": (lambda net, x, y: F.mse_loss(x, y).sqrt(), None),
     "sum": (lambda net, x, y: F.mse_loss(x, y) + 0.1 * net.ce(x, y), "mse_loss + CrossEntropyLoss"),
     "sum of the same": (lambda net, x, y: sum(F.mse_loss(x, y) for _ in range(3)), "mse_loss"),
-    "mean of several": (lambda net, x, y: torch.stack([F.mse_loss(x, y), F.huber_loss(x, y)]).mean(),
+    "mean of several": (lambda net, x, y: torch.stack([F.mse_loss(x, y), F.huber_loss(x,
+    y)]).mean(),
                         "mse_loss + huber_loss"),
     "sum with a penalty": (lambda net, x, y: F.mse_loss(x, y) + x.square().mean(), None),
     "weighted by what is trained": (lambda net, x, y: F.mse_loss(x, y) * net.weighted.weight, None),

@@ -1,4 +1,6 @@
-"""The observed step needs no more memory than an ordinary one, and what it frees early is freed as early."""
+"""The observed step needs no more memory than an ordinary one, and what it frees early is freed as
+early.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from mindsummary_lightning.graph.step_observer import StepObserver
 
 
 class LiveBytes(TorchDispatchMode):
-    """Adds up the storages that operations have made and that anything, autograd included, still holds.
+    """Adds up the storages that operations have made and that anything, autograd included, still
+    holds.
 
     Attributes:
         peak: the largest sum after any operation, in bytes.
@@ -39,7 +42,9 @@ class LiveBytes(TorchDispatchMode):
 
 
 class Net(nn.Module):
-    """Two passes with manual optimization, one of them thrown away, and some work without gradients."""
+    """Two passes with manual optimization, one of them thrown away, and some work without
+    gradients.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""Trainings of many kinds: their graph is the training step that ran, and they train as without a collector."""
+"""Trainings of many kinds: their graph is the training step that ran, and they train as without a
+collector.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_what_the_step_returned_comes_from_the_batch(trained: tuple[Trace, Trace
 
 
 def called_leaves(trace: Trace) -> set[str]:
-    """Names of the modules without children that the first training step called; of all if no hook could tell."""
+    """Names of the modules without children that the first training step called; of all if no hook
+    could tell.
+    """
     leaves = {name for name, part in trace.model.named_modules() if not part._modules}
     called = {call.removeprefix("before ") for call in trace.calls[0]}
     return leaves & called

@@ -1,4 +1,6 @@
-"""One training of the zoo, with or without a SummaryCollector, and everything about it that must not differ."""
+"""One training of the zoo, with or without a SummaryCollector, and everything about it that must
+not differ.
+"""
 
 from __future__ import annotations
 

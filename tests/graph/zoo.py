@@ -168,7 +168,9 @@ class Forecaster(Base):
 
 
 class Storage:
-    """Keeps tensors as PyTorch Geometric's batches do: behind ``__getattr__``, in a private mapping."""
+    """Keeps tensors as PyTorch Geometric's batches do: behind ``__getattr__``, in a private
+    mapping.
+    """
 
     def __init__(self, **tensors: Tensor) -> None:
         self.__dict__["_mapping"] = tensors
@@ -212,7 +214,9 @@ class Item:
 
 
 class AnomalyDetector(Base):
-    """A dataclass as batch, a frozen backbone, a feature hook of the user, and a loss among other results."""
+    """A dataclass as batch, a frozen backbone, a feature hook of the user, and a loss among other
+    results.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -342,7 +346,9 @@ class DomainAdversarial(Base):
 
 
 class FrozenText(Base):
-    """An encoder in eval mode without gradients takes PyTorch's fused kernels; another attends in train mode."""
+    """An encoder in eval mode without gradients takes PyTorch's fused kernels; another attends in
+    train mode.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -518,7 +524,9 @@ def _loaders() -> dict[str, Any]:
 
 
 def _half_precision() -> MixedPrecision:
-    """What ``precision="16-mixed"`` is on a GPU; the Trainer offers it on no CPU. Each training needs a scaler."""
+    """What ``precision="16-mixed"`` is on a GPU; the Trainer offers it on no CPU. Each training
+    needs a scaler.
+    """
     return MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu"))
 
 

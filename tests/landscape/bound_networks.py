@@ -1,4 +1,6 @@
-"""Networks that only take batches of the size that they were trained with, or keep one batch's state."""
+"""Networks that only take batches of the size that they were trained with, or keep one batch's
+state.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +137,9 @@ class BatchStatistics(Bound):
 
 
 class Teacher(Bound):
-    """Distills from the scores that the batch before had, kept by a closure over the network itself."""
+    """Distills from the scores that the batch before had, kept by a closure over the network
+    itself.
+    """
 
     def prepare(self) -> None:
         self.before: Tensor | None = None

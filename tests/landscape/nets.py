@@ -1,4 +1,6 @@
-"""Networks, data and checkpoints for the landscape tests; at module level, because other processes must import them."""
+"""Networks, data and checkpoints for the landscape tests; at module level, because other processes
+must import them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def small(inputs: int = WIDTH) -> nn.Sequential:
 
 
 class Small(nn.Module):
-    """A small network, ``net``; others have more or something else by ``prepare``, and change ``forward``."""
+    """A small network, ``net``; others have more or something else by ``prepare``, and change
+    ``forward``.
+    """
 
     inputs = WIDTH
 
@@ -82,7 +86,9 @@ class Transformer(nn.Module):
 
 
 class Tied(nn.Module):
-    """The decoder is the first layer's weight again, so the first layer's linearity must not be used."""
+    """The decoder is the first layer's weight again, so the first layer's linearity must not be
+    used.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""The loop anyone would write: copy the network, set its parameters at each point, run it batch by batch."""
+"""The loop anyone would write: copy the network, set its parameters at each point, run it batch by
+batch.
+"""
 
 from __future__ import annotations
 

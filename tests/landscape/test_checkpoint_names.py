@@ -51,7 +51,10 @@ def test_the_beginning_of_a_larger_network_is_refused() -> None:
         (
             "student",
             9,
-            r"'student\.0\.weight' has shape \(6, 8\), the network's has \(6, 9\); what does: nothing$",
+            (
+                r"'student\.0\.weight' has shape \(6, 8\), the network's has \(6, 9\); what "
+                r"does: nothing$"
+            ),
         ),
     ],
 )

@@ -87,7 +87,9 @@ def by_torchrun(script: Path, run: Path, devices: int) -> list[tuple[int, str]]:
 
 
 def rows_computed(tmp_path: Path) -> list[int]:
-    """Rows of each machine, from files: what its two processes print to one pipe could be cut into each other."""
+    """Rows of each machine, from files: what its two processes print to one pipe could be cut into
+    each other.
+    """
     return [
         sum(int(path.read_text(encoding="utf-8")) for path in tmp_path.glob(f"computed-{node}-*"))
         for node in range(2)

@@ -1,4 +1,6 @@
-"""A copy of a network has everything of its own that the network may change, and the user's stays what it was."""
+"""A copy of a network has everything of its own that the network may change, and the user's stays
+what it was.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Our landscapes against a real MindSpore 2.7.0's (golden/mindspore.json, written by golden/make_golden.py)."""
+"""Our landscapes against a real MindSpore 2.7.0's (golden/mindspore.json, written by
+golden/make_golden.py).
+"""
 
 from __future__ import annotations
 

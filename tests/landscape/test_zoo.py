@@ -1,4 +1,6 @@
-"""Landscapes of many kinds of models, each against a loop that builds the model anew at every point."""
+"""Landscapes of many kinds of models, each against a loop that builds the model anew at every
+point.
+"""
 
 from __future__ import annotations
 
@@ -324,7 +326,9 @@ def test_what_another_process_began_before_it_was_killed_is_continued_to_the_sam
 
 
 class Work:
-    """What each of two processes does: it computes its rows of every model; those of the last are gathered."""
+    """What each of two processes does: it computes its rows of every model; those of the last are
+    gathered.
+    """
 
     def __init__(self, works: list[Any]) -> None:
         self.works = works

@@ -1,4 +1,6 @@
-"""Models as people write them, each with its data and its loss by hand; at module level, for other processes."""
+"""Models as people write them, each with its data and its loss by hand; at module level, for other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,9 @@ class Slotted:
 
 
 class Hidden(Small):
-    """State where no attribute has it: slots, variables of a hook and of a partial, generators of its own."""
+    """State where no attribute has it: slots, variables of a hook and of a partial, generators of
+    its own.
+    """
 
     def prepare(self) -> None:
         self.state = Slotted()
@@ -209,7 +213,9 @@ class SparseGraph(Small):
 
 
 class Spectral(nn.Module):
-    """Complex weights, as in Fourier neural operators, and a weight of integers, which does not move."""
+    """Complex weights, as in Fourier neural operators, and a weight of integers, which does not
+    move.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""Run directories for lineage queries: written by our codec from a seed, and a real MindSpore's beside them."""
+"""Run directories for lineage queries: written by our codec from a seed, and a real MindSpore's
+beside them.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def write_run(
 
 
 def write_tree(base: Path, count: int, seed: int) -> None:
-    """Write ``count`` runs under ``base``, every fourth with odd contents, and a real MindSpore's runs beside them."""
+    """Write ``count`` runs under ``base``, every fourth with odd contents, and a real MindSpore's
+    runs beside them.
+    """
     chance = random.Random(seed)
     graphs = [_graph(chance, number) for number in range(GRAPH_COUNT)]
     for number in range(count):
@@ -147,7 +151,9 @@ def _write_oddities(base: Path, chance: random.Random) -> None:
 
 
 def _set_times(base: Path, chance: random.Random) -> None:
-    """Give every file a time of its own, several in one second, and some the same: order must not hang on the clock."""
+    """Give every file a time of its own, several in one second, and some the same: order must not
+    hang on the clock.
+    """
     for path in sorted(base.rglob("*")):
         if not path.is_symlink() and path.is_file():
             nanoseconds = (1_700_000_000 + chance.randrange(20)) * 10**9 + chance.randrange(

@@ -1,4 +1,5 @@
-"""Sixty runs of a sweep as a month leaves them: diverged, killed, resumed, tested and untested ones.
+"""Sixty runs of a sweep as a month leaves them: diverged, killed, resumed, tested and untested
+ones.
 
 Every number that a table shows of them is computed here by hand, from the curves as they were
 written.

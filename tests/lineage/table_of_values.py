@@ -1,4 +1,5 @@
-"""Names and values of hyper-parameters as people have them, which every place that shows lineage must keep.
+"""Names and values of hyper-parameters as people have them, which every place that shows lineage
+must keep.
 
 A bool is recorded as 1 or 0, and what is not finite as its name: MindInsight has neither.
 """

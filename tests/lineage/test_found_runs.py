@@ -1,4 +1,6 @@
-"""Which of the runs was best: the four questions, each in one line, against values computed by hand."""
+"""Which of the runs was best: the four questions, each in one line, against values computed by
+hand.
+"""
 
 from __future__ import annotations
 

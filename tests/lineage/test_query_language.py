@@ -291,10 +291,12 @@ def test_values_are_sorted_as_numbers_then_texts_and_what_has_none_comes_last() 
 
     in_both = ["NaN", None]
     numbers = [-math.inf, 0.5, True, "3000000000", 2**53, 2**53 + 1]
-    assert [value for value in ascending if not isinstance(value, float) or not math.isnan(value)] == [
+    assert [value for value in ascending if not isinstance(value,
+    float) or not math.isnan(value)] == [
         *numbers, "Run9", "run9", "run10", *in_both,
     ]  # fmt: skip
-    assert [value for value in descending if not isinstance(value, float) or not math.isnan(value)] == [
+    assert [value for value in descending if not isinstance(value,
+    float) or not math.isnan(value)] == [
         "run10", "run9", "Run9", *reversed(numbers), *in_both,
     ]  # fmt: skip
     assert sort_key(True) == sort_key(1) == sort_key("1")

@@ -1,4 +1,6 @@
-"""One table of values through every place: what comes out is equal to what was recorded, or counted."""
+"""One table of values through every place: what comes out is equal to what was recorded, or
+counted.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_what_is_recorded_is_what_was_set_but_for_bools_and_what_is_not_finite()
     }
 
     assert different == {
-        "amsgrad": 1, "nesterov": 0, "not a number": "nan", "infinite": "inf", "negative infinite": "-inf"
+        "amsgrad": 1, "nesterov": 0, "not a number": "nan", "infinite": "inf",
+        "negative infinite": "-inf"
     }  # fmt: skip
 
 
@@ -132,7 +135,10 @@ def lineage_parquet(base: Path, tmp_path_factory: pytest.TempPathFactory) -> str
     exported = export_parquet_dataset(
         [str(base / "with"), str(base / "without")], str(base), str(out)
     )
-    text = "columns of lineage.parquet have another name, because DuckDB does not distinguish upper and lower case"
+    text = (
+        "columns of lineage.parquet have another name, because DuckDB does not distinguish "
+        "upper and lower case"
+    )
     assert exported.changed == {f"{text}: case is case (2), CASE is CASE (3)": 2}
     return str(out / "lineage.parquet")
 

@@ -1,4 +1,6 @@
-"""A thousand damaged files: reader, ``verify`` and ``repair`` against a scan that tries every offset."""
+"""A thousand damaged files: reader, ``verify`` and ``repair`` against a scan that tries every
+offset.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _masked(data: bytes) -> int:
 
 
 def _judge(data: bytes) -> tuple[list[tuple[int, int]], int]:
-    """Start and end of every complete record, trying every offset, and where the last stretch without one begins."""
+    """Start and end of every complete record, trying every offset, and where the last stretch
+    without one begins.
+    """
     records, at, end = [], 0, 0
     while at + 16 < len(data):
         (length,) = struct.unpack_from("<Q", data, at)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.fileformat.file_names import is_summary_name
+from mindsummary_lightning.fileformat.file_names import MAX_TIMESTAMP, is_summary_name
 from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.maintenance import verify
 from mindsummary_lightning.maintenance.repair import repair_run
 from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -26,6 +27,7 @@ from tests.reading.runs import (
     write_parameter_run,
     write_summary,
 )
+from tests.support import whole_payloads
 
 _RECORDS = [values_at(step, {"loss": float(step)}) for step in (1, 2, 3)]
 
@@ -99,6 +101,33 @@ def test_what_mindinsight_would_drop_is_a_warning(
     assert answer.code == 0
     assert "warning: " in answer.out
     assert message in answer.out
+
+
+def test_an_event_is_warned_of_from_the_first_byte_that_is_too_many(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 0.5, "other": 0.5})])
+    largest = max(map(len, whole_payloads(path)))
+
+    told = []
+    for limit in (largest, largest - 1):
+        monkeypatch.setattr(verify, "MAX_EVENT", limit)
+        told.append(
+            f"drops events of more than {limit}" in mindsummary(capsys, "verify", tmp_path).out
+        )
+
+    assert told == [False, True]
+
+
+def test_the_last_second_of_the_calendar_is_a_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, second in (("last", MAX_TIMESTAMP), ("beyond", MAX_TIMESTAMP + 1)):
+        write_summary(tmp_path / name, _RECORDS, second=second)
+
+    codes = [mindsummary(capsys, "verify", tmp_path / name).code for name in ("last", "beyond")]
+
+    assert codes == [0, 1]
 
 
 def test_a_name_that_hides_every_run_is_damage(

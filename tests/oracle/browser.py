@@ -174,7 +174,8 @@ class Browser:
                     raise
 
     def wait_drawn(self, *selectors: str) -> int:
-        """Wait until of each selector an element is visible and drawn, and nothing there moves any more.
+        """Wait until of each selector an element is visible and drawn, and nothing there moves any
+        more.
 
         Returns:
             How many elements are drawn.
@@ -193,7 +194,8 @@ class Browser:
             ):
                 reason = f"in {_DRAW_LIMIT_S:.0f} s" if is_late else f"without {_OWN_FILE}"
                 raise AssertionError(
-                    f"{selectors} did not settle {reason}: {measured}; console: {self._read_console()}; "
+                    f"{selectors} did not settle {reason}: {measured}; console: "
+                    f"{self._read_console()}; "
                     f"the page shows: {self.text()[:600]}"
                 )
             time.sleep(_POLL_S)
@@ -206,7 +208,9 @@ class Browser:
         wait_until(lambda: bool(self.driver.execute_script(f"return {condition}")), self.text)
 
     def screen(self, width: int, scheme: str = "light") -> None:
-        """Look at the pages on a screen of this width, a phone's below 500, in a light or dark scheme."""
+        """Look at the pages on a screen of this width, a phone's below 500, in a light or dark
+        scheme.
+        """
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         for name, values in (("setDeviceMetricsOverride", size), ("setEmulatedMedia", media)):
@@ -223,11 +227,15 @@ class Browser:
         return found
 
     def errors(self) -> list[str]:
-        """What the page's scripts and requests complained about since it was opened, at level SEVERE."""
+        """What the page's scripts and requests complained about since it was opened, at level
+        SEVERE.
+        """
         return [entry["message"] for entry in self._read_console() if entry["level"] == "SEVERE"]
 
     def failed_requests(self) -> list[str]:
-        """Requests since the last call that were answered with an error or not at all: status or reason, address."""
+        """Requests since the last call that were answered with an error or not at all: status or
+        reason, address.
+        """
         failed, addresses = [], {}
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -259,7 +267,8 @@ class Browser:
 
 @contextlib.contextmanager
 def running_browser(address: str, profile: Path, entrance: str | None = None) -> Iterator[Browser]:
-    """Start Chromium for a MindInsight; it is gone after the body. Where it is not installed, the test is skipped.
+    """Start Chromium for a MindInsight; it is gone after the body. Where it is not installed, the
+    test is skipped.
 
     Args:
         address: ``http://127.0.0.1:<port>``.
@@ -278,7 +287,8 @@ def running_browser(address: str, profile: Path, entrance: str | None = None) ->
     driver_path = shutil.which("chromedriver")
     if not chromium or not driver_path:
         pytest.skip(
-            "chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)"
+            "chromium and chromedriver are not on the PATH (Debian: apt-get install chromium "
+            "chromium-driver)"
         )
     options = webdriver.ChromeOptions()
     options.binary_location = chromium

@@ -44,7 +44,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def amount(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
-    """How much of what a module's tests share: the first number in the short form, the second with ``--full``."""
+    """How much of what a module's tests share: the first number in the short form, the second with
+    ``--full``.
+    """
     return lambda short, full: full if request.config.getoption("--full") else short
 
 

@@ -1,4 +1,5 @@
-"""Answer search conditions with MindInsight's own ``filter_summary_lineage``, in MindInsight's environment.
+"""Answer search conditions with MindInsight's own ``filter_summary_lineage``, in MindInsight's
+environment.
 
 ``python filter_lineage_there.py BASE_DIR CONDITIONS.pickle ANSWERS.json``: each answer is
 ``{"result": ...}`` or ``{"refused": name of the error}``. The tree is read once and kept for all

@@ -1,4 +1,5 @@
-"""Open run directories with MindInsight's own loader and lineage reader, in MindInsight's environment.
+"""Open run directories with MindInsight's own loader and lineage reader, in MindInsight's
+environment.
 
 ``python load_runs_there.py`` reads lines with JSON lists of directories. It answers each with a
 line, a JSON list with an object a directory: ``is_done`` (false if the loader still found something

@@ -1,4 +1,6 @@
-"""Runs as MindInsight's own loader and lineage reader see them, many in one process of MindInsight's environment."""
+"""Runs as MindInsight's own loader and lineage reader see them, many in one process of
+MindInsight's environment.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,18 @@ from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 
 needs_mindinsight = pytest.mark.skipif(
     not os.environ.get(PYTHON_VARIABLE),
-    reason=f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one",
+    reason=(
+        f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one"
+    ),
 )
 _SCRIPT = Path(__file__).with_name("load_runs_there.py")
 
 
 @functools.cache
 def _loader() -> subprocess.Popen[str]:
-    """One process for all tests, as its imports take longest; it ends with pytest, which closes its standard input."""
+    """One process for all tests, as its imports take longest; it ends with pytest, which closes its
+    standard input.
+    """
     command = [os.environ[PYTHON_VARIABLE], str(_SCRIPT)]
     environment = {**os.environ, "PYTHONPATH": ""}
     return subprocess.Popen(

@@ -69,7 +69,8 @@ class MindInsight:
     logs: Path
 
     def get(self, path: str, query: Query | None = None) -> Any:
-        """The parsed answer of ``GET <path>?<query>``; a sequence in the query is a repeated parameter.
+        """The parsed answer of ``GET <path>?<query>``; a sequence in the query is a repeated
+        parameter.
 
         Raises:
             RefusedError: the answer is an error.
@@ -145,7 +146,9 @@ class MindInsight:
         return [(point["step"], point["value"]) for point in metadatas]
 
     def histograms(self, train_id: str, tag: str) -> list[tuple[int, list[list[float]]]]:
-        """(step, buckets as [left, width, count]) of a histogram tag, re-sampled by the server to its own buckets."""
+        """(step, buckets as [left, width, count]) of a histogram tag, re-sampled by the server to
+        its own buckets.
+        """
         answer = self.get("datavisual/histograms", {"train_id": train_id, "tag": tag})
         return [(sample["step"], sample["buckets"]) for sample in answer["histograms"]]
 
@@ -170,7 +173,9 @@ class MindInsight:
         return [(sample["step"], sample["value"]) for sample in answer["tensors"][0]["values"]]
 
     def tensor_slice(self, train_id: str, tag: str, step: int, dims: str) -> Any:
-        """The elements of a slice such as ``[0,:,1:3]``, nested; NaN and infinities are ``NAN``, ``INF``, ``-INF``."""
+        """The elements of a slice such as ``[0,:,1:3]``, nested; NaN and infinities are ``NAN``,
+        ``INF``, ``-INF``.
+        """
         query: Query = {
             "train_id": train_id,
             "tag": tag,
@@ -182,7 +187,9 @@ class MindInsight:
         return answer["tensors"][0]["values"][0]["value"]["data"]
 
     def lineages(self, condition: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-        """Rows of the model lineage that meet a search condition: train id -> its ``model_lineage``."""
+        """Rows of the model lineage that meet a search condition: train id -> its
+        ``model_lineage``.
+        """
         rows = self.post("lineagemgr/lineages", condition or {})["object"]
         return {row["summary_dir"]: row["model_lineage"] for row in rows}
 
@@ -206,7 +213,9 @@ class MindInsight:
     def graph_nodes(
         self, train_id: str, scope: str = "", mode: str = "normal"
     ) -> list[dict[str, Any]]:
-        """The nodes of a scope of the computational graph; the root by default; mode ``normal`` or ``optimize``."""
+        """The nodes of a scope of the computational graph; the root by default; mode ``normal`` or
+        ``optimize``.
+        """
         query = {"train_id": train_id, "mode": mode, **({"name": scope} if scope else {})}
         answer: dict[str, list[dict[str, Any]]] = self.get("datavisual/graphs/nodes", query)
         return answer["nodes"]
@@ -220,7 +229,8 @@ class MindInsight:
 
 
 def publish(run: Path, base_dir: Path) -> str:
-    """Move a finished run below the base directory in one step, so that the server never sees half of it.
+    """Move a finished run below the base directory in one step, so that the server never sees half
+    of it.
 
     Returns:
         Its train id, ``./<folder>``.
@@ -247,14 +257,16 @@ def needed_python() -> str:
     python = os.environ.get(PYTHON_VARIABLE)
     if not python:
         pytest.skip(
-            f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one"
+            f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` "
+            "makes one"
         )
     return python
 
 
 @contextlib.contextmanager
 def running_mindinsight(base_dir: Path, workspace: Path) -> Iterator[MindInsight]:
-    """Start MindInsight over a directory of runs; it has answered once when the body begins, and is gone after it.
+    """Start MindInsight over a directory of runs; it has answered once when the body begins, and is
+    gone after it.
 
     Args:
         base_dir: its direct subdirectories are the runs.
@@ -297,7 +309,10 @@ def running_mindinsight(base_dir: Path, workspace: Path) -> Iterator[MindInsight
 
 
 def _command(python: str, port: int) -> list[str]:
-    locate = "import importlib.util as u; print(u.find_spec('mindinsight').submodule_search_locations[0])"
+    locate = (
+        "import importlib.util as u; "
+        "print(u.find_spec('mindinsight').submodule_search_locations[0])"
+    )
     package = subprocess.run(
         [python, "-c", locate], check=True, capture_output=True, text=True
     ).stdout.strip()

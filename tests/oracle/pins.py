@@ -1,4 +1,6 @@
-"""Versions under which every page of MindInsight 2.3.1 works; noxfile.py reads them, so nothing is imported."""
+"""Versions under which every page of MindInsight 2.3.1 works; noxfile.py reads them, so nothing is
+imported.
+"""
 
 PINS = (
     "mindinsight==2.3.1",

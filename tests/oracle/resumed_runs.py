@@ -1,4 +1,5 @@
-"""Trainings that are killed at random points and resumed: ``python -m tests.oracle.resumed_runs DIRECTORY COUNT``.
+"""Trainings that are killed at random points and resumed: ``python -m tests.oracle.resumed_runs
+DIRECTORY COUNT``.
 
 Each part of a training is a forked process of its own, so that a part can be killed for good. What
 a part did is noted by a witness, line by line, in ``DIRECTORY/<run>.witness``.
@@ -31,7 +32,9 @@ LAST_STEP = EPOCHS * BATCHES
 
 
 class _Spared:
-    """The time from the beginning of a step's checkpoint to its metrics, in which the parent does not kill."""
+    """The time from the beginning of a step's checkpoint to its metrics, in which the parent does
+    not kill.
+    """
 
     def __init__(self, path: Path) -> None:
         # by each process anew: a lock belongs to one opening

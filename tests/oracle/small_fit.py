@@ -1,4 +1,5 @@
-"""A small but real training with the logger and the collector, and witnesses that say what happened in it.
+"""A small but real training with the logger and the collector, and witnesses that say what happened
+in it.
 
 The witnesses are Lightning's own CSV logger, which is handed the same metrics, and a callback that
 notes the loss of each step. Nothing they keep has passed through this package.

@@ -1,4 +1,6 @@
-"""Row 44, MindInsight's half: at every look at a copy in a store that fails, its loader shows a beginning."""
+"""Row 44, MindInsight's half: at every look at a copy in a store that fails, its loader shows a
+beginning.
+"""
 
 from __future__ import annotations
 
@@ -51,5 +53,8 @@ def test_each_look_at_a_copy_shows_a_beginning_of_the_run(
         assert steps == (ours["loss"].steps.tolist() if ours else [])
     figure(
         44,
-        f"MindInsight's loader shows a beginning without a hole at {len(looks)} of {len(looks)} looks",
+        (
+            f"MindInsight's loader shows a beginning without a hole at {len(looks)} of "
+            f"{len(looks)} looks"
+        ),
     )

@@ -1,4 +1,6 @@
-"""A real MindInsight shows every data pipeline as we read it, on the data graph and the data lineage page."""
+"""A real MindInsight shows every data pipeline as we read it, on the data graph and the data
+lineage page.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def run(
 
 
 def expected(graph: DatasetGraph) -> dict[str, Any]:
-    """What the server makes of a stage: parameters beside each other, children and operations as lists."""
+    """What the server makes of a stage: parameters beside each other, children and operations as
+    lists.
+    """
     shown: dict[str, Any] = {name: _value(value) for name, value in graph.parameter.items()}
     if graph.operations:
         shown["operations"] = [

@@ -1,4 +1,6 @@
-"""The viewer answers as a real MindInsight 2.3.1 does: thousands of requests over the same runs, the same JSON."""
+"""The viewer answers as a real MindInsight 2.3.1 does: thousands of requests over the same runs,
+the same JSON.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def test_the_viewer_answers_as_mindinsight_does(real: Server, viewer: Server) ->
             if not reasons:
                 unexplained.append(f"{ask}\n    {difference}")
     print(
-        f"{asked.total()} requests: {dict(asked)}; {explained.total()} explained, {len(unexplained)} unexplained"
+        f"{asked.total()} requests: {dict(asked)}; {explained.total()} explained, "
+        f"{len(unexplained)} unexplained"
     )
     for index, one in enumerate(DIFFERENCES):
         print(f"  {explained[index]:5} {one.reason}")

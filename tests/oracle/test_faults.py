@@ -1,4 +1,6 @@
-"""After each fault MindInsight's own loader shows what had been recorded: all of it, without waiting, nothing else."""
+"""After each fault MindInsight's own loader shows what had been recorded: all of it, without
+waiting, nothing else.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,10 @@ def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Fi
         assert answer["lineage"] in ([epoch], [epoch + 1])
     figure(
         12,
-        f"{len(runs)} x SIGKILL: MindInsight's own reader reads {len(runs)} of {len(runs)} lineage files",
+        (
+            f"{len(runs)} x SIGKILL: MindInsight's own reader reads {len(runs)} of {len(runs)} "
+            "lineage files"
+        ),
     )
 
 
@@ -81,13 +86,16 @@ def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
     assert shown_trials == trials
     figure(
         36,
-        f"{trials} x SIGKILL in Trainer.fit with the pair, lineage and {checkpoints} landscape checkpoints: 0 lost, "
+        f"{trials} x SIGKILL in Trainer.fit with the pair, lineage and {checkpoints} "
+        "landscape checkpoints: 0 lost, "
         f"0 hung, {torn} torn tails cut by the next start; MindInsight reads {trials} of {trials}",
     )
 
 
 def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
-    """Kill trainings and look at what they left; numbers of runs shown whole, of torn tails and of checkpoints."""
+    """Kill trainings and look at what they left; numbers of runs shown whole, of torn tails and of
+    checkpoints.
+    """
     from mindsummary_lightning.landscape.checkpoints import (
         LandscapeCheckpoints,
         checkpoint_dir,

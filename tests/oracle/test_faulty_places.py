@@ -1,4 +1,6 @@
-"""MindInsight's own loader comes to the end of every file that a place left which went away and came back."""
+"""MindInsight's own loader comes to the end of every file that a place left which went away and
+came back.
+"""
 
 from __future__ import annotations
 

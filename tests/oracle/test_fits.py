@@ -1,4 +1,6 @@
-"""Several fits of one logger, and what a fit leaves in pictures and lineage, as a real MindInsight answers them."""
+"""Several fits of one logger, and what a fit leaves in pictures and lineage, as a real MindInsight
+answers them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tests.oracle.mindinsight_server import MindInsight, publish
 
 @pytest.fixture(scope="module")
 def fits(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> dict[str, str]:
-    """Three fits of 20, 12 and 6 steps into a given version, and a last one into a version of its own."""
+    """Three fits of 20, 12 and 6 steps into a given version, and a last one into a version of its
+    own.
+    """
     import torch
 
     from mindsummary_lightning import MindInsightLogger, SummaryCollector
@@ -81,7 +85,9 @@ def test_the_lineage_has_the_first_rate_and_the_last_evaluation(
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> dict[str, Path]:
-    """Train id -> directory of runs with images and tensors: 30 steps in one part, and 30 steps that 30 more follow."""
+    """Train id -> directory of runs with images and tensors: 30 steps in one part, and 30 steps
+    that 30 more follow.
+    """
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 

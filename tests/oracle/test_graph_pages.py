@@ -1,4 +1,6 @@
-"""A real MindInsight keeps every graph that we record complete, in both views, and Chromium draws it."""
+"""A real MindInsight keeps every graph that we record complete, in both views, and Chromium draws
+it.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) ->
 
 
 def wait_for_graph(server: MindInsight, train_id: str) -> None:
-    """Wait until both views are there: a run counts as loaded before the last of its events is built."""
+    """Wait until both views are there: a run counts as loaded before the last of its events is
+    built.
+    """
     wait_until(
         lambda: all(server.plugins(train_id).get(view) for view in ("graph", "optimized_graph")),
         lambda: f"graphs of {train_id}; the reason is in {server.logs}",
@@ -170,7 +174,9 @@ setTimeout(() => send('dblclick'), 20);
 
 
 def open_scopes(browser: Browser, depth: int) -> list[str]:
-    """Open the first closed scope, then the first closed one that is drawn then, and so on; returns their names."""
+    """Open the first closed scope, then the first closed one that is drawn then, and so on; returns
+    their names.
+    """
     opened: list[str] = []
     while len(opened) < depth and (closed := browser.driver.execute_script(_CLOSED)):
         inside = [name for name in closed if opened and name.startswith(f"{opened[-1]}/")]

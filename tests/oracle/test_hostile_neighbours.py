@@ -1,4 +1,6 @@
-"""What somebody else may put before the user's browser: names with markup in a run, and a page on another port."""
+"""What somebody else may put before the user's browser: names with markup in a run, and a page on
+another port.
+"""
 
 from __future__ import annotations
 
@@ -130,8 +132,10 @@ def test_a_tooltip_shows_the_name_of_a_run_as_it_is(browser: Browser) -> None:
 def _points_of_charts(browser: Browser) -> list[tuple[int, int]]:
     """Points of the window that lie in its charts, four in each."""
     boxes = browser.driver.execute_script(
-        "return [...document.querySelectorAll('canvas')].map(canvas => canvas.getBoundingClientRect())"
-        ".filter(box => box.width > 50 && box.height > 50 && box.bottom < innerHeight && box.right < innerWidth)"
+        "return [...document.querySelectorAll('canvas')].map(canvas => "
+        "canvas.getBoundingClientRect())"
+        ".filter(box => box.width > 50 && box.height > 50 && box.bottom < innerHeight && "
+        "box.right < innerWidth)"
         ".map(box => [box.x, box.y, box.width, box.height])"
     )
     parts = (0.3, 0.6)

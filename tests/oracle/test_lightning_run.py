@@ -1,4 +1,6 @@
-"""A Lightning training recorded by the pair, as a real MindInsight reads it, against what independent witnesses saw."""
+"""A Lightning training recorded by the pair, as a real MindInsight reads it, against what
+independent witnesses saw.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A run recorded by ``TrainLineage`` and ``EvalLineage`` alone fills both lineage pages of a real MindInsight."""
+"""A run recorded by ``TrainLineage`` and ``EvalLineage`` alone fills both lineage pages of a real
+MindInsight.
+"""
 
 from __future__ import annotations
 

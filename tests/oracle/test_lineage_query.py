@@ -1,4 +1,5 @@
-"""MindInsight 2.3.1's own ``filter_summary_lineage`` and ours over one tree: the same JSON, the same refusals.
+"""MindInsight 2.3.1's own ``filter_summary_lineage`` and ours over one tree: the same JSON, the
+same refusals.
 
 Not compared, and tested in ``tests/lineage`` instead: dataset marks beyond eight pipelines
 (MindInsight gives all of them the mark 10), files that make MindInsight fail for every run, and the

@@ -1,4 +1,6 @@
-"""The chain of a step as a real MindInsight shows it: one tensor more, and nothing less on any other page."""
+"""The chain of a step as a real MindInsight shows it: one tensor more, and nothing less on any
+other page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Statistics of 2,000 parameters as a real MindInsight shows them: four tags, their numbers and their picture."""
+"""Statistics of 2,000 parameters as a real MindInsight shows them: four tags, their numbers and
+their picture.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A run recorded with SummaryRecord, as a real MindInsight reads it: every step, value, bucket, pixel and element."""
+"""A run recorded with SummaryRecord, as a real MindInsight reads it: every step, value, bucket,
+pixel and element.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Row 21, MindInsight's half: whatever damage a run took, its own loader shows all of what ``repair`` leaves."""
+"""Row 21, MindInsight's half: whatever damage a run took, its own loader shows all of what
+``repair`` leaves.
+"""
 
 from __future__ import annotations
 
@@ -47,5 +49,8 @@ def test_a_repaired_run_is_shown_whole_whatever_the_damage(
     assert kept > 0.5 * len(runs) * sum(before.values())
     figure(
         21,
-        f"{2 * len(runs)} random damages, repaired: MindInsight's loader shows all that is left, each time",
+        (
+            f"{2 * len(runs)} random damages, repaired: MindInsight's loader shows all that is "
+            "left, each time"
+        ),
     )

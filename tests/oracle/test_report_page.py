@@ -77,7 +77,10 @@ def test_smoothing_changes_what_is_drawn_and_keeps_what_was_recorded(report: Bro
     nothing, raw = report.driver.execute_script(columns)
     assert nothing == []
 
-    slide = "const bar = document.getElementById('smoothing'); bar.value = 0.9; bar.dispatchEvent(new Event('input'));"
+    slide = (
+        "const bar = document.getElementById('smoothing'); bar.value = 0.9; "
+        "bar.dispatchEvent(new Event('input'));"
+    )
     still, smooth = report.driver.execute_script(slide + columns)
 
     assert still == raw

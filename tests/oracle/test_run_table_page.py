@@ -1,4 +1,6 @@
-"""The table of runs in a real browser: 10,000 runs (in the short form 1,000), few, none, and names with markup."""
+"""The table of runs in a real browser: 10,000 runs (in the short form 1,000), few, none, and names
+with markup.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,15 @@ _DRAWN = (
 )
 _READ = "!/being read/.test(document.getElementById('count').textContent)"
 _CONDITIONS = (
-    "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1", "learning_rate >= 0.01", "epoch==3",
-    "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3", "user_defined/seed!=3",
+    "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1",
+    "learning_rate >= 0.01", "epoch==3",
+    "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3",
+    "user_defined/seed!=3",
     "user_defined/note='run 7'", "user_defined/precision=16-mixed", "metric/a_rare_metric>0",
     "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
     "learning_rate!=0.1", "user_defined/optim/momentum=0.9", "user_defined/status=failed",
-    "optimizer=sgd", "network=vit*", "epoch>2.5", "learning_rate!=NaN", "seed=3 OR seed=5", "resnet", "-resnet",
+    "optimizer=sgd", "network=vit*", "epoch>2.5", "learning_rate!=NaN", "seed=3 OR seed=5",
+    "resnet", "-resnet",
     "min:loss<1", "last:loss>0",
 )  # fmt: skip
 _CELLS = """
@@ -143,7 +148,10 @@ def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(
             browser.wait("document.querySelectorAll('tbody tr').length === 30")
             _run(
                 browser,
-                "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && box.click())",
+                (
+                    "document.querySelectorAll('tbody input').forEach((box, i) => i < 2 && "
+                    "box.click())"
+                ),
             )
 
             assert "--wheel mindinsight-2.3.1" in _run(
@@ -151,7 +159,10 @@ def test_without_the_front_end_the_page_says_so_and_links_no_page_of_it(
             )
             links = _run(
                 browser,
-                "return [...document.links].filter(one => one.checkVisibility()).map(one => one.text)",
+                (
+                    "return [...document.links].filter(one => one.checkVisibility()).map(one => "
+                    "one.text)"
+                ),
             )
             assert links == ["where they differ"]
             _run(browser, "document.querySelector('td.name > span').focus()")
@@ -187,7 +198,10 @@ def test_thousands_of_runs_are_searched_sorted_and_paged(
     _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
     _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
     _run(browser, "document.getElementById('after').click()")
-    column = "[...document.querySelectorAll('thead th')].findIndex(head => head.textContent.startsWith('val/accuracy'))"
+    column = (
+        "[...document.querySelectorAll('thead th')].findIndex(head => "
+        "head.textContent.startsWith('val/accuracy'))"
+    )
     cells = (
         "[...document.querySelectorAll('tbody tr')].map(row => Number(row.cells[at].textContent))"
     )
@@ -221,7 +235,10 @@ def test_the_address_holds_what_is_seen(browser: Browser, serve: Serve, sweep: P
     labels = "[...document.querySelectorAll('#chooser label')]"
     _run(browser, f"{labels}.find(one => /a_rare/.test(one.textContent)).firstChild.click()")
     browser.wait(_DRAWN)
-    state = "return [location.href, ...['table', '#ticked'].map(part => document.querySelector(part).innerText)]"
+    state = (
+        "return [location.href, ...['table', '#ticked'].map(part => "
+        "document.querySelector(part).innerText)]"
+    )
     address, table, ticked = _run(browser, state)
     assert "a_rare_metric" in table
 
@@ -437,7 +454,10 @@ def test_curves_of_ticked_runs_are_laid_over_each_other(
     assert _run(browser, _COLOURED) > 100
     _run(
         browser,
-        "const box = document.getElementById('over'); box.value = 'nothing'; box.dispatchEvent(new Event('change'))",
+        (
+            "const box = document.getElementById('over'); box.value = 'nothing'; "
+            "box.dispatchEvent(new Event('change'))"
+        ),
     )
     browser.wait("document.getElementById('plot').textContent === 'no ticked run has this tag'")
     assert browser.errors() == []

@@ -1,4 +1,6 @@
-"""The site's search, in a browser: for each question the page that answers is among the first three."""
+"""The site's search, in a browser: for each question the page that answers is among the first
+three.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The same walk through the same runs, on the viewer and on the real MindInsight: every page shows the same."""
+"""The same walk through the same runs, on the viewer and on the real MindInsight: every page shows
+the same.
+"""
 
 from __future__ import annotations
 

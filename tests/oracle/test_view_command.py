@@ -1,4 +1,5 @@
-"""``mindsummary view`` as a user runs it: every page in a browser, with data on each, and no complaint of its scripts.
+"""``mindsummary view`` as a user runs it: every page in a browser, with data on each, and no
+complaint of its scripts.
 
 Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice
 as the page says; runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script
@@ -63,7 +64,10 @@ def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "first_run.py").write_text(script, encoding="utf-8")
     (folder / "changed.py").write_text(script.replace(*_SECOND), encoding="utf-8")
-    both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"
+    both = (
+        "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', "
+        "'changed.py')]"
+    )
     done = subprocess.run(
         [sys.executable, "-c", both], cwd=folder, env=environment(), capture_output=True, text=True
     )

@@ -85,7 +85,8 @@ def _try_verbs(runs: str, run: Path, folder: Path) -> None:
         elif words[0] != "landscape":  # that would compute one
             assert done.returncode == 0, (words, done)
         print(
-            f"{' '.join(words)[:40]:40}  {(done.stdout or done.stderr or '-').splitlines()[0][:100]}"
+            f"{' '.join(words)[:40]:40}  "
+            f"{(done.stdout or done.stderr or '-').splitlines()[0][:100]}"
         )
 
 

@@ -33,7 +33,8 @@ def test_scalars_of_a_record_come_back(tmp_path: Path) -> None:
 def test_scalars_of_a_training_come_back(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path)
     trainer = L.Trainer(
-        logger=logger, callbacks=[SummaryCollector(collect_freq=2)], max_steps=6, log_every_n_steps=2,
+        logger=logger, callbacks=[SummaryCollector(collect_freq=2)], max_steps=6,
+        log_every_n_steps=2,
         enable_progress_bar=False, enable_model_summary=False, accelerator="cpu",
     )  # fmt: skip
     trainer.fit(_Net())

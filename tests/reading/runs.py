@@ -53,7 +53,9 @@ def write_lineage(run: Path, values: Iterable[LineageValue], second: int = 17000
 
 
 def write_mindspore_run(run: Path) -> None:
-    """The files that MindSpore 2.7.0 wrote for three steps of a scalar, a tensor, a histogram and an image."""
+    """The files that MindSpore 2.7.0 wrote for three steps of a scalar, a tensor, a histogram and
+    an image.
+    """
     run.mkdir(parents=True, exist_ok=True)
     for name, text in json.loads(MINDSPORE_RUN.read_text(encoding="utf-8")).items():
         (run / name).write_bytes(base64.b64decode(text))
@@ -79,7 +81,9 @@ def write_parameter_run(
     *,
     has_loss: bool = True,
 ) -> None:
-    """Five tables: the gradient of the second parameter is zero at step 20, that of the last is NaN from step 30 on."""
+    """Five tables: the gradient of the second parameter is zero at step 20, that of the last is NaN
+    from step 30 on.
+    """
     records = []
     for step in (1, 10, 20, 30, 40):
         table = np.zeros((len(names), len(COLUMNS)))

@@ -1,4 +1,6 @@
-"""``FollowedRun`` reads on where it stopped, and holds at any time what ``SummaryReader`` reads from the start."""
+"""``FollowedRun`` reads on where it stopped, and holds at any time what ``SummaryReader`` reads
+from the start.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Histograms of records with many of them are located as columns; what is read is the same as of records with few."""
+"""Histograms of records with many of them are located as columns; what is read is the same as of
+records with few.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tests.reading.runs import histogram, values_at, write_summary
 
 
 def _write(directory: Path, steps: int, tags: int, rare: int = 0) -> list[str]:
-    """A run of so many histograms a step; every ``rare``-th step holds one of them alone, beside an image."""
+    """A run of so many histograms a step; every ``rare``-th step holds one of them alone, beside an
+    image.
+    """
     random = np.random.default_rng(0)
     names = [f"layer{index}.weight" for index in range(tags)]
     with SummaryRecord(directory) as record:

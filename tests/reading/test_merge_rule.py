@@ -12,7 +12,9 @@ from mindsummary_lightning.reading.followed_run import selected_samples
 
 
 def _by_the_rule(files: list[tuple[str, list[int]]]) -> list[tuple[int, int]]:
-    """File and step of each sample that MindInsight's reader keeps, by step: file after file, as it reads."""
+    """File and step of each sample that MindInsight's reader keeps, by step: file after file, as it
+    reads.
+    """
     kept: dict[int, int] = {}
     for index, (digits, steps) in enumerate(files):
         kept = {

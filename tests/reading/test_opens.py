@@ -1,4 +1,6 @@
-"""What goes through a run opens each of its files once to read it, and once for all values that it then asks for."""
+"""What goes through a run opens each of its files once to read it, and once for all values that it
+then asks for.
+"""
 
 from __future__ import annotations
 

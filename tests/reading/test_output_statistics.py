@@ -1,4 +1,6 @@
-"""What a reader says of the chains of a run, and where the first number that is not finite comes from."""
+"""What a reader says of the chains of a run, and where the first number that is not finite comes
+from.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class Root(nn.Module):
 
 
 class Net(nn.Module):
-    """``broken`` has NaN: what a module computes, a weight, or the batch; a mask has infinities, which is right."""
+    """``broken`` has NaN: what a module computes, a weight, or the batch; a mask has infinities,
+    which is right.
+    """
 
     def __init__(self, broken: str) -> None:
         super().__init__()

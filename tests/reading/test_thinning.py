@@ -1,4 +1,6 @@
-"""Thinning: what a front end computes from the chosen points is what it would compute from all of them."""
+"""Thinning: what a front end computes from the chosen points is what it would compute from all of
+them.
+"""
 
 from __future__ import annotations
 

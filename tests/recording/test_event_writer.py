@@ -180,6 +180,19 @@ def test_a_further_file_of_limited_size_continues_the_one_before(tmp_path: Path)
     assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 2.0)]
 
 
+def test_a_file_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
+    def sizes_of_files(name: str, limit: int) -> list[int]:
+        run = Timed(tmp_path / name, FileOptions(max_file_size=limit))
+        for value in (1.0, 2.0):
+            run.writer.write_values(int(value), [("a", value)])
+        return [path.stat().st_size for path in summary_paths(run.directory)]
+
+    (size,) = sizes_of_files("large", 10_000)
+
+    assert sizes_of_files("exact", size) == [size]
+    assert len(sizes_of_files("smaller", size - 1)) == 2
+
+
 # ---- what travels alone
 
 
@@ -281,7 +294,10 @@ def test_a_deleted_file_is_noticed_and_what_stood_in_it_is_no_repeat(
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    message = "was removed or replaced while it was being written: 1 records are lost; recording continues"
+    message = (
+        "was removed or replaced while it was being written: 1 records are lost; recording "
+        "continues"
+    )
     # Of a write that failed the user is told by the policy, and of the rest by its total.
     assert (message in caplog.text) == (case in ("later", "clock jumped back"))
     assert [loss.count for loss in run.writer.take_losses()] == ([] if case == "released" else [1])

@@ -1,4 +1,6 @@
-"""What becomes of the live summary file where its place goes away: see also tests/faults/test_faulty_places.py."""
+"""What becomes of the live summary file where its place goes away: see also
+tests/faults/test_faulty_places.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The same calls on our record, on torch's SummaryWriter and on tensorboardX's, and what a reader gets of each.
+"""The same calls on our record, on torch's SummaryWriter and on tensorboardX's, and what a reader
+gets of each.
 
 Differences that are ours by choice stand in the table of ``docs/reference/tensorboard.md``, which is read
 here.
@@ -46,7 +47,9 @@ WRITERS: dict[str, Make] = {
 
 
 def _read(path: Path) -> Points:
-    """Steps and a comparable form of every value: numbers, sizes of images, number and extremes of histograms."""
+    """Steps and a comparable form of every value: numbers, sizes of images, number and extremes of
+    histograms.
+    """
     if find_run_directories(str(path)):
         reader = SummaryReader(path)
         scalars = reader.all_scalars().items()

@@ -1,4 +1,6 @@
-"""What records is not traced by torch's compiler, wherever it is called, and torch has nothing to say of it."""
+"""What records is not traced by torch's compiler, wherever it is called, and torch has nothing to
+say of it.
+"""
 
 from __future__ import annotations
 

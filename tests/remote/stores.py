@@ -35,7 +35,9 @@ class Clock:
 
 
 class Faults:
-    """What goes wrong: each call may fail before or after it has taken effect, halfway, or be late by 60 s."""
+    """What goes wrong: each call may fail before or after it has taken effect, halfway, or be late
+    by 60 s.
+    """
 
     def __init__(self, seed: int, probability: float = 0.3) -> None:
         self.random = random.Random(seed)
@@ -116,7 +118,9 @@ def files_in_memory(kind: type[RewritingStore]) -> dict[str, bytes]:
 
 
 def far_steps(files: dict[str, bytes], local: Path) -> list[int]:
-    """The steps in the copy of a run, whose summary files are checked to be beginnings of ours and to have no hole."""
+    """The steps in the copy of a run, whose summary files are checked to be beginnings of ours and
+    to have no hole.
+    """
     summaries = read_order(name for name in files if is_summary_name(name))
     for number, name in enumerate(summaries):
         ours = (local / name).read_bytes()
@@ -134,7 +138,8 @@ def far_steps(files: dict[str, bytes], local: Path) -> list[int]:
 
 
 class FaultyRequests:
-    """What answers the requests to the server, between it and moto's application, while it has ``faults``.
+    """What answers the requests to the server, between it and moto's application, while it has
+    ``faults``.
 
     Half of a body is half of an answer; half of an upload is what S3 refuses. A stall is longer
     than the client waits.
@@ -185,7 +190,9 @@ def files_on_server(address: str) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def s3_server() -> Iterator[str]:
-    """A server with S3's interface and an empty bucket ``bucket``; yields its address, which the environment names."""
+    """A server with S3's interface and an empty bucket ``bucket``; yields its address, which the
+    environment names.
+    """
     import pytest  # here: a benchmark uses this server without it
 
     pytest.importorskip("moto")

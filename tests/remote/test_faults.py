@@ -1,4 +1,6 @@
-"""A store that fails in every way, looked at after every call: at each look a run that opens, without a hole."""
+"""A store that fails in every way, looked at after every call: at each look a run that opens,
+without a hole.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def test_every_look_at_the_far_side_opens_and_has_no_hole(
 
 
 def test_every_look_at_an_object_on_s3_opens_and_has_no_hole(
-    s3: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: Callable[[int, int], int],
+    s3: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: Callable[[int,
+    int], int],
     figure: Callable[[int, str], None],
 ) -> None:  # fmt: skip
     client = fsspec.get_filesystem_class("s3")
@@ -65,7 +68,9 @@ def test_every_look_at_an_object_on_s3_opens_and_has_no_hole(
 
 
 def _one_training(address: str, faults: Faults, files: Files, local: Path, looks: int) -> list[int]:
-    """Record, copy and look until there are enough looks, then copy the rest; return the last step at each look."""
+    """Record, copy and look until there are enough looks, then copy the rest; return the last step
+    at each look.
+    """
     seen: list[int] = []
     wrong: list[Exception] = []
 

@@ -62,7 +62,8 @@ def far_address(request: pytest.FixtureRequest, tmp_path: Path, is_full: bool) -
 
 @pytest.mark.parametrize("killed", ["sync", "training", "both"])
 def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
-    killed: str, is_full: bool, tmp_path: Path, far_address: Callable[[], str], times: Callable[[int, int], int],
+    killed: str, is_full: bool, tmp_path: Path, far_address: Callable[[], str],
+    times: Callable[[int, int], int],
     figure: Callable[[int, str], None],
 ) -> None:  # fmt: skip
     if killed != "both" and not is_full:
@@ -103,7 +104,10 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
     store = "S3" if far.name.startswith("s3:") else "directory"
     figure(
         45,
-        f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 records lost",
+        (
+            f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 "
+            "records lost"
+        ),
     )
 
 
@@ -158,5 +162,8 @@ def test_a_kill_at_any_line_of_a_round_leaves_what_opens_and_the_next_call_makes
         assert (copies.problems, far_files(Store(str(far)))) == ({}, whole)
     figure(
         45,
-        f"SIGKILL at {places} of {lines.count} lines of a round: each copy opens, the next call makes it whole",
+        (
+            f"SIGKILL at {places} of {lines.count} lines of a round: each copy opens, the next "
+            "call makes it whole"
+        ),
     )

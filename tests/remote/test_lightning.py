@@ -1,4 +1,6 @@
-"""The recipe of a Trainer: a local run, checkpoints that Lightning writes to the store, their address in lineage."""
+"""The recipe of a Trainer: a local run, checkpoints that Lightning writes to the store, their
+address in lineage.
+"""
 
 from __future__ import annotations
 

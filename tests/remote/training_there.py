@@ -1,4 +1,6 @@
-"""A program that records until it is killed: ``training_there.py DIRECTORY``; it says each step that is recorded."""
+"""A program that records until it is killed: ``training_there.py DIRECTORY``; it says each step
+that is recorded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Flows of calls through one logger or collector, and what each run must then hold: the rows of the table of runs.
+"""Flows of calls through one logger or collector, and what each run must then hold: the rows of the
+table of runs.
 
 A flow is a function that a process runs; it writes what must be in the runs as JSON, beside the
 runs themselves. A ``TensorBoardLogger`` of its own records each fit as the judge of steps and
@@ -174,7 +175,9 @@ def fit_after_failure(
 
 
 def fit_after_failed_test(flow: Flow) -> None:
-    """A fit after a test that raised after a fit: the test changes no status, and the fit is a run of its own."""
+    """A fit after a test that raised after a fit: the test changes no status, and the fit is a run
+    of its own.
+    """
     module = Noted(0)
     running = flow.trainer()
     flow.call(running, "fit", module)

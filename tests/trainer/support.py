@@ -35,7 +35,9 @@ torch.set_num_threads(1)
 
 
 class Net(L.LightningModule):
-    """Two linear layers that learn something; ``probe`` is called with the module and the batch in each forward."""
+    """Two linear layers that learn something; ``probe`` is called with the module and the batch in
+    each forward.
+    """
 
     def __init__(
         self, learning_rate: float = 0.1, probe: Callable[[Any, Tensor], object] | None = None
@@ -166,7 +168,9 @@ def kinds(directory: str | Path) -> list[str]:
 
 
 def run_script(code: str, *arguments: object) -> CompletedProcess[str]:
-    """Run a script in a process of its own; the first argument is the directory in which its file is left."""
+    """Run a script in a process of its own; the first argument is the directory in which its file
+    is left.
+    """
     return run_warm(as_script, _file(code, arguments), *arguments)
 
 

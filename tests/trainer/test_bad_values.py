@@ -1,4 +1,6 @@
-"""What cannot be recorded: metrics and hyper-parameters are converted or left out, wrong arguments raise at once."""
+"""What cannot be recorded: metrics and hyper-parameters are converted or left out, wrong arguments
+raise at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The learning rate in the lineage is the one the optimizer was made with, whatever a scheduler does with it."""
+"""The learning rate in the lineage is the one the optimizer was made with, whatever a scheduler
+does with it.
+"""
 
 from __future__ import annotations
 

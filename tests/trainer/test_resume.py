@@ -1,4 +1,6 @@
-"""A run that resumes from a checkpoint goes on where it was, and says so if MindInsight cannot draw it on."""
+"""A run that resumes from a checkpoint goes on where it was, and says so if MindInsight cannot draw
+it on.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class _Stop(L.Callback):
 
 
 def _part(run: Path, net: Any, *callbacks: Any, resume_from: Any = None, **options: Any) -> None:
-    """One part of a training of two epochs of five batches that saves a checkpoint at every third step."""
+    """One part of a training of two epochs of five batches that saves a checkpoint at every third
+    step.
+    """
     logger = MindInsightLogger(run.parent, name="", version=run.name)
     saving = ModelCheckpoint(
         run.parent / "checkpoints", "{step}", every_n_train_steps=3, save_top_k=-1

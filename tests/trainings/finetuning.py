@@ -1,4 +1,6 @@
-"""Fine-tuning: a frozen backbone that thaws after an epoch, stochastic weight averaging, images in a namedtuple."""
+"""Fine-tuning: a frozen backbone that thaws after an epoch, stochastic weight averaging, images in
+a namedtuple.
+"""
 
 from __future__ import annotations
 

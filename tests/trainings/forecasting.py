@@ -1,4 +1,6 @@
-"""A forecaster on nested dictionaries of tensors, with quantile loss, ReduceLROnPlateau and early stopping."""
+"""A forecaster on nested dictionaries of tensors, with quantile loss, ReduceLROnPlateau and early
+stopping.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A transformer language model: targets are the tokens shifted by one, the learning rate is scheduled by step."""
+"""A transformer language model: targets are the tokens shifted by one, the learning rate is
+scheduled by step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Anomaly detection without training: features are stored in ``training_step``, which returns nothing."""
+"""Anomaly detection without training: features are stored in ``training_step``, which returns
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Deep Q-learning: an endless replay buffer, a target network, rewards logged by name, no validation."""
+"""Deep Q-learning: an endless replay buffer, a target network, rewards logged by name, no
+validation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Semi-supervised learning on two loaders at once, in a DataModule, with a module that switches by the data."""
+"""Semi-supervised learning on two loaders at once, in a DataModule, with a module that switches by
+the data.
+"""
 
 from __future__ import annotations
 

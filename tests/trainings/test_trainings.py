@@ -1,4 +1,6 @@
-"""Trainings in the style of real projects are the same with the pair beside them, and what it records is right."""
+"""Trainings in the style of real projects are the same with the pair beside them, and what it
+records is right.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`Training`: what a script of this folder hands to the test: a seeded way to build it, and the Trainer's arguments."""
+"""`Training`: what a script of this folder hands to the test: a seeded way to build it, and the
+Trainer's arguments.
+"""
 
 from __future__ import annotations
 

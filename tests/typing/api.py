@@ -1,4 +1,6 @@
-"""Ordinary user code, as it is written; it only has to type-check, strictly (``nox -s types typing``)."""
+"""Ordinary user code, as it is written; it only has to type-check, strictly (``nox -s types
+typing``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ten mistakes that a checker has to see: where it sees one no longer, the comment behind it is reported as unused."""
+"""Ten mistakes that a checker has to see: where it sees one no longer, the comment behind it is
+reported as unused.
+"""
 
 from __future__ import annotations
 

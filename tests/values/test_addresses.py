@@ -36,7 +36,8 @@ def test_a_local_address_is_the_path_that_fsspec_makes_of_it(place: str, path: s
 
 @pytest.mark.parametrize(
     ("place", "remote"),
-    [("s3://b/x", True), ("s3:/b/x", True), ("simplecache::s3://b", True), ("file:///a", False), ("C:/a", False),
+    [("s3://b/x", True), ("s3:/b/x", True), ("simplecache::s3://b", True), ("file:///a", False),
+    ("C:/a", False),
      ("C:\\a", False), ("runs", False), ("a:b/c", False), ("local:/a", False)],
 )  # fmt: skip
 def test_a_remote_address_is_told_from_a_path(place: str, remote: bool) -> None:

@@ -14,7 +14,9 @@ STEPS = 20
 
 
 def write_sweep(base: Path, count: int) -> None:
-    """Runs ``version_0`` ... with a loss, an accuracy and settings; every third has a metric of its own kind."""
+    """Runs ``version_0`` ... with a loss, an accuracy and settings; every third has a metric of its
+    own kind.
+    """
     chance = random.Random(0)
     templates = [
         write_summary(base / ".templates" / str(number), _curve(number), 1_700_000_000).read_bytes()

@@ -1,4 +1,6 @@
-"""The viewer's application under aiohttp's own test client, with made-up endpoints and a front end of a few files."""
+"""The viewer's application under aiohttp's own test client, with made-up endpoints and a front end
+of a few files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random graphs as MindSpore could write them: all that the graph page treats specially, in any mixture.
+"""Random graphs as MindSpore could write them: all that the graph page treats specially, in any
+mixture.
 
 They are GraphProto messages rather than values of this package, so that they hold what only another
 writer leaves: 32-bit numbers, tensors as constants, types that are missing, names without a full

@@ -14,7 +14,9 @@ from mindsummary_lightning.viewer.frontend import WHEEL_NAME
 SCRIPT = "let answer = 42;" * 1000
 _FILES = {
     "mindinsight/__init__.py": "raise SystemExit",
-    "mindinsight/ui/dist/index.html": '<head><title>MindInsight</title></head><script src="app.js"></script>',
+    "mindinsight/ui/dist/index.html": (
+        '<head><title>MindInsight</title></head><script src="app.js"></script>'
+    ),
     "mindinsight/ui/dist/static/js/app.01234567.js": SCRIPT,
     "mindinsight/ui/dist/static/js/graphvizlib.wasm": b"\0asm\1\0\0\0",
     "mindinsight-2.3.1.dist-info/LICENSE": "Apache License",

@@ -295,9 +295,10 @@ def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
 
 
 def test_every_endpoint_has_its_function_and_every_page_an_endpoint() -> None:
-    served = {name.partition(".")[0] for name in pages._ENDPOINTS.values()}
+    functions = {name for handler in pages.page_handlers().values() for name in handler.args}
+    served = {name.partition(".")[0] for name in functions}
     assert served == {page.name for page in iter_modules(pages.__path__)}
-    for name in pages._ENDPOINTS.values():
+    for name in functions:
         page, function = name.split(".")
         assert callable(getattr(import_module(f"{pages.__name__}.{page}"), function))
 

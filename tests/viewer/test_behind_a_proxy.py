@@ -1,4 +1,6 @@
-"""The viewer behind a proxy that strips its own prefix, as JupyterHub's and nginx do, and at the end of a tunnel."""
+"""The viewer behind a proxy that strips its own prefix, as JupyterHub's and nginx do, and at the
+end of a tunnel.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _HANDLERS = {"GET secret": lambda runs, request: "secret"}
 
 
 def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Application:
-    """Forwards what lies below a prefix; the client's ``Host`` is kept, as hubs and tunnels keep it."""
+    """Forwards what lies below a prefix; the client's ``Host`` is kept, as hubs and tunnels keep
+    it.
+    """
 
     async def forward(request: web.Request) -> web.Response:
         if not request.raw_path.startswith(prefix):

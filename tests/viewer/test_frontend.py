@@ -130,7 +130,10 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 def test_the_address_of_a_mirrors_wheel_is_enough(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = f'while [ "$1" != --dest ]; do shift; done; cp {_quoted(wheel)} "$2"; cp "$4" {_quoted(tmp_path)}/asked'
+    copy = (
+        f'while [ "$1" != --dest ]; do shift; done; cp {_quoted(wheel)} "$2"; cp "$4" '
+        f"{_quoted(tmp_path)}/asked"
+    )
     _fake_pip(tmp_path, monkeypatch, copy)
     address = f"https://mirror.example/{WHEEL_NAME}"
 
@@ -148,7 +151,10 @@ def test_without_a_network_it_says_what_to_do(
 
     with pytest.raises(
         OSError,
-        match=r"no matching distribution\. On a machine with a network run `.* --wheel mindinsight-",
+        match=(
+            r"no matching distribution\. On a machine with a network run `.* --wheel "
+            r"mindinsight-"
+        ),
     ):
         frontend_wheel(lambda line: None)
     assert list(cache.iterdir()) == []

@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import Clock
 
 
-def loaded(base: Path, **options: int) -> tuple[LoadedRuns, Clock]:
+def loaded(base: Path, **options: Any) -> tuple[LoadedRuns, Clock]:
     clock = Clock()
     return LoadedRuns(str(base), clock=clock, **options), clock
 
@@ -74,7 +75,6 @@ def test_directories_are_scanned_once_a_second(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) -> None:
-    runs, clock = loaded(tmp_path)
     scans: list[float] = []
 
     def slow_time() -> int:
@@ -82,7 +82,7 @@ def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) ->
         clock.now += 3.0  # a scan takes three seconds
         return 0
 
-    runs._tree.wall_clock_ns = slow_time
+    runs, clock = loaded(tmp_path, wall_clock_ns=slow_time)
     for _ in range(60):
         runs.listing()
         clock.now += 1.0
@@ -94,15 +94,16 @@ def test_directories_that_were_seen_some_time_ago_are_not_listed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_summary(tmp_path / "a", [])
-    runs, clock = loaded(tmp_path)
+    passed_s = 0
+    runs, clock = loaded(tmp_path, wall_clock_ns=lambda: time.time_ns() + passed_s * 10**9)
     runs.listing()
-    runs._tree.wall_clock_ns = lambda: time.time_ns() + 3 * 10**9
+    passed_s = 3
     write_summary(tmp_path / "b", [])
 
     runs.scan_again()
 
     assert {run.train_id for run in runs.listing()} == {"./a", "./b"}
-    runs._tree.wall_clock_ns = lambda: time.time_ns() + 6 * 10**9
+    passed_s = 6
     runs.scan_again()  # "./b" was new, and is settled now
     listed: list[str] = []
     scandir = os.scandir
@@ -114,18 +115,21 @@ def test_directories_that_were_seen_some_time_ago_are_not_listed_again(
 
 def test_a_request_does_not_wait_for_the_scan_of_another_one(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [])
-    runs, clock = loaded(tmp_path)
-    first = runs.listing()
-    clock.now += 1.0
     seen: list[object] = []
+    is_second_scan = False
 
     def ask_meanwhile() -> int:
+        if not is_second_scan:
+            return time.time_ns()
         other = threading.Thread(target=lambda: seen.append(runs.listing()))
         other.start()
         other.join(timeout=10)
         return 0
 
-    runs._tree.wall_clock_ns = ask_meanwhile
+    runs, clock = loaded(tmp_path, wall_clock_ns=ask_meanwhile)
+    first = runs.listing()
+    clock.now += 1.0
+    is_second_scan = True
     write_summary(tmp_path / "b", [])
     runs.listing()
 

@@ -47,7 +47,9 @@ class View:
         return self.table.removesuffix("/runs")
 
     def end(self, number: signal.Signals) -> int:
-        """Send a signal the way a terminal does, to the foreground process group; returns the exit code."""
+        """Send a signal the way a terminal does, to the foreground process group; returns the exit
+        code.
+        """
         os.killpg(self.process.pid, number)
         return self.process.wait(_END_LIMIT_S)
 

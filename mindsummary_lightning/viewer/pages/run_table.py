@@ -33,7 +33,7 @@ from mindsummary_lightning.reading.run_tree import SETTLED_S, FileState, ListedR
 from mindsummary_lightning.reading.scalar_summaries import duration_s, is_diverged, seconds_per_step
 from mindsummary_lightning.values.lineage_info import EXACT_MAX
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
-from mindsummary_lightning.values.step_chain import MODULES_TAG
+from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.remarks import remarks_of
@@ -44,7 +44,9 @@ _MAX_TAGS = 50  # that are asked for, likewise
 _FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
-_STATISTICS = frozenset({STATISTICS_TAG, MODULES_TAG})  # tags of which a page of our own tells
+_STATISTICS = frozenset(
+    {STATISTICS_TAG, OUTPUT_STATISTICS_TAG}
+)  # tags of which a page of our own tells
 _REMARK = "remark"  # column of what users noted on the lineage page
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 

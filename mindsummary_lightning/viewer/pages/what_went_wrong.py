@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from mindsummary_lightning.conversion.heat_map import colours_of, grouped, shaded_range
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.module_tables import (
-    ModuleTable,
+from mindsummary_lightning.reading.output_statistics import (
+    OutputStatistics,
     origin_text,
-    read_module_table,
+    read_output_statistics,
     row_name,
 )
 from mindsummary_lightning.reading.parameter_tables import (
@@ -28,7 +28,7 @@ from mindsummary_lightning.reading.parameter_tables import (
     read_parameter_table,
 )
 from mindsummary_lightning.reading.thinning import every_nth
-from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.step_chain import OutputRow
 from mindsummary_lightning.viewer.api import ApiRequest, EncodedAnswer, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.page_frame import (
@@ -63,7 +63,7 @@ def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     if run is None:
         raise missing_run("train_id", train_id, words)
     try:
-        parameters, modules = read_parameter_table(run), read_module_table(run)
+        parameters, modules = read_parameter_table(run), read_output_statistics(run)
     except (MindSummaryError, OSError) as error:
         raise unreadable_run(error, words) from error
     title = words("What went wrong: {}", _shown_name(runs, train_id))
@@ -86,7 +86,7 @@ def _shown_name(runs: LoadedRuns, train_id: str) -> str:
 def _summary(
     run: FollowedRun,
     parameters: ParameterTable | None,
-    modules: ModuleTable | None,
+    modules: OutputStatistics | None,
     words: PageWords,
 ) -> Iterator[str]:
     """What was found, in a sentence for each kind of statistics."""
@@ -174,11 +174,11 @@ def _legend(low: float, high: float, words: PageWords) -> str:
     return f'<p class="small key">{said} {ends[0]} {squares} {ends[1]}; {signs}</p>'
 
 
-def _modules(table: ModuleTable, request: ApiRequest, words: PageWords) -> Iterator[str]:
+def _modules(table: OutputStatistics, request: ApiRequest, words: PageWords) -> Iterator[str]:
     """The rows of one step in the order of the step."""
     first = table.first_non_finite()
     step = _asked_step(table, request.first("step"), None if first is None else first[0])
-    rows, values = table.chain(step)
+    rows, values = table.rows_at(step)
     origin = first[1] if first is not None and first[0] == step else None
     begin = _begin(rows, origin)
     chosen = slice(begin, begin + _MAX_MODULES)
@@ -198,7 +198,7 @@ def _modules(table: ModuleTable, request: ApiRequest, words: PageWords) -> Itera
     yield "</tbody></table></div>"
 
 
-def _asked_step(table: ModuleTable, asked: str | None, first: int | None) -> int:
+def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -> int:
     """The step that is asked for; else that of the first failure, or the last one."""
     known = table.steps.tolist()
     if asked is not None and asked.isdecimal() and int(asked) in known:
@@ -206,7 +206,7 @@ def _asked_step(table: ModuleTable, asked: str | None, first: int | None) -> int
     return known[-1] if first is None else first
 
 
-def _begin(rows: Sequence[ChainRow], origin: ChainRow | None) -> int:
+def _begin(rows: Sequence[OutputRow], origin: OutputRow | None) -> int:
     """The first row that is shown, so that the origin is in the middle of a step with many."""
     if origin is None:
         return 0
@@ -214,7 +214,7 @@ def _begin(rows: Sequence[ChainRow], origin: ChainRow | None) -> int:
     return max(0, min(at, len(rows) - _MAX_MODULES))
 
 
-def _step_links(table: ModuleTable, step: int, request: ApiRequest, words: PageWords) -> str:
+def _step_links(table: OutputStatistics, step: int, request: ApiRequest, words: PageWords) -> str:
     steps = table.steps[every_nth(table.steps.size, _MAX_STEPS)].tolist()
     if len(steps) < 2:
         return ""
@@ -228,7 +228,7 @@ def _step_links(table: ModuleTable, step: int, request: ApiRequest, words: PageW
 
 
 def _module_line(
-    row: ChainRow, numbers: Sequence[float], words: PageWords, *, is_origin: bool
+    row: OutputRow, numbers: Sequence[float], words: PageWords, *, is_origin: bool
 ) -> str:
     *statistics, non_finite = numbers
     is_bad = non_finite > 0

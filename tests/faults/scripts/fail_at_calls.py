@@ -1,4 +1,5 @@
-"""Do some work of ``kill_at_calls`` again and again on a mount whose first, second, third... call fails.
+"""Do some work of ``kill_at_calls`` again and again on a mount whose first, second, third... call
+fails.
 
 Each time a forked child works in a fresh copy. It must end with code 0 or say in one line why not;
 then what is left is checked as after a kill. Needs tests/faults/network_mount.c to be preloaded.
@@ -42,7 +43,9 @@ READING = {verb: only_read(verb) for verb in ("list", "show", "verify", "lineage
 
 
 def fail(work: Work, top: Path, kind: str, error: int, after: int) -> tuple[int, int]:
-    """Let the calls after the first ones fail; the number of calls there were, and whether the work said an error."""
+    """Let the calls after the first ones fail; the number of calls there were, and whether the work
+    said an error.
+    """
     failing, log = top / "failing", top / "log"
     shutil.copytree(top / "prepared", failing)
     listen, said = os.pipe()

@@ -1,4 +1,6 @@
-"""Fork again and again while a thread logs; each child tries to record too. Print what happened as JSON."""
+"""Fork again and again while a thread logs; each child tries to record too. Print what happened as
+JSON.
+"""
 
 from __future__ import annotations
 

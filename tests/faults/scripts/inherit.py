@@ -1,4 +1,5 @@
-"""Workers, forked and spawned, that hold the logger, its record, the collector and a reader; every other one logs.
+"""Workers, forked and spawned, that hold the logger, its record, the collector and a reader; every
+other one logs.
 
 Each case has the directory ``<way>-<place>``; on standard error its name stands before what is said
 in it. Prints for each what the workers found: how many steps their reader read, and how many values

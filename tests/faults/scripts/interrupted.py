@@ -1,4 +1,6 @@
-"""Record while a timer interrupts every few hundred microseconds; its handler raises. Print what was recorded."""
+"""Record while a timer interrupts every few hundred microseconds; its handler raises. Print what
+was recorded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Do some work again and again, killed at its first, second, third... call that changes a file; check what is left.
+"""Do some work again and again, killed at its first, second, third... call that changes a file;
+check what is left.
 
 Each time a forked child works in a fresh copy, and kills itself where the call would be made.
 Prints the number of calls as JSON; a check that fails ends the script.
@@ -42,7 +43,9 @@ AUDITED = {
 
 
 class Killer:
-    """Counts the calls that change files, and kills the process instead of making the one of a number."""
+    """Counts the calls that change files, and kills the process instead of making the one of a
+    number.
+    """
 
     def __init__(self, fatal: int | None, below: Path) -> None:
         self.calls = 0
@@ -196,7 +199,9 @@ def whole_run(work: Path) -> None:
 
 
 def is_complete(name: str, data: bytes, expected: bytes) -> bool:
-    """Whether a file is as long as the expected one; the table of runs, which has a time, has as many rows."""
+    """Whether a file is as long as the expected one; the table of runs, which has a time, has as
+    many rows.
+    """
     if name != "lineage.parquet":
         return len(data) == len(expected)
     from pyarrow import parquet

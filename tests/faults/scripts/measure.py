@@ -1,4 +1,6 @@
-"""Record much, and print what it cost: resident memory, descriptors, threads and, when idle, processor time."""
+"""Record much, and print what it cost: resident memory, descriptors, threads and, when idle,
+processor time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def resident_bytes() -> int:
 
 
 def wait(seconds: float) -> tuple[float, int]:
-    """The share of a core that the process takes while nothing is logged, and how often any thread of it wakes up."""
+    """The share of a core that the process takes while nothing is logged, and how often any thread
+    of it wakes up.
+    """
     spent, waits = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
     select.select([], [], [], seconds)
     waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waits - 1  # without this one

@@ -1,4 +1,5 @@
-"""Record while a timer interrupts every few hundred microseconds; its handler records too, with records of its own.
+"""Record while a timer interrupts every few hundred microseconds; its handler records too, with
+records of its own.
 
 Prints what returned True and what was queued, by kind and number.
 """

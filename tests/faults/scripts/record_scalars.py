@@ -1,4 +1,6 @@
-"""Record scalars, and each fifth step a tensor if it has elements, until killed; say each step once it is recorded."""
+"""Record scalars, and each fifth step a tensor if it has elements, until killed; say each step once
+it is recorded.
+"""
 
 from __future__ import annotations
 

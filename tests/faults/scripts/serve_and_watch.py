@@ -1,4 +1,5 @@
-"""Serve the viewer until standard input ends; print the port, and at the end the paths that were opened or listed.
+"""Serve the viewer until standard input ends; print the port, and at the end the paths that were
+opened or listed.
 
 In a process of its own, because an audit hook cannot be removed.
 """

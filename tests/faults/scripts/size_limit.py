@@ -1,4 +1,6 @@
-"""Meet a file-size limit (EFBIG) at every byte of a record, and of a lineage file; print what was lost as JSON."""
+"""Meet a file-size limit (EFBIG) at every byte of a record, and of a lineage file; print what was
+lost as JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Start four writers at once, again and again, in a directory with a torn tail, beside a reader that verifies it.
+"""Start four writers at once, again and again, in a directory with a torn tail, beside a reader
+that verifies it.
 
 Prints by what signals any of them was killed, and how many of the tails were cut.
 """

@@ -1,4 +1,6 @@
-"""Fit with the pair again and again, each time in a forked child that a signal ends somewhere; print what was lost."""
+"""Fit with the pair again and again, each time in a forked child that a signal ends somewhere;
+print what was lost.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def main(directory: str, trials: str, signal_name: str, has_landscape: str = "")
 
 
 def rest_of(listen: int, trial: int, child: int) -> bytes:
-    """What a child says until it ends; one that goes on for five minutes shows where it is and ends us too."""
+    """What a child says until it ends; one that goes on for five minutes shows where it is and ends
+    us too.
+    """
     heard, until = b"", time.monotonic() + 300
     while time.monotonic() < until and select.select([listen], [], [], until - time.monotonic())[0]:
         more = os.read(listen, 4096)

@@ -1,4 +1,5 @@
-"""Fit with the pair, each time in a forked child, on a mount whose calls fail; print what each child was told.
+"""Fit with the pair, each time in a forked child, on a mount whose calls fail; print what each
+child was told.
 
 Arguments: a directory, then for each fit a kind of call, an errno and the calls that succeed first,
 joined by commas. Needs tests/faults/network_mount.c to be preloaded. The run is
@@ -75,7 +76,8 @@ def main(directory: str, *faults: str) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code:
             sys.exit(
-                f"{fault}: training ended with {code}: {(work / 'log').read_text(encoding='utf-8')[-2000:]}"
+                f"{fault}: training ended with {code}: "
+                f"{(work / 'log').read_text(encoding='utf-8')[-2000:]}"
             )
 
 

@@ -1,4 +1,6 @@
-"""One small training job that MindSpore and PyTorch can both run: data, initial weights and settings, NumPy only."""
+"""One small training job that MindSpore and PyTorch can both run: data, initial weights and
+settings, NumPy only.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
-    """Images of shape (N, 1, 8, 8), float32 in [0, 1], and labels, int32; their order is the order of training."""
+    """Images of shape (N, 1, 8, 8), float32 in [0, 1], and labels, int32; their order is the order
+    of training.
+    """
     random = np.random.RandomState(1)
     count = BATCHES * BATCH_SIZE
     labels = random.randint(0, 10, count).astype(np.int32)

@@ -1,4 +1,5 @@
-"""Run MindSpore's own SummaryCollector and SummaryLandscape and keep what they made as ``mindspore.json``.
+"""Run MindSpore's own SummaryCollector and SummaryLandscape and keep what they made as
+``mindspore.json``.
 
 Needs an environment with ``mindspore==2.7.0 protobuf<=3.20.3``; run it there as
 ``python make_golden.py`` and read the diff.

@@ -1,4 +1,5 @@
-"""Train tiny networks under a real MindSpore's SummaryCollector and keep the lineage files that MindSpore wrote.
+"""Train tiny networks under a real MindSpore's SummaryCollector and keep the lineage files that
+MindSpore wrote.
 
 Run in an environment that holds MindSpore 2.7.0 (never in ours):
 ``python write_with_mindspore.py``. Each run becomes a directory beside this script. The files'

@@ -1,4 +1,6 @@
-"""Requests and answers, and the two sides that are asked over HTTP: a real MindInsight and the viewer."""
+"""Requests and answers, and the two sides that are asked over HTTP: a real MindInsight and the
+viewer.
+"""
 
 from __future__ import annotations
 

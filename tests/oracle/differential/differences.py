@@ -1,4 +1,5 @@
-"""Every way in which the viewer answers otherwise than MindInsight 2.3.1 does on purpose, one by one, with its reason.
+"""Every way in which the viewer answers otherwise than MindInsight 2.3.1 does on purpose, one by
+one, with its reason.
 
 A difference that no request shows any more fails the test: it is to be taken out.
 """
@@ -111,7 +112,9 @@ def _both(
 
 
 def _holds_more(theirs: Any, ours: Any) -> bool:
-    """Whether ours holds everything that theirs holds: all tags, and of each sample that both hold the same."""
+    """Whether ours holds everything that theirs holds: all tags, and of each sample that both hold
+    the same.
+    """
     if isinstance(theirs, dict) and isinstance(ours, dict):
         return theirs.keys() == ours.keys() and all(
             _holds_more(theirs[key], ours[key]) for key in theirs
@@ -235,7 +238,10 @@ def _joiners(ask: Ask, theirs: Answer, ours: Answer) -> bool:
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
-        "The real one keeps the tags of 15 runs, ours those of every run that was asked for: lists show it.",
+        (
+            "The real one keeps the tags of 15 runs, ours those of every run that was asked for: "
+            "lists show it."
+        ),
         _list_shows_other_slots,
     ),
     Difference(
@@ -247,7 +253,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         _is_refused_instead_of_failing,
     ),
     Difference(
-        "The real one fails with 500 on a single NaN or infinity of a tensor; ours answers as its code means to.",
+        (
+            "The real one fails with 500 on a single NaN or infinity of a tensor; ours answers "
+            "as its code means to."
+        ),
         _is_answered_instead_of_failing,
     ),
     Difference(
@@ -258,7 +267,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         _null_byte,
     ),
     Difference(
-        "The lineage page opens on the first result: that which most runs have, not the first by name.",
+        (
+            "The lineage page opens on the first result: that which most runs have, not the "
+            "first by name."
+        ),
         _most_runs_first,
     ),
     Difference(
@@ -277,7 +289,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         _both(_run_is("damaged_empty record"), _more_steps),
     ),
     Difference(
-        "A tensor that contradicts itself costs the real one all values of its step, ours that tensor.",
+        (
+            "A tensor that contradicts itself costs the real one all values of its step, ours "
+            "that tensor."
+        ),
         _both(_run_is("damaged_tensor"), lambda *asked: _more_steps(*asked) or _more_tags(*asked)),
     ),
     Difference(
@@ -304,11 +319,17 @@ DIFFERENCES: tuple[Difference, ...] = (
         _marks,
     ),
     Difference(
-        "Of a resumed run the real one lists the optimized view of the earlier graph, too, but not that graph.",
+        (
+            "Of a resumed run the real one lists the optimized view of the earlier graph, too, "
+            "but not that graph."
+        ),
         _both(_run_is("graph of a resumed run"), _old_optimized_graph),
     ),
     Difference(
-        "A damaged .pb file is listed; opening it says that there is no graph. The real one does not list it.",
+        (
+            "A damaged .pb file is listed; opening it says that there is no graph. The real one "
+            "does not list it."
+        ),
         _both(_run_is("compiled"), _more_tags),
     ),
     Difference(
@@ -316,7 +337,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         _plain_text,
     ),
     Difference(
-        "A word joiner follows < and &, so that the pages cannot take a name for HTML (decision 47).",
+        (
+            "A word joiner follows < and &, so that the pages cannot take a name for HTML "
+            "(decision 47)."
+        ),
         _joiners,
     ),
     Difference("A WebP image is sent as one; the real one knows four kinds of images.", _webp),

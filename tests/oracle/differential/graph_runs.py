@@ -1,4 +1,6 @@
-"""Runs with graphs that both sides show: random ones in summary files, ``.pb`` files, and several files of one run."""
+"""Runs with graphs that both sides show: random ones in summary files, ``.pb`` files, and several
+files of one run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Runs that both sides show: every kind of value, resumed, damaged, empty, MindSpore's, and a tree with lineage.
+"""Runs that both sides show: every kind of value, resumed, damaged, empty, MindSpore's, and a tree
+with lineage.
 
 What lies within MindInsight's limits is in runs of its own; ``beyond_...`` exceeds them. All times
 are long past, as MindInsight waits ten minutes before it believes that an incomplete record will

@@ -1,4 +1,5 @@
-"""Requests of the pages for runs and values: list, dashboard, scalars, images, histograms, tensors; right and wrong.
+"""Requests of the pages for runs and values: list, dashboard, scalars, images, histograms, tensors;
+right and wrong.
 
 ``OF_A_RUN`` are asked of every run while it is loaded, ``OF_ALL_RUNS`` once.
 """
@@ -216,7 +217,9 @@ def tags_beyond_the_limits(run: ShownRun) -> Iterator[Ask]:
 
 
 def _slices(count: int) -> list[str]:
-    """Texts for ``dims``, first what the page asks for: the last two dimensions of the first element of the others."""
+    """Texts for ``dims``, first what the page asks for: the last two dimensions of the first
+    element of the others.
+    """
     shown = ["0"] * max(count - 2, 0) + [":"] * min(count, 2)
     one, pair = ["0"] * count, ["-1"] * count
     rest = one[1:]
@@ -272,7 +275,9 @@ def wrong_values(runs: Sequence[ShownRun]) -> Iterator[Ask]:
 
 
 def _unknown_tags(run: ShownRun, plugin: str) -> tuple[str, ...]:
-    """One for a run that has no tag of the kind: it refuses all for the one reason that it does not know them."""
+    """One for a run that has no tag of the kind: it refuses all for the one reason that it does not
+    know them.
+    """
     return UNKNOWN_TAGS if run.tags[plugin] else UNKNOWN_TAGS[:1]
 
 

@@ -1,4 +1,5 @@
-"""Train a small network twice under a real MindSpore and keep the runs it wrote, to look at in MindInsight's pages.
+"""Train a small network twice under a real MindSpore and keep the runs it wrote, to look at in
+MindInsight's pages.
 
 Run in an environment that holds MindSpore 2.7.0 (never in ours):
 ``python write_with_mindspore.py``. Each run becomes a directory beside this script, with something

@@ -1,6 +1,8 @@
-"""Ordinary pairs of trainings with what is true of each, written down before any answer was looked at.
+"""Ordinary pairs of trainings with what is true of each, written down before any answer was looked
+at.
 
-``python -m tests.porting.comparison.everyday_pairs [--full] [NAME ...]`` trains them and prints what was
+``python -m tests.porting.comparison.everyday_pairs [--full] [NAME ...]`` trains them and prints
+what was
 said of each pair.
 """
 
@@ -93,7 +95,8 @@ def _mlp(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
 def _cnn(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), act(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), act(), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), act(), nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
         nn.Dropout(rate), nn.Linear(64, 4),
     )  # fmt: skip
 
@@ -118,7 +121,8 @@ class Residual(nn.Module):
 def _resnet(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
     blocks = [part for _ in range(4) for part in (Residual(12, act), nn.MaxPool2d(2, 1))]
     return nn.Sequential(
-        nn.Conv2d(1, 12, 3, bias=False), nn.BatchNorm2d(12), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Conv2d(1, 12, 3, bias=False), nn.BatchNorm2d(12), *blocks, nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
         nn.Dropout(rate), nn.Linear(12, 4),
     )  # fmt: skip
 
@@ -143,7 +147,8 @@ def _linear(rate: float = 0.0, act: Any = None) -> nn.Module:
 
 
 NETS: dict[str, Any] = {
-    "mlp": _mlp, "cnn": _cnn, "gpt": Gpt, "gru": Gru, "resnet": _resnet, "lstm": Lstm, "deep": _deep,
+    "mlp": _mlp, "cnn": _cnn, "gpt": Gpt, "gru": Gru, "resnet": _resnet, "lstm": Lstm,
+    "deep": _deep,
                         "linear": _linear}  # fmt: skip
 
 
@@ -231,7 +236,8 @@ class Module(L.LightningModule):
         groups: Any = [weight for _, weight in named]
         if run.groups == "norms":
             groups = [{"params": [w for _, w in named if w.ndim > 1]},
-                      {"params": [w for _, w in named if w.ndim <= 1], "weight_decay": 0.0}]  # fmt: skip
+                      {"params": [w for _, w in named if w.ndim <= 1],
+                      "weight_decay": 0.0}]  # fmt: skip
         if run.groups == "head":
             groups = [
                 {"params": groups[:-2]},
@@ -286,8 +292,10 @@ def train(run: Run, directory: Path) -> Path:
         collector = SummaryCollector(
             collect_freq=part.freq, collect_specified_data=specified, keep_default_action=False
         )
-        options = {"accelerator": "cpu", "devices": 1, "enable_progress_bar": False, "enable_model_summary": False,
-                   "enable_checkpointing": False, "log_every_n_steps": 1, **part.trainer}  # fmt: skip
+        options = {"accelerator": "cpu", "devices": 1, "enable_progress_bar": False,
+        "enable_model_summary": False,
+                   "enable_checkpointing": False, "log_every_n_steps": 1,
+                   **part.trainer}  # fmt: skip
         # a part ends with an epoch
         options |= {"max_steps": -1 if run.resume is not None else steps}
         logger = MindInsightLogger(directory, name="", version="")
@@ -487,7 +495,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         ),
     )
     yield "resumed without its state", Pair(
-        _GPT, {"resume": {"drop_state": True}}, "the optimizer begins anew at 33", steps=(33,), kinds=("update",),
+        _GPT, {"resume": {"drop_state": True}}, "the optimizer begins anew at 33", steps=(33,),
+        kinds=("update",),
         may=("update_ratio",),
     )  # fmt: skip
     yield (
@@ -595,7 +604,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "smoothing", Pair(_GPT, {"smoothing": 0.1}, "another loss", **_FORWARD)
     yield "activation", Pair(_CNN, {"act": nn.GELU}, "another activation", **_FORWARD)
     yield "decay of norms", Pair(
-        replace(_MLP, optimizer="SGD", options={"lr": 0.05, "weight_decay": 0.01}, groups="norms"), {"groups": ""},
+        replace(_MLP, optimizer="SGD", options={"lr": 0.05, "weight_decay": 0.01}, groups="norms"),
+        {"groups": ""},
         "the decay of vectors", **_UPDATE,
     )  # fmt: skip
     yield (
@@ -618,11 +628,13 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         ),
     )
     yield "momentum", Pair(
-        _MLP_SGD, {"options": {"lr": 0.05, "momentum": 0.5}}, "momentum", steps=(2,), kinds=("update",),
+        _MLP_SGD, {"options": {"lr": 0.05, "momentum": 0.5}}, "momentum", steps=(2,),
+        kinds=("update",),
         may=("update_ratio",),
     )  # fmt: skip
     yield "not finite at 12", Pair(
-        _MLP_SGD, {"bad_step": 12}, "the loss of step 12 is not finite", steps=(12,), kinds=("forward",),
+        _MLP_SGD, {"bad_step": 12}, "the loss of step 12 is not finite", steps=(12,),
+        kinds=("forward",),
         may=("not_finite",),
     )  # fmt: skip
     yield "another name of the net", Pair(_CNN, {"prefix": True}, "the same training", SAME)
@@ -630,7 +642,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "two workers", Pair(_MLP, {"workers": 2}, "the same training", SAME, full=True)
     yield "without mkldnn", Pair(_CNN, {"mkldnn": False}, "rounding alone", _ROUNDING)
     yield "eps", Pair(
-        _GRU, {"options": {"lr": 1e-3, "eps": 1e-5}}, "Adam's epsilon", steps=(1,), kinds=("update",),
+        _GRU, {"options": {"lr": 1e-3, "eps": 1e-5}}, "Adam's epsilon", steps=(1,),
+        kinds=("update",),
         may=("update_ratio",),
     )  # fmt: skip
     yield from _other_nets()
@@ -656,7 +669,8 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
             Pair(run, {"order": 2}, "other batches from the start", **_FORWARD),
         )
     yield "lstm, rate 1.001", Pair(
-        replace(_LSTM, **_SGD), {"options": {"lr": 0.05005}}, "the rate", SAME | OTHER, steps=tuple(range(1, 49)),
+        replace(_LSTM, **_SGD), {"options": {"lr": 0.05005}}, "the rate", SAME | OTHER,
+        steps=tuple(range(1, 49)),
         kinds=("update",), may=("update_ratio",),
     )  # fmt: skip
     yield "deep, dropout in one", Pair(_DEEP, {"dropout": 0.1}, "dropout in b", **_FORWARD)
@@ -691,28 +705,34 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
         ),
     )
     yield "linear, amsgrad", Pair(
-        _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER, steps=tuple(range(2, 49)),
+        _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER,
+        steps=tuple(range(2, 49)),
         kinds=("update",),
     )  # fmt: skip
     yield "mlp, other weights, accumulated", Pair(
-        replace(_MLP, batch=32, steps=24), {"weights": 5, "batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+        replace(_MLP, batch=32, steps=24), {"weights": 5, "batch": 16,
+        "trainer": {"accumulate_grad_batches": 2}},
         "other first weights", **_WEIGHTS,
     )  # fmt: skip
     yield "gpt, half the rate", Pair(_GPT, {"rate_from": 1}, "the rate", **_UPDATE, **_RATIO)
     yield "cnn, nesterov", Pair(
         replace(_CNN_SGD, options={"lr": 0.05, "momentum": 0.9}),
-        {"options": {"lr": 0.05, "momentum": 0.9, "nesterov": True}}, "the optimizer", **_UPDATE, **_RATIO,
+        {"options": {"lr": 0.05, "momentum": 0.9, "nesterov": True}}, "the optimizer", **_UPDATE,
+        **_RATIO,
     )  # fmt: skip
     yield "deep, bf16-mixed", Pair(
-        _DEEP, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass", _ROUNDING | OTHER,
+        _DEEP, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass",
+        _ROUNDING | OTHER,
         **_FORWARD,
     )  # fmt: skip
     yield "resnet, accumulated", Pair(
-        replace(resnet, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+        replace(resnet, batch=32, steps=24), {"batch": 16,
+        "trainer": {"accumulate_grad_batches": 2}},
         "batch normalization sees halves", **_FORWARD,
     )  # fmt: skip
     yield "lstm, clipped and longer", Pair(
-        replace(_LSTM, **_SGD), {"trainer": {"gradient_clip_val": 0.02}, "steps": 70}, "clipped gradients", **_UPDATE,
+        replace(_LSTM, **_SGD), {"trainer": {"gradient_clip_val": 0.02}, "steps": 70},
+        "clipped gradients", **_UPDATE,
         **_RATIO,
     )  # fmt: skip
 
@@ -742,7 +762,9 @@ def untrue(pair: Pair, comparison: Comparison) -> list[str]:
 
 
 def is_silent(pair: Pair, comparison: Comparison) -> bool:
-    """Whether it says less than is true: no step or class where the runs part, or that it cannot tell."""
+    """Whether it says less than is true: no step or class where the runs part, or that it cannot
+    tell.
+    """
     first = comparison.first_difference
     return comparison.verdict == "undecided" or bool(
         pair.steps and (first is None or first.kind is None)
@@ -798,7 +820,8 @@ def main(arguments: list[str], scratch: str) -> int:
         where = f"{first.step} {first.kind}" if first else comparison.mode
         rules = [hint.rule for hint in comparison.hints]
         print(
-            f"{'WRONG ' + '; '.join(wrong) if wrong else 'ok'} | {name} | {comparison.verdict}, {where}, {rules}"
+            f"{'WRONG ' + '; '.join(wrong) if wrong else 'ok'} | {name} | "
+            f"{comparison.verdict}, {where}, {rules}"
         )
         if wrong or "--words" in arguments:
             print(f"      true: {pair.truth}\n      said: {comparison.sentence}")

@@ -1,4 +1,5 @@
-"""Six nets recorded in a real MindSpore, beside right ports and ports with planted mistakes: what is named?
+"""Six nets recorded in a real MindSpore, beside right ports and ports with planted mistakes: what
+is named?
 
 ``nox -s parity`` makes the runs, of two nets; with ``-- --full`` of all.
 """
@@ -36,7 +37,9 @@ MISSED = {"vit": {"qkv_order"}}
 
 
 def _said(comparison: Comparison) -> tuple[str, int, list[str]]:
-    """Class, step, and the names that are given: those of the module in either run, or of the nearest tensor."""
+    """Class, step, and the names that are given: those of the module in either run, or of the
+    nearest tensor.
+    """
     first = comparison.first_difference
     if first is None or first.kind is None:
         return "", 0, []
@@ -74,7 +77,8 @@ def test_a_mistake_of_a_port_is_named_where_it_was_planted(kind: str, tmp_path: 
         if not _is_named(comparison, expected):
             missed[wrong] = (expected, _said(comparison), comparison.sentence)
     print(
-        f"{kind}: {len(MISTAKES[kind]) - len(missed)} of {len(MISTAKES[kind])} named; the others: {missed}"
+        f"{kind}: {len(MISTAKES[kind]) - len(missed)} of {len(MISTAKES[kind])} named; the "
+        f"others: {missed}"
     )
 
     assert {*missed} <= MISSED.get(kind, set()), missed

@@ -24,7 +24,9 @@ _LOSSES = (
 
 
 def _write(directory: Path, random: np.random.Generator, names: list[str]) -> Path:
-    """Steps with gaps, tensors of few or equal or enormous numbers, of NaN, or missing; losses of any kind, or none."""
+    """Steps with gaps, tensors of few or equal or enormous numbers, of NaN, or missing; losses of
+    any kind, or none.
+    """
     first = np.random.default_rng(int(random.integers(2)))
     tensors = {
         name: first.normal(size=random.choice([1, 2, 64])) * random.choice([0, 1, 1e-30, 1e30])

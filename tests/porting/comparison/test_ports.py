@@ -1,4 +1,5 @@
-"""Ports with planted mistakes, and right ones: no false alarm, and a mistake is found at its step and in its class.
+"""Ports with planted mistakes, and right ones: no false alarm, and a mistake is found at its step
+and in its class.
 
 Judged against PyTorch itself here; `test_mindspore_ports` judges the same nets against a real
 MindSpore.

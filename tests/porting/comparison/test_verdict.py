@@ -524,7 +524,10 @@ def test_a_tensor_that_walks_by_itself_is_left_out_and_named_while_the_others_ag
 
     assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["walks"])
     assert comparison.hints[0].numbers["tensor"] == "fc.bias"
-    said = "No difference but in fc.bias: losses at most 0.0e+00, tensors at most 0.0e+00 apart (tolerance "
+    said = (
+        "No difference but in fc.bias: losses at most 0.0e+00, tensors at most 0.0e+00 apart "
+        "(tolerance "
+    )
     assert comparison.sentence.startswith(said)
     assert "rounding" not in comparison.sentence
     assert beside.first_difference is not None
@@ -854,7 +857,8 @@ def test_tensors_of_one_run_that_stand_still_have_no_update(tmp_path: Path) -> N
 def test_adapters_in_the_place_of_weights_part_in_the_first_update(
     tmp_path: Path, growth: float, every: int, place: tuple[int, str | None]
 ) -> None:
-    """Of what both recorded nothing parts in the first step; the second loss shows the tensors that one has alone.
+    """Of what both recorded nothing parts in the first step; the second loss shows the tensors that
+    one has alone.
 
     Unless most updates of the second step differ, too: then it is of another batch. Of a later step
     nothing is known.
@@ -869,7 +873,8 @@ def test_adapters_in_the_place_of_weights_part_in_the_first_update(
 
     steps = range(1, 31, every)
     a = write_run(tmp_path / "a", steps=steps)
-    b = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0), steps=steps,
+    b = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0),
+    steps=steps,
                   names={"fc.weight": "lora_a", "fc.bias": "lora_b"}, change=adapted)  # fmt: skip
 
     first = compare_runs(a, b).first_difference

@@ -1,4 +1,6 @@
-"""Record the first step of the six nets in PyTorch with whole tensors: ``python -m ... DIRECTORY [NET ...]``."""
+"""Record the first step of the six nets in PyTorch with whole tensors: ``python -m ... DIRECTORY
+[NET ...]``.
+"""
 
 from __future__ import annotations
 

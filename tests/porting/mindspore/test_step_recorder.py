@@ -24,7 +24,8 @@ pytestmark = pytest.mark.skipif(
 # as they finish
 CELLS = ["conv", "bn", "relu", "flat", "body.0", "body.1", "body.2", "body", "relu", "fc", ""]
 PARAMETERS = [
-    "conv.weight", "bn.gamma", "bn.beta", "body.0.weight", "body.0.bias", "body.2.weight", "body.2.bias", "fc.weight",
+    "conv.weight", "bn.gamma", "bn.beta", "body.0.weight", "body.0.bias", "body.2.weight",
+    "body.2.bias", "fc.weight",
     "fc.bias",
 ]  # fmt: skip
 
@@ -194,7 +195,8 @@ def test_the_limit_of_a_clipped_norm_is_compared_across_frameworks(
     y = np.random.default_rng(2).integers(0, 4, 24)
     data = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
     L.Trainer(
-        accelerator="cpu", max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        accelerator="cpu", max_epochs=1, logger=False, enable_checkpointing=False,
+        enable_progress_bar=False,
         enable_model_summary=False, gradient_clip_val=limit,
         callbacks=[SummaryCollector(tmp_path, collect_output_statistics=(1, 2))],
     ).fit(Port(), torch.utils.data.DataLoader(data, 8))  # fmt: skip

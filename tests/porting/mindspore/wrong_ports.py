@@ -1,4 +1,5 @@
-"""The six nets as MindSpore ports of a PyTorch original: right, and with mistakes that are planted into their cells.
+"""The six nets as MindSpore ports of a PyTorch original: right, and with mistakes that are planted
+into their cells.
 
 ``python wrong_ports.py REFERENCES REPORTS [full]`` checks each with ``PortCheck`` and writes
 ``REPORTS/NET.json``. What is expected of each was written before anything was run.
@@ -357,8 +358,10 @@ def _of_blocks() -> dict[str, Mistake]:
     attention = "blocks.0.attn"
     return {
         "norm_eps": Mistake(_output("blocks.0.norm2"), _put("blocks.0.norm2", _norm(WIDTH))),
-        "gelu_tanh": Mistake(_output("blocks.0.mlp.act"), _put("blocks.0.mlp.act", lambda own: nn.GELU())),
-        "relu_for_gelu": Mistake(_output("blocks.1.mlp.act"), _put("blocks.1.mlp.act", lambda own: nn.ReLU())),
+        "gelu_tanh": Mistake(_output("blocks.0.mlp.act"), _put("blocks.0.mlp.act",
+        lambda own: nn.GELU())),
+        "relu_for_gelu": Mistake(_output("blocks.1.mlp.act"), _put("blocks.1.mlp.act",
+        lambda own: nn.ReLU())),
         "query_key_swapped": Mistake(_ATTENTION, _code_of(attention, _attention(swapped=True))),
         "heads_reshaped": Mistake(_ATTENTION, _code_of(attention, _attention(reshaped=True))),
         "heads_not_joined": Mistake(_ATTENTION, _code_of(attention, _attention(not_joined=True))),
@@ -376,7 +379,8 @@ def _of_blocks() -> dict[str, Mistake]:
             Expected(("blocks.1.attn", "blocks.1.attn.query"), ("no gradient", "gradient")),
             _code_of("blocks.1.attn", _attention(stopped=True)),
         ),
-        "carried_in_half": Mistake(_weights("blocks.1.mlp.fc2"), _weight("blocks.1.mlp.fc2.weight", _half)),
+        "carried_in_half": Mistake(_weights("blocks.1.mlp.fc2"), _weight("blocks.1.mlp.fc2.weight",
+        _half)),
         "carried_transposed": Mistake(
             _weights("blocks.1.attn.out"), _weight("blocks.1.attn.out.weight", lambda value: value.T)
         ),

@@ -24,7 +24,8 @@ def _optimizer(network: nn.Module) -> torch.optim.Optimizer:
 
 
 def record(
-    folder: Path, network: nn.Module, inputs: tuple[torch.Tensor, ...], loss: Loss = mean_square, steps: int = 1,
+    folder: Path, network: nn.Module, inputs: tuple[torch.Tensor, ...], loss: Loss = mean_square,
+    steps: int = 1,
     optimizer: Callable[[nn.Module], torch.optim.Optimizer] = _optimizer,
 ) -> None:  # fmt: skip
     """Record steps of a copy of a network; the last of the inputs is the target."""

@@ -1,4 +1,6 @@
-"""``PortCheck`` in a Trainer: records and checks whole steps, stops, and leaves everything as it was."""
+"""``PortCheck`` in a Trainer: records and checks whole steps, stops, and leaves everything as it
+was.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def loader(shift: float = 0.0, shuffle: bool = False, seed: int = 3) -> DataLoad
 
 def fit(module: L.LightningModule, data: DataLoader, *callbacks: Any, **options: Any) -> L.Trainer:
     trainer = L.Trainer(
-        max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False,
         enable_model_summary=False, callbacks=[*callbacks], **options,
     )  # fmt: skip
     trainer.fit(module, data, data)

@@ -32,7 +32,9 @@ def landscape(*intervals: int) -> LossLandscape:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """``./run`` with two intervals, a final landscape and lineage; ``./other`` with one interval; ``./plain``."""
+    """``./run`` with two intervals, a final landscape and lineage; ``./other`` with one interval;
+    ``./plain``.
+    """
     values = {f"landscape_{list(steps)}": landscape(*steps) for steps in ((6, 10), (1, 3, 5), ())}
     write_summary(tmp_path / "run", [values_at(0, values)])
     train = TrainInfo(network="LeNet", optimizer="SGD", learning_rate=0.05, loss=0.125)

@@ -61,7 +61,9 @@ def test_runs_are_found_sorted_and_paged(site: Site) -> None:
 
 
 def test_the_newest_lineage_of_a_growing_run_is_shown(tmp_path: Path) -> None:
-    """Of one file that grows and of a later one: the newest training and evaluation, all custom data."""
+    """Of one file that grows and of a later one: the newest training and evaluation, all custom
+    data.
+    """
     growing = Site(tmp_path)
 
     def shown(*infos: Any, created: int) -> tuple[Any, ...]:

@@ -1,4 +1,6 @@
-"""Searching and sorting the table of runs: the query language, and how far summary files are read for it."""
+"""Searching and sorting the table of runs: the query language, and how far summary files are read
+for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The table of runs: rows without reading summary files, curves for some rows, and pages about selected runs."""
+"""The table of runs: rows without reading summary files, curves for some rows, and pages about
+selected runs.
+"""
 
 from __future__ import annotations
 

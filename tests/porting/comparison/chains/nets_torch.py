@@ -1,4 +1,5 @@
-"""The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes of porters.
+"""The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes
+of porters.
 
 ``python nets_torch.py DIRECTORY [NET ...]`` trains all; what is expected of each is in
 ``mistakes.py``.
@@ -429,7 +430,8 @@ class Unet(nn.Module):
 
 
 NETS = {
-    "transformer": Transformer, "resnet": Resnet, "recurrent": Recurrent, "mobilenet": Mobilenet, "vit": Vit,
+    "transformer": Transformer, "resnet": Resnet, "recurrent": Recurrent, "mobilenet": Mobilenet,
+    "vit": Vit,
     "unet": Unet,
 }  # fmt: skip
 
@@ -504,7 +506,8 @@ class Port(L.LightningModule):
     def configure_optimizers(self) -> Any:
         data, named = self.task, [*self.model.named_parameters()]
         norms = {
-            f"{name}.{last}" for name, module in self.model.named_modules() for last in ("weight", "bias")
+            f"{name}.{last}" for name, module in self.model.named_modules() for last in ("weight",
+            "bias")
             if isinstance(module, (nn.LayerNorm, nn.BatchNorm2d, nn.GroupNorm))
         }  # fmt: skip
         undecayed = set() if wrong("decay_all") else norms
@@ -555,7 +558,8 @@ class Port(L.LightningModule):
 
 
 LEFT_OUT = {
-    "transformer": "blocks.1.mlp.fc2.weight", "resnet": "fc.weight", "recurrent": "gru.weight_hh_l0",
+    "transformer": "blocks.1.mlp.fc2.weight", "resnet": "fc.weight",
+    "recurrent": "gru.weight_hh_l0",
     "mobilenet": "blocks.1.depth.weight", "vit": "places", "unet": "up2.weight",
 }  # fmt: skip
 
