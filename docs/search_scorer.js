@@ -2,7 +2,7 @@
 // reader's language before the others.
 "use strict";
 
-const REFERENCES = /^(reference\/(?!mindspore-|lineage-|mindinsight-|query-|graphs|json|tensorboard)|changelog|development\/|index$|zh\/index$)/;
+const REFERENCES = /^(reference\/(?!mindspore-|lineage-|mindinsight-|query-|graphs|output-|json|tensorboard)|changelog|development\/|index$|zh\/index$)/;
 const QUERY = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
 const isChinese = /[\u4e00-\u9fff]/.test(QUERY) || navigator.language.startsWith("zh");
 
