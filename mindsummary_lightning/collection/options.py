@@ -146,7 +146,9 @@ def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
     Anything else raises a TypeError or ValueError.
     """
     if isinstance(collect_output_statistics, bool):
-        return ChainOptions() if collect_output_statistics else None
+        if collect_output_statistics:
+            return ChainOptions()
+        return None
     if isinstance(collect_output_statistics, (tuple, list)):
         steps = [
             positive_int("a step of collect_output_statistics", step)
