@@ -231,7 +231,9 @@ def _without_asked(run: Mapping[str, Any]) -> dict[str, Any]:
     """Replace the values that were asked for by the scalars among them."""
     shown = {key: value for key, value in run.items() if key != "asked"}
     scalars = {field: value for field, value in run["asked"].items() if SCALAR.fullmatch(field)}
-    return {**shown, "scalars": scalars} if scalars else shown
+    if scalars:
+        return {**shown, "scalars": scalars}
+    return shown
 
 
 def _table(
@@ -328,7 +330,9 @@ def _place(name: str) -> int:
 
     Columns that are shown only because they were asked for come last.
     """
-    return _COLUMNS.index(_prefix(name)) if _prefix(name) in _COLUMNS else len(_COLUMNS)
+    if _prefix(name) in _COLUMNS:
+        return _COLUMNS.index(_prefix(name))
+    return len(_COLUMNS)
 
 
 def _prefix(name: str) -> str:
@@ -336,11 +340,15 @@ def _prefix(name: str) -> str:
     if name.startswith(METRIC):
         return METRIC
     has_own_entry = name in _COLUMNS or name in FIELDS or name in _HIDDEN
-    return name if has_own_entry or is_statistic(name) else _SETTING
+    if has_own_entry or is_statistic(name):
+        return name
+    return _SETTING
 
 
 def _cell(value: Cell) -> str:
     if value is None or isinstance(value, float):
         return short_number(value)
     text = printable(str(value))
-    return cut(text, _WIDEST_CELL) if sys.stdout.isatty() else text
+    if sys.stdout.isatty():
+        return cut(text, _WIDEST_CELL)
+    return text

@@ -61,7 +61,9 @@ class Answer(NamedTuple):
 
 def width() -> int:
     """Columns of the terminal; 100 in a pipe."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size((100, 24)).columns
+    return 100
 
 
 def _drawn(line: str) -> str:
@@ -243,7 +245,9 @@ def error_line(error: Exception) -> str:
             return f"{name}: there is no directory {above}"
     text = error_text(error)
     is_silent = isinstance(error, DamagedFileError) and "mindsummary repair" not in text
-    return f"{text}; run `mindsummary repair`" if is_silent else text
+    if is_silent:
+        return f"{text}; run `mindsummary repair`"
+    return text
 
 
 def _remote_line(name: str) -> str | None:
@@ -255,7 +259,9 @@ def _remote_line(name: str) -> str | None:
     from mindsummary_lightning.values.text import without_secrets
 
     text = f"{name} must be a local path, got the address of a remote store"
-    return without_secrets(text, name) if is_remote(name) else None
+    if is_remote(name):
+        return without_secrets(text, name)
+    return None
 
 
 def tally(numbers: Mapping[str, int]) -> str:
@@ -312,7 +318,9 @@ def readable_size(size: int) -> str:
 def readable_time(seconds: float) -> str:
     """A wall time in the local zone; a dash for an impossible time."""
     try:
-        return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds > 0 else "-"
+        if seconds > 0:
+            return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
+        return "-"
     except (OverflowError, OSError, ValueError):
         return "-"
 

@@ -90,17 +90,19 @@ def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
 
     Of a sparse gradient (``nn.Embedding(sparse=True)``) they are the stored elements.
     """
-    return gradient.coalesce().values() if gradient.layout is torch.sparse_coo else _dense(gradient)
+    if gradient.layout is torch.sparse_coo:
+        return gradient.coalesce().values()
+    return _dense(gradient)
 
 
 def as_exact(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor in a dtype with at least float32's digits; itself if it is."""
-    return (
-        tensor
-        if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex()
-        else tensor.float()
-    )
+    if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex():
+        return tensor
+    return tensor.float()
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
-    return gradient if gradient.layout is torch.strided else gradient.to_dense()
+    if gradient.layout is torch.strided:
+        return gradient
+    return gradient.to_dense()

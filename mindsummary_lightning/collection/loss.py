@@ -34,7 +34,9 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
         return None
     loss = loss.detach().float()
     mean: torch.Tensor = loss.mean() if loss.dim() else loss
-    return mean if accumulated_batches == 1 else mean * accumulated_batches
+    if accumulated_batches == 1:
+        return mean
+    return mean * accumulated_batches
 
 
 def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torch.Tensor | None:
@@ -59,4 +61,6 @@ def loss_alone(outputs: Any) -> Any:
     if not isinstance(loss, torch.Tensor):
         return loss
     # Of a large tensor, or an element of one, the mean is taken now.
-    return loss.detach() if loss.numel() == 1 and not loss._is_view() else mean_loss(loss)
+    if loss.numel() == 1 and not loss._is_view():
+        return loss.detach()
+    return mean_loss(loss)

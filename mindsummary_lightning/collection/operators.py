@@ -155,20 +155,26 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
         value = _representable(value)
     if isinstance(value, (bool, int, float, complex)) or _shape(value) is not None:
         return torch.tensor(value)
-    return torch.as_tensor(value) if hasattr(value, "__array__") else None
+    if hasattr(value, "__array__"):
+        return torch.as_tensor(value)
+    return None
 
 
 def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
     """Join tensors of the same shape; ``None`` if they differ, or have no data."""
     is_even = all(part.shape == tensors[0].shape and not part.is_meta for part in tensors)
-    return torch.stack([part.detach() for part in tensors]) if is_even else None
+    if is_even:
+        return torch.stack([part.detach() for part in tensors])
+    return None
 
 
 def _representable(value: int) -> int | float:
     """An int, or the float or infinity that stands for an int beyond 64 bits."""
     if -(2**63) <= value < 2**63:
         return value
-    return float(value) if abs(value) < _LARGEST else math.copysign(math.inf, value)
+    if abs(value) < _LARGEST:
+        return float(value)
+    return math.copysign(math.inf, value)
 
 
 def _is_list_of_tensors(value: Any) -> bool:

@@ -252,7 +252,9 @@ def _local(tensor: Any) -> torch.Tensor:
 
 
 def _joined(tables: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([*tables], dim=1) if len(tables) > 1 else tables[0]
+    if len(tables) > 1:
+        return torch.cat([*tables], dim=1)
+    return tables[0]
 
 
 def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> torch.Tensor:

@@ -128,7 +128,9 @@ class StepCollector:
     @property
     def statistics_names(self) -> Sequence[str]:
         """Names of the rows of the tables of parameters so far."""
-        return [] if self._statistics is None else self._statistics.names
+        if self._statistics is None:
+            return []
+        return self._statistics.names
 
     def begin_batch(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
         """Begin a batch.
@@ -359,9 +361,9 @@ class StepCollector:
         # does.
         ready = [each for each in whole if not is_lazy(each.parameter)]
         self._has_lazy |= len(ready) < len(whole)
-        return (
-            ready if self._is_rank_zero else [each for each in ready if is_sharded(each.parameter)]
-        )
+        if self._is_rank_zero:
+            return ready
+        return [each for each in ready if is_sharded(each.parameter)]
 
     def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
         """Log a message once.

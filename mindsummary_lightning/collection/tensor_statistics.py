@@ -53,7 +53,9 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
     tensor = tensor.detach()
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.resolve_conj())
+    return tensor
 
 
 @contextmanager

@@ -46,7 +46,9 @@ def positive_int(name: str, value: Any, kind: str = "an int", expected: str = "a
 
 def optional_positive_int(name: str, value: Any) -> int | None:
     """``None`` or a :func:`positive_int`."""
-    return None if value is None else positive_int(name, value, "an int or None")
+    if value is None:
+        return None
+    return positive_int(name, value, "an int or None")
 
 
 def recorded_steps(steps: Any) -> frozenset[int]:

@@ -67,7 +67,9 @@ def at_least_1d(value: Any) -> NDArray[Any]:
 def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
     dtype = array.dtype
     if dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8):
-        return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+        if dtype.isnative:
+            return array
+        return array.astype(dtype.newbyteorder("="))
     if dtype.kind == "f":
         return array.astype(np.float64)
     if (
@@ -85,7 +87,9 @@ def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
 
 def _described(array: NDArray[Any], value: Any) -> str:
     if value is None or isinstance(value, str):
-        return repr(value) if value is None else f"the text {value[:40]!r}"
+        if value is None:
+            return repr(value)
+        return f"the text {value[:40]!r}"
     if isinstance(value, np.ndarray):
         return f"an array of dtype {array.dtype} and shape {array.shape}"
     return f"a {type(value).__name__}" + (

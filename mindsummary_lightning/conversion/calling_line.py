@@ -34,4 +34,6 @@ def _short(file: str) -> str:
         if f"{os.sep}{folder}{os.sep}" in file:
             return file.rpartition(f"{os.sep}{folder}{os.sep}")[2]
     inside = file.removeprefix(os.getcwd() + os.sep)
-    return os.path.basename(file) if os.path.isabs(inside) else inside
+    if os.path.isabs(inside):
+        return os.path.basename(file)
+    return inside

@@ -83,7 +83,9 @@ def batch_items(value: Any) -> Items | None:
     if hasattr(kind, "__torch_function__") or hasattr(kind, "named_parameters"):
         return None
     items = field_items(value)
-    return list(vars(value).items()) if items is None else items
+    if items is None:
+        return list(vars(value).items())
+    return items
 
 
 def leaves(

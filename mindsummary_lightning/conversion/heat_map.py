@@ -151,4 +151,6 @@ def _legend(draw: Drawing, font: Any, left: int, top: int, low: float, high: flo
 
 def _label(name: str) -> str:
     clean = name.encode("ascii", "replace").decode()
-    return clean if len(clean) <= _LABEL else f"...{clean[3 - _LABEL :]}"
+    if len(clean) <= _LABEL:
+        return clean
+    return f"...{clean[3 - _LABEL :]}"

@@ -52,7 +52,9 @@ def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> 
     with np.errstate(invalid="ignore"):
         edges = np.floor(exact).astype(dtype)
     holds = edges[0] <= low and edges[-1] >= high and bool((edges[1:] >= edges[:-1]).all())
-    return edges if holds and max(-low, high) < _FLOAT64_DIGITS else exact
+    if holds and max(-low, high) < _FLOAT64_DIGITS:
+        return edges
+    return exact
 
 
 def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float64]:
@@ -141,7 +143,9 @@ def in_single(numbers: NDArray[Any]) -> NDArray[Any]:
 
     Processors compute with float32.
     """
-    return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
+    if numbers.dtype == np.float16:
+        return numbers.astype(np.float32)
+    return numbers
 
 
 def blocks(elements: NDArray[Any]) -> Iterator[NDArray[Any]]:

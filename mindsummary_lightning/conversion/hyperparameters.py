@@ -114,7 +114,9 @@ def _readable(value: Any) -> CustomValue:
 def _readable_number(value: int | float) -> int | float | str:
     """A number; an infinite, NaN or very large number as text."""
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
+        if math.isfinite(value):
+            return float(value)
+        return str(float(value))
     number = int(value)
     if number.bit_length() <= _MAX_INT:
         return number
@@ -139,7 +141,9 @@ def _readable_object(value: Any) -> str:
     # those with keys are too deep to unfold
     text = _type_name(value) if _has_keys(value) else repr(value)
     # no two runs share an address
-    return _type_name(value) if " at 0x" in text else utf8_text(_cut(text))
+    if " at 0x" in text:
+        return _type_name(value)
+    return utf8_text(_cut(text))
 
 
 def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
@@ -162,11 +166,15 @@ def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
 
 
 def _element_text(value: Any) -> str:
-    return "[…]" if _is_list(value) else repr(plain_value(value))
+    if _is_list(value):
+        return "[…]"
+    return repr(plain_value(value))
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
+    if len(text) <= _MAX_TEXT:
+        return text
+    return text[:_MAX_TEXT] + "…"
 
 
 def _type_name(value: Any) -> str:

@@ -38,7 +38,9 @@ def batch_to_image(value: Any) -> Image:
             "an image needs shape (images, channels, height, width) with 1 or 3 channels and no "
             f"length of 0, found {batch.shape} of dtype {batch.dtype}"
         )
-    return grid_image(batch, batch.shape) if batch.dtype == np.uint8 else _rescaled_grid(batch)
+    if batch.dtype == np.uint8:
+        return grid_image(batch, batch.shape)
+    return _rescaled_grid(batch)
 
 
 def _rescaled_grid(batch: NDArray[Any]) -> Image:

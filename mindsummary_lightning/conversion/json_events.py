@@ -50,11 +50,9 @@ def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
             for tag, value in event.what
         ]
         return {**line, "values": values}
-    return (
-        {**line, "graph": plain(event.what)}
-        if event.what is not None
-        else {**line, "unknown": None}
-    )
+    if event.what is not None:
+        return {**line, "graph": plain(event.what)}
+    return {**line, "unknown": None}
 
 
 def _plain_value(value: SummaryValue) -> Any:

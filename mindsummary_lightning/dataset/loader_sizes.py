@@ -162,7 +162,9 @@ def batch_sampler_of(loader: Any) -> Any:
     """
     batch_sampler, sampler = safe_getattr(loader, "batch_sampler"), safe_getattr(loader, "sampler")
     is_bulk = batch_sampler is None and safe_getattr(sampler, "sampler") is not None
-    return sampler if is_bulk and safe_getattr(sampler, "batch_size") is not None else batch_sampler
+    if is_bulk and safe_getattr(sampler, "batch_size") is not None:
+        return sampler
+    return batch_sampler
 
 
 def sampler_of(loader: Any) -> Any:
@@ -174,7 +176,9 @@ def sampler_of(loader: Any) -> Any:
     if sampler is None:
         sampler = safe_getattr(loader, "sampler")
     # torch gives an iterable data set a sampler of this class, which picks nothing.
-    return None if type(sampler).__name__ == "_InfiniteConstantSampler" else sampler
+    if type(sampler).__name__ == "_InfiniteConstantSampler":
+        return None
+    return sampler
 
 
 def fits(batch: Any, size: int) -> bool:
@@ -203,7 +207,9 @@ def _length(part: Any) -> int | None:
     if isinstance(part, torch.Tensor) and part.is_nested:
         return part.size(0)
     shape = safe_getattr(part, "shape")
-    return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
+    if isinstance(shape, tuple) and shape and isinstance(shape[0], int):
+        return shape[0]
+    return None
 
 
 def _items(batch: Any) -> Items:

@@ -93,7 +93,9 @@ def _loader_graph(
     fields: dict[str, Any] = {"dataset_class": dataset_class_name(loader)}
     if (length := length_of(loader)) is not None:
         fields["num_batches"] = length
-    return stage(source_name(loader), fields) if yields(loader) else None
+    if yields(loader):
+        return stage(source_name(loader), fields)
+    return None
 
 
 def _combined(
@@ -163,7 +165,9 @@ def _batch_fields(loader: Any, batch_sampler: Any) -> dict[str, Any]:
 def _shuffles(sampler: Any) -> bool:
     """Whether the samples come in random order."""
     shuffle = safe_getattr(sampler, "shuffle")  # torch's DistributedSampler
-    return shuffle if isinstance(shuffle, bool) else "Random" in type(_innermost(sampler)).__name__
+    if isinstance(shuffle, bool):
+        return shuffle
+    return "Random" in type(_innermost(sampler)).__name__
 
 
 def _sampler_operation(sampler: Any) -> Operation:
@@ -201,4 +205,6 @@ def _weights(sampler: Any) -> tuple[float, ...]:
         )
     except (TypeError, ValueError, OverflowError):
         return ()
-    return numbers if all(abs(number) <= FLOAT32_MAX for number in numbers) else ()
+    if all(abs(number) <= FLOAT32_MAX for number in numbers):
+        return numbers
+    return ()

@@ -110,7 +110,9 @@ def source_name(source: Any) -> str:
     """The type of the stage of a data set, or of a loader without a data set."""
     name = type(source).__name__
     drawn = _MINDSPORE_NAMES.get(name) or display_name(name)
-    return f"{drawn}Source" if drawn in _STAGE_NAMES else drawn
+    if drawn in _STAGE_NAMES:
+        return f"{drawn}Source"
+    return drawn
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:
@@ -147,7 +149,9 @@ def path_of(dataset: Any) -> str | None:
     It is of the data set itself and not of wrapped ones.
     """
     path = safe_getattr(dataset, "root")
-    return str(path) if isinstance(path, (str, os.PathLike)) and str(path) else None
+    if isinstance(path, (str, os.PathLike)) and str(path):
+        return str(path)
+    return None
 
 
 def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:

@@ -88,7 +88,9 @@ def json_text(fields: Mapping[str, Any]) -> str:
             break
         plain[longest] = "..."
     text = json.dumps(plain)
-    return text if len(text) <= MAX_TEXT_CHARACTERS else json.dumps({"parameters": len(plain)})
+    if len(text) <= MAX_TEXT_CHARACTERS:
+        return text
+    return json.dumps({"parameters": len(plain)})
 
 
 def _parameter(plain: Any) -> ParameterValue:
@@ -98,7 +100,9 @@ def _parameter(plain: Any) -> ParameterValue:
         return plain
     if isinstance(plain, list):
         return tuple("" if element is None else json.dumps(element) for element in plain)
-    return json.dumps(plain)[:MAX_TEXT_CHARACTERS] if isinstance(plain, dict) else str(plain)
+    if isinstance(plain, dict):
+        return json.dumps(plain)[:MAX_TEXT_CHARACTERS]
+    return str(plain)
 
 
 def _plain(value: Any, nesting: int) -> Any:
@@ -118,7 +122,9 @@ def _plain(value: Any, nesting: int) -> Any:
         pairs = itertools.islice(value.items(), _MAX_ELEMENTS)
         return {utf8_text(str(key)): _plain(element, nesting - 1) for key, element in pairs}
     plain = plain_value(value)
-    return plain[:MAX_TEXT_CHARACTERS] if isinstance(plain, str) else plain
+    if isinstance(plain, str):
+        return plain[:MAX_TEXT_CHARACTERS]
+    return plain
 
 
 def _is_short_vector(value: Any) -> bool:

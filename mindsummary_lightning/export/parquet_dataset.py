@@ -351,7 +351,9 @@ def _folder(name: str) -> str:
     A first ``.`` or ``_`` is quoted, too, because Arrow and Spark skip such folders.
     """
     quoted = quoted_name(name)
-    return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted[0] in "._" else quoted
+    if quoted[0] in "._":
+        return f"%{ord(quoted[0]):02X}{quoted[1:]}"
+    return quoted
 
 
 def _distinct_names(columns: Collection[str]) -> dict[str, str]:

@@ -317,7 +317,9 @@ def _location(payload: bytes, start: int, end: int) -> ValueLocation | None:
                 (scalar,) = _FLOAT32.unpack_from(payload, begin)
             elif field == _IMAGE:
                 width, height = _image_size(payload, begin, stop)
-    return None if kind is None else ValueLocation(tag, kind, start, end, scalar, width, height)
+    if kind is None:
+        return None
+    return ValueLocation(tag, kind, start, end, scalar, width, height)
 
 
 def _image_size(payload: bytes, start: int, end: int) -> tuple[int, int]:

@@ -55,7 +55,9 @@ def header(length: int) -> bytes:
 
 def total_length(chunks: Sequence[Buffer]) -> int:
     """Bytes in all chunks; fast for the single chunk of a small record."""
-    return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+    if len(chunks) == 1:
+        return len(chunks[0])
+    return sum(map(len, chunks))
 
 
 def frame(chunks: Sequence[Buffer]) -> list[Buffer]:

@@ -125,7 +125,9 @@ def _fill_typed(
 
 
 def _type_of(message: anf_ir_pb2.ParameterProto | anf_ir_pb2.OutputProto) -> GraphType | None:
-    return _type(message.type) if message.HasField("type") else None
+    if message.HasField("type"):
+        return _type(message.type)
+    return None
 
 
 def _fill_type(message: anf_ir_pb2.TypeProto, value: GraphType) -> None:
@@ -209,7 +211,9 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
             return tuple(map(text, getattr(message, field)))
     if message.HasField("type_val"):
         value = _type(message.type_val)
-        return value if isinstance(value, (DataType, TensorType)) else DataType.TUPLE
+        if isinstance(value, (DataType, TensorType)):
+            return value
+        return DataType.TUPLE
     # MindSpore's constants; only their type matters to a reader of graphs
     if message.HasField("tensor_val"):
         return TensorType(DataType(message.tensor_val.data_type), tuple(message.tensor_val.dims))

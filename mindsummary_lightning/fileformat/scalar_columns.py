@@ -211,7 +211,9 @@ def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
     if sizes.size and (sizes == sizes[0]).all():
         return [np.arange(sizes.size)]
     order = np.argsort(sizes, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1) if sizes.size else []
+    if sizes.size:
+        return np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
+    return []
 
 
 def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:

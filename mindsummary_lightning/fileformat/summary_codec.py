@@ -149,11 +149,9 @@ def decode_value(message: bytes) -> SummaryValue:
 def _decoded_value(message: summary_pb2.Summary.Value) -> tuple[str, SummaryValue] | None:
     """Tag and value, or ``None`` for a kind this package does not know."""
     field = message.WhichOneof("value")
-    return (
-        (text(message.tag), _DECODERS[field](getattr(message, field)))
-        if field in _DECODERS
-        else None
-    )
+    if field in _DECODERS:
+        return (text(message.tag), _DECODERS[field](getattr(message, field)))
+    return None
 
 
 def _text(field: int, text: str) -> bytes:

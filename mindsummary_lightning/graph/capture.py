@@ -65,7 +65,9 @@ def capture_example(
 def one_line(error: Exception) -> str:
     """The message of an exception for a line of a log, at most 300 characters."""
     text = textwrap.shorten(error_text(error), 300, placeholder=" ...")
-    return text if isinstance(error, GraphCaptureError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, GraphCaptureError):
+        return text
+    return f"{type(error).__name__}: {text}"
 
 
 def _refuse_unready(network: nn.Module) -> None:
@@ -119,7 +121,9 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
     set_stance = (
         getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None
     )
-    return contextlib.nullcontext() if set_stance is None else set_stance("force_eager")
+    if set_stance is None:
+        return contextlib.nullcontext()
+    return set_stance("force_eager")
 
 
 @contextlib.contextmanager

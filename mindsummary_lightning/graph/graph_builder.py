@@ -139,7 +139,9 @@ def _safe_op_type(text: str) -> str:
     # The reader takes five siblings with ``Parameter`` in their types for weights, and then fails
     # on their consumers; its search does not find a type that ends in ``_scope``.
     name = _kept_by_optimized_view(_safe(text, "op").replace("Parameter", "Param"))
-    return f"{name}_" if name in _READER_TYPES or name.endswith("_scope") else name
+    if name in _READER_TYPES or name.endswith("_scope"):
+        return f"{name}_"
+    return name
 
 
 def _safe_parameter_name(text: str) -> str:
@@ -147,7 +149,9 @@ def _safe_parameter_name(text: str) -> str:
     # consumer, where a scope (with ``-``, without dots) may be.
     name = _safe(text, "parameter")
     name = name if "." in name else name.replace("-", "_")
-    return f"{name}_" if name.isdecimal() or _OP_SUFFIX.search(name) else name
+    if name.isdecimal() or _OP_SUFFIX.search(name):
+        return f"{name}_"
+    return name
 
 
 def _safe_scope(name: str, class_name: str) -> str:
@@ -169,4 +173,6 @@ def _safe(text: str, fallback: str) -> str:
 def _kept_by_optimized_view(part: str) -> str:
     """That view drops paths that hold ``optimizer`` or start with ``Gradients``."""
     part = part.replace("optimizer", "Optimizer")
-    return f"_{part}" if part.startswith("Gradients") else part
+    if part.startswith("Gradients"):
+        return f"_{part}"
+    return part

@@ -30,7 +30,9 @@ def unwrapped(module: nn.Module) -> nn.Module:
     They are of ``torch.compile``, DDP, FSDP, Fabric and the like.
     """
     inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
-    return unwrapped(inner) if isinstance(inner, nn.Module) else module
+    if isinstance(inner, nn.Module):
+        return unwrapped(inner)
+    return module
 
 
 def is_compiled(module: nn.Module) -> bool:
@@ -49,17 +51,17 @@ def module_class_name(module: nn.Module) -> str:
 
 def torch_class_name(module: nn.Module) -> str | None:
     """The class of a module if it belongs to torch.nn."""
-    return (
-        module_class_name(module)
-        if _users_class(module).__module__.startswith("torch.nn.modules.")
-        else None
-    )
+    if _users_class(module).__module__.startswith("torch.nn.modules."):
+        return module_class_name(module)
+    return None
 
 
 def _users_class(module: nn.Module) -> type:
     kinds = type(module).__mro__
     # FSDP2 makes a class FSDPNet(FSDPModule, Net)
-    return kinds[2] if kinds[1].__name__ == "FSDPModule" else kinds[0]
+    if kinds[1].__name__ == "FSDPModule":
+        return kinds[2]
+    return kinds[0]
 
 
 # Any: values of any module's attributes

@@ -128,7 +128,9 @@ def _number_or_text(value: Any) -> AttributeValue:
         # its values may be on another device
         return f"tensor of shape {tuple(value.shape)}, {value.dtype}"
     text = utf8_text(value_or_default(type(value).__name__, str, value))
-    return text if len(text) <= _MAX_TEXT_CHARACTERS else f"{text[:_MAX_TEXT_CHARACTERS]}..."
+    if len(text) <= _MAX_TEXT_CHARACTERS:
+        return text
+    return f"{text[:_MAX_TEXT_CHARACTERS]}..."
 
 
 @functools.cache

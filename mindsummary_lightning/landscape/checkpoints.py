@@ -133,7 +133,9 @@ class LandscapeCheckpointWriter:
 
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
-        return self._settings.wants(number) if self._fitting is None else number in self._fitting
+        if self._fitting is None:
+            return self._settings.wants(number)
+        return number in self._fitting
 
     def end_epoch(self, steps: int) -> None:
         """Write the waiting checkpoints at the end of an epoch.

@@ -180,7 +180,9 @@ def path_axes(
     def axis(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         low, high = float(coordinates.min()), float(coordinates.max())
         margin = _MARGIN * (high - low)
-        return np.linspace(low - margin, high + margin, size) if margin > 0 else final_axes(size)[0]
+        if margin > 0:
+            return np.linspace(low - margin, high + margin, size)
+        return final_axes(size)[0]
 
     return axis(path[:, 0]), axis(path[:, 1])
 
@@ -228,7 +230,9 @@ def _pieces(size: int) -> Iterator[tuple[int, int]]:
     starts = list(range(0, size, _PIECE))
     if len(starts) > 1 and size - starts[-1] < 16:
         starts.pop()
-    return zip(starts, [*starts[1:], size], strict=True) if starts else iter(())
+    if starts:
+        return zip(starts, [*starts[1:], size], strict=True)
+    return iter(())
 
 
 def opened(state: OpenState) -> State:

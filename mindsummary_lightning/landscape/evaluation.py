@@ -301,7 +301,9 @@ class PlaneLoss:
 
     def _batch(self, index: int) -> Any:
         batch = self.batches[index]
-        return copy.deepcopy(batch) if self._loss.changes_batches else batch
+        if self._loss.changes_batches:
+            return copy.deepcopy(batch)
+        return batch
 
 
 def first_loss(

@@ -111,7 +111,9 @@ class MeanLoss(nn.Module):
         if dtype is not None:
 
             def cast(tensor: Tensor) -> Tensor:
-                return tensor.to(dtype) if tensor.is_floating_point() else tensor
+                if tensor.is_floating_point():
+                    return tensor.to(dtype)
+                return tensor
 
             batch = torch.utils._pytree.tree_map_only(Tensor, cast, batch)
         before, transfer, after = self._transfers

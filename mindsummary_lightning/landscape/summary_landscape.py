@@ -272,7 +272,9 @@ def _settled(directory: str, collect_landscape: Mapping[str, Any] | None) -> Lan
             f"so unit cannot be {settings.unit!r}"
         )
     settled = replace(saved, settings=settings, has_named_intervals="intervals" in changes)
-    return settled if settled.has_named_intervals else settled.with_saved_intervals()
+    if settled.has_named_intervals:
+        return settled
+    return settled.with_saved_intervals()
 
 
 def _jobs(

@@ -243,7 +243,9 @@ def relative_to_base(path: Any, base_dir: str) -> Any:
     below = ""
     if os.path.realpath(path) != base:
         below = os.path.relpath(place, base).replace(os.sep, "/")
-    return path if below.partition("/")[0] == os.pardir else f"./{below}"
+    if below.partition("/")[0] == os.pardir:
+        return path
+    return f"./{below}"
 
 
 def _ordering(condition: Mapping[str, Any]) -> Ordering | None:

@@ -234,7 +234,9 @@ def _endings(field: str) -> Iterator[str]:
 def _plain_name(text: str, at: int) -> _Name | None:
     name = _PLAIN_NAME.match(text, at)
     sign = _OPERATOR.match(text, _skip_blanks(text, name.end())) if name else None
-    return _Name(name.group(), sign.group(), sign.start()) if name and sign else None
+    if name and sign:
+        return _Name(name.group(), sign.group(), sign.start())
+    return None
 
 
 def _skip_blanks(text: str, at: int) -> int:

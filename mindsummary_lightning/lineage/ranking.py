@@ -93,7 +93,9 @@ def cell_text(cell: Cell) -> str:
     """A cell as people read it: a number with six digits, ``-`` for no value."""
     if cell is None:
         return "-"
-    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    return printable(str(cell))
 
 
 def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list[str]:

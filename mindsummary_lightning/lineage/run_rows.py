@@ -67,7 +67,9 @@ class RunRow:
         if name in ("run", "summary_dir"):
             return self.run
         found = self.cells.get(name)
-        return self.cells.get(name.removeprefix(USER_DEFINED)) if found is None else found
+        if found is None:
+            return self.cells.get(name.removeprefix(USER_DEFINED))
+        return found
 
     def queried(self, fields: Iterable[str]) -> dict[str, Cell]:
         """All values, and the values of ``fields``, which may have another spelling."""
@@ -296,7 +298,9 @@ def _differs(rows: Sequence[RunRow], name: str) -> bool:
 
 
 def _sort_field(name: str, known: Collection[str]) -> str:
-    return name if is_of_files(name) else field_of(name.removeprefix(USER_DEFINED), known)
+    if is_of_files(name):
+        return name
+    return field_of(name.removeprefix(USER_DEFINED), known)
 
 
 def _lineages(listed: Sequence[ListedRun]) -> list[MergedLineage | None]:

@@ -88,7 +88,9 @@ class ScalarStatistics:
         if found is None:
             return self._facts.get(run_dir, {}).get(field)
         statistics = self._known[run_dir].get(found["tag"])
-        return None if statistics is None else statistics[STATISTICS.index(found["statistic"])]
+        if statistics is None:
+            return None
+        return statistics[STATISTICS.index(found["statistic"])]
 
     def _read(self, run_dir: str) -> dict[str, list[float | None]]:
         run = FollowedRun(run_dir)

@@ -225,7 +225,9 @@ class Query:
     def fields(self) -> tuple[str, ...]:
         """Names of the fields that it compares or sorts by."""
         fields = self.conditions.fields
-        return (*fields, self.sort_by) if self.sort_by else fields
+        if self.sort_by:
+            return (*fields, self.sort_by)
+        return fields
 
 
 def search_lineage(

@@ -159,7 +159,9 @@ def _no_content(path: str) -> str | None:
         return "a directory with the name of an event file; nothing is read from it"
     if not stat.S_ISREG(state.st_mode):
         return "a FIFO, device or socket with the name of an event file; nothing is read from it"
-    return None if state.st_size else "an empty file; nothing was recorded in it"
+    if state.st_size:
+        return None
+    return "an empty file; nothing was recorded in it"
 
 
 @dataclass(slots=True)
@@ -292,7 +294,9 @@ def _has_finite_numbers(train: TrainInfo) -> bool:
 
 
 def _finite(value: float | None) -> float | None:
-    return value if value is None or math.isfinite(value) else None
+    if value is None or math.isfinite(value):
+        return value
+    return None
 
 
 def _events(path: str, batch: list[Piece], decoder: ScalarDecoder, add: _Add) -> Iterator[Finding]:

@@ -376,7 +376,9 @@ class FollowedFile:
             parts += [block[:, number] for block in blocks]
         rows = np.concatenate(parts).view(SAMPLE)
         ascends = (np.diff(rows["record"]) >= 0).all()
-        return rows if ascends else rows[np.argsort(rows["record"], kind="stable")]
+        if ascends:
+            return rows
+        return rows[np.argsort(rows["record"], kind="stable")]
 
     def tags_in_order(self, kind: str) -> list[str]:
         """Tags of a kind as they first appear in the file."""
@@ -420,7 +422,9 @@ def _joined(one: _Chunk, other: _Chunk) -> _Chunk:
 
 def _compact_rows(rows: NDArray[np.int64]) -> NDArray[np.int64] | range:
     first, last = int(rows[0]), int(rows[-1])
-    return range(first, last + 1) if last - first + 1 == rows.size else _small_integers(rows)
+    if last - first + 1 == rows.size:
+        return range(first, last + 1)
+    return _small_integers(rows)
 
 
 def _small_integers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

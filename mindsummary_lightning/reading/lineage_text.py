@@ -86,7 +86,9 @@ def lineage_fields(lineage: RunLineage) -> dict[str, str]:
 
 def as_text(value: Any) -> str:
     """A value as text, a float in six significant digits."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
 
 
 def _checkpoint(text: str | None) -> Any:

@@ -76,7 +76,9 @@ def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:
         if waiting > _TOGETHER:
             statistics |= _statistics(located)
             located, waiting = {}, 0
-    return statistics | _statistics(located) if located else statistics
+    if located:
+        return statistics | _statistics(located)
+    return statistics
 
 
 def _statistics(located: Mapping[str, _Located]) -> dict[str, HistogramStatistics]:
@@ -141,4 +143,6 @@ def _number(value: float | None) -> float:
 
 def _without_zeros(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The counts; zeros alone, as most tensors have them, take no memory."""
-    return counts.copy() if counts.any() else np.broadcast_to(np.int64(0), counts.shape)
+    if counts.any():
+        return counts.copy()
+    return np.broadcast_to(np.int64(0), counts.shape)

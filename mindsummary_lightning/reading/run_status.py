@@ -61,7 +61,9 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
     written_s = last_written(run_dir) if is_fit else None
     if written_s is None:  # recorded by hand or by MindSpore, which record no end
         return None
-    return "running" if now_s - written_s < KILLED_AFTER_S else "killed"
+    if now_s - written_s < KILLED_AFTER_S:
+        return "running"
+    return "killed"
 
 
 def last_written(run_dir: str) -> float | None:

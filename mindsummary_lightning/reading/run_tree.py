@@ -100,9 +100,9 @@ class _Directory:
 class _Entries:
     """The directories to enter and the files of a directory."""
 
-    children: list[tuple[str, str]] = field(default_factory=list)
-    files: list[tuple[str, int | None]] = field(default_factory=list)
-    is_misdated: bool = False
+    children: list[tuple[str, str]]
+    files: list[tuple[str, int | None]]
+    is_misdated: bool
 
 
 @dataclass(slots=True)
@@ -160,8 +160,9 @@ class RunTree:
         """
         paths = set()
         for directory in self._directories.values():
-            has_events = any(timestamp is not None for _, timestamp in directory.files)
-            if directory.is_misdated or has_events:
+            if directory.is_misdated or any(
+                timestamp is not None for _, timestamp in directory.files
+            ):
                 paths.add(directory.path)
         return paths
 
@@ -202,7 +203,7 @@ class RunTree:
         depth = 0 if train_id == "./" else train_id.count("/")
         below = train_id if train_id == "./" else train_id + "/"
         is_entered = "/." not in train_id and depth != self.max_depth
-        found = _Entries()
+        found = _Entries([], [], False)
         with os.scandir(path) as entries:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
@@ -339,28 +340,28 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
 class _NewestFile(NamedTuple):
     """The file whose modification time is the run's; without a file the path is empty."""
 
-    path: str = ""
-    created_s: float = -1.0
-    mtime_ns: int = 0
+    path: str
+    created_s: float
+    mtime_ns: int
 
 
 def _newest_file(directory: _Directory) -> _NewestFile:
-    newest = _NewestFile()
+    newest, created_s, mtime_ns = "", -1.0, 0
     # The reader shows the mtime of the file that was created last, by its name (a graph: by its
     # ctime); of several, it meets the file with the oldest mtime first.
     for name, timestamp in directory.files:
         path = f"{directory.path}{os.sep}{name}"
-        if timestamp is not None and timestamp < newest.created_s:
+        if timestamp is not None and timestamp < created_s:
             continue
         try:
             state = os.lstat(path)
         except OSError:
             continue
         seconds = state.st_ctime if timestamp is None else float(timestamp)
-        is_older = seconds == newest.created_s and state.st_mtime_ns < newest.mtime_ns
-        if seconds > newest.created_s or is_older:
-            newest = _NewestFile(path, seconds, state.st_mtime_ns)
-    return newest
+        is_older = seconds == created_s and state.st_mtime_ns < mtime_ns
+        if seconds > created_s or is_older:
+            newest, created_s, mtime_ns = path, seconds, state.st_mtime_ns
+    return _NewestFile(newest, created_s, mtime_ns)
 
 
 def _listed(directory: _Directory, train_id: str, created: float) -> ListedRun:

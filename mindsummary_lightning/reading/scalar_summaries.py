@@ -60,7 +60,9 @@ class TagSummary:
 
         For some tags that is the least value.
         """
-        return self.min_step if is_lower_better(tag) else self.max_step
+        if is_lower_better(tag):
+            return self.min_step
+        return self.max_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,9 @@ def is_diverged(last: Mapping[str, float]) -> bool | None:
     The result is ``None`` if no scalar is a loss.
     """
     losses = [value for tag, value in last.items() if "loss" in tag.lower()]
-    return not all(map(math.isfinite, losses)) if losses else None
+    if losses:
+        return not all(map(math.isfinite, losses))
+    return None
 
 
 def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
@@ -99,7 +103,9 @@ def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
 
     A clock that was set back counts as no time.
     """
-    return sum(max(0.0, end - begin) for begin, end in spans) if spans else None
+    if spans:
+        return sum(max(0.0, end - begin) for begin, end in spans)
+    return None
 
 
 def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) -> float | None:
@@ -115,7 +121,9 @@ def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) 
     """
     passed, done = np.diff(wall_times), np.diff(steps)
     counts = (done > 0) & (passed > 0)
-    return float(np.median(passed[counts] / done[counts])) if counts.any() else None
+    if counts.any():
+        return float(np.median(passed[counts] / done[counts]))
+    return None
 
 
 def is_lower_better(tag: str) -> bool:
@@ -170,7 +178,9 @@ def _small_file(run_dir: str) -> _SmallFile | None:
         return _SmallFile(run_dir, b"")
     with open_regular(paths[0]) as file:
         content = file.read(_SMALL + 1)
-    return _SmallFile(run_dir, content) if len(content) <= _SMALL else None
+    if len(content) <= _SMALL:
+        return _SmallFile(run_dir, content)
+    return None
 
 
 def _read_alone(run_dir: str, decoder: ScalarDecoder) -> _Result:

@@ -408,7 +408,9 @@ def _file_to_read(
 
 def _restarted_if_rewritten(scanner: RecordScanner) -> RecordScanner:
     """Start again with a file that was rewritten, or that is another file of its name."""
-    return RecordScanner(scanner.path) if scanner.was_rewritten() else scanner
+    if scanner.was_rewritten():
+        return RecordScanner(scanner.path)
+    return scanner
 
 
 def _later_files(paths: list[str], path: str) -> list[str]:

@@ -239,7 +239,9 @@ class RunCopies:
         locks = [is_locked(f"{self._source.root}/{name}") for name in names]
         if not self.runs or True in locks:
             return math.inf
-        return _REMOTE_SILENCE_S if None in locks else _LOCAL_SILENCE_S
+        if None in locks:
+            return _REMOTE_SILENCE_S
+        return _LOCAL_SILENCE_S
 
     def _is_due(
         self, name: str, size: int, ns: int, size_there: int, ns_there: int, tag: str

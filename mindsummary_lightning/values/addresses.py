@@ -16,7 +16,9 @@ def without_local_scheme(place: str) -> str:
 
     Any different text stays as it is.
     """
-    return _LOCAL.sub("", place, count=1) if _LOCAL.match(place) else place
+    if _LOCAL.match(place):
+        return _LOCAL.sub("", place, count=1)
+    return place
 
 
 def is_remote(place: str) -> bool:
@@ -30,4 +32,6 @@ def is_remote(place: str) -> bool:
 
 def with_both_slashes(address: str) -> str:
     """An address with the slash that pathlib has taken from it."""
-    return re.sub(r":/(?!/)", "://", address, count=1) if _SCHEME.match(address) else address
+    if _SCHEME.match(address):
+        return re.sub(r":/(?!/)", "://", address, count=1)
+    return address

@@ -44,7 +44,9 @@ def tags_of(
     """Kinds and names of the tags of an event in MindInsight."""
     if isinstance(what, Graph):
         return GRAPH_TAGS
-    return [(kind_of(value), tag) for tag, value in what] if isinstance(what, tuple) else ()
+    if isinstance(what, tuple):
+        return [(kind_of(value), tag) for tag, value in what]
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,9 @@ def parsed_metric(
             f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} "
             f"levels, not {text[:80]!r}"
         )
-    return cast("dict[str, Any]", utf8_json(metric)) if "\\u" in text else metric
+    if "\\u" in text:
+        return cast("dict[str, Any]", utf8_json(metric))
+    return metric
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

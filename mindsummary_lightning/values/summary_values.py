@@ -72,7 +72,9 @@ class Tensor:
         return f"{type(self).__name__}({shape}, {self.data_type.name.lower()})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.data, dtype=dtype) if copy or dtype is not None else self.data
+        if copy or dtype is not None:
+            return np.array(self.data, dtype=dtype)
+        return self.data
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ class Image:
         return np.array(self.to_pil(), dtype=dtype)
 
     def _repr_png_(self) -> bytes | None:
-        return self.encoded if self.media_type == "image/png" else None
+        if self.media_type == "image/png":
+            return self.encoded
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,4 +281,6 @@ def surface_text(surface: Points, intervals: tuple[int, ...]) -> str:
     of = f"{surface.x.size} x {surface.y.size} points" + (
         f", loss {z.min():.4g} to {z.max():.4g}" if z.size else ""
     )
-    return f"{of}, path of {len(intervals)}" if intervals else of
+    if intervals:
+        return f"{of}, path of {len(intervals)}"
+    return of

@@ -45,7 +45,9 @@ def utf8_text(text: str) -> str:
 
     UTF-8 cannot hold lone surrogates.
     """
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def utf8_json(value: Any) -> Any:
@@ -84,7 +86,9 @@ def listed(names: Sequence[str], most: int) -> str:
     It has at most so many names, and the number of the remaining ones.
     """
     shown = ", ".join(names[:most])
-    return Phrase("{} and {} more", shown, len(names) - most) if len(names) > most else shown
+    if len(names) > most:
+        return Phrase("{} and {} more", shown, len(names) - most)
+    return shown
 
 
 def counted(number: int, noun: str) -> str:

@@ -153,7 +153,9 @@ def _in_its_module(name: str, scope: str) -> str:
     Everything else stays at the top.
     """
     path = "".join(f"{part.rpartition('-')[0]}." for part in scope.split("/"))
-    return f"{scope}/{name.removeprefix(path)}" if name.startswith(path) else name
+    if name.startswith(path):
+        return f"{scope}/{name.removeprefix(path)}"
+    return name
 
 
 def _add_shape(message: Any, kind: object) -> None:

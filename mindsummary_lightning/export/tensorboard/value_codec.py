@@ -153,15 +153,21 @@ def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | N
         if back.data_type == value.data_type:
             return None
         return f"tensor: {value.data_type.name} written as float32"
-    return None if value == back else "image: no color space is RGB"
+    if value == back:
+        return None
+    return "image: no color space is RGB"
 
 
 def _histogram_difference(value: Histogram, back: Histogram) -> str | None:
     if value.pos_inf_count or value.neg_inf_count:
         is_same = _totals(back) == _totals(value)
-        return None if is_same else "histogram: infinite elements count as NaN"
+        if is_same:
+            return None
+        return "histogram: infinite elements count as NaN"
     is_same = _is_same_histogram(value, back)
-    return None if is_same else "histogram: other extremes or buckets"
+    if is_same:
+        return None
+    return "histogram: other extremes or buckets"
 
 
 def _is_same_histogram(value: Histogram, back: Histogram) -> bool:
@@ -288,7 +294,9 @@ def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
     try:
         if is_zero or any(not 0 <= value < 1 << 16 for value in half):
             array = np.array(half, np.int32).view(np.float32).reshape(shape)
-            return array.astype(np.float16) if tensor.dtype == tb.HALF else array
+            if tensor.dtype == tb.HALF:
+                return array.astype(np.float16)
+            return array
         if tensor.dtype == tb.UINT8 and tensor.uint32_val:
             return np.array(tensor.uint32_val, np.uint8).reshape(shape)
         array = tb.make_ndarray(tensor)
