@@ -159,6 +159,16 @@ _NEEDED_BY = {  # a word of a call or a command -> the package that it needs
 }
 
 
+def skip_without_unicode_names() -> None:
+    """Skip a test that makes a file whose name the locale cannot write, as under POSIX."""
+    import pytest  # here: the fuzzer reads runs without it
+
+    try:
+        os.fsencode("实验")
+    except UnicodeEncodeError:
+        pytest.skip("the locale's file names are ASCII")
+
+
 def skip_without_packages(*texts: str) -> None:
     """Skip the test if what it calls or runs needs a package that is not installed."""
     import pytest  # here: the fuzzer reads runs without it
