@@ -105,7 +105,9 @@ class Tiny(nn.Sequential):
 
 
 class Tokens(nn.Module):
-    """128 tokens through an embedding, a layer that reads them in order or all at once, and a head."""
+    """128 tokens through an embedding, a layer that reads them in order or all at once,
+    and a head.
+    """
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()

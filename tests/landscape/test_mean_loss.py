@@ -58,7 +58,9 @@ class BadStep(zoo.Lit):
 
 
 class Quantiles(zoo.Lit):
-    """Optimizes by hand, and says its loss in a validation step that asks for the loader's index."""
+    """Optimizes by hand, and says its loss in a validation step that asks for the
+    loader's index.
+    """
 
     def __init__(self) -> None:
         super().__init__()
