@@ -111,9 +111,7 @@ class Tripled(lightning.LightningDataModule):
         return batch**2
 
 
-def test_a_data_modules_hooks_take_the_place_of_the_modules_as_in_lightning_and_do_without_its_trainer() -> (
-    None
-):
+def test_a_data_modules_hooks_take_the_place_of_the_modules_and_do_without_its_trainer() -> None:
     data, own = Tripled(), threading.Lock()  # which cannot be sent
     data.trainer = own  # type: ignore[assignment]
     for given, expected in ((None, 2), (data, 16)):
