@@ -28,7 +28,7 @@ class IndexReadme(MetadataHookInterface):
 
 
 def without_relative_links(text: str) -> str:
-    """Markdown whose links all lead somewhere from any page: a relative one becomes its words and its file."""
+    """Markdown without relative links: each becomes its words and its file."""
     text = _PICTURE.sub("", text)
     text = _LINE_OF_ONE_LINK.sub("", text)
     text = _LINK.sub(r"\1 (\2)", text)

@@ -78,7 +78,7 @@ OF_TRAININGS = [
 
 
 def lower_bounds() -> list[str]:
-    """What the package and its extras depend on, each in the lowest version that pyproject.toml allows."""
+    """The lowest version that pyproject.toml allows of each dependency, extras included."""
     project = PYPROJECT["project"]
     lines = [
         *project["dependencies"],
@@ -107,8 +107,8 @@ class Environment(NamedTuple):
 LIBRARIES = {
     "forecasting": ["darts", "neuralforecast", "pytorch-forecasting", "torch_geometric"],
     "scripts": [
-        "chemprop", "gluonts[torch]", "kornia", "monai", "peft", "pytorch-metric-learning", "scvi-tools",
-        "transformers", "x-transformers",
+        "chemprop", "gluonts[torch]", "kornia", "monai", "peft", "pytorch-metric-learning",
+        "scvi-tools", "transformers", "x-transformers",
     ],
 }  # fmt: skip
 OF_LIBRARIES = {
@@ -150,7 +150,7 @@ ENVIRONMENTS = {
 
 
 def find_pythons(versions: Iterable[str]) -> Iterator[str]:
-    """Those Pythons that are on the PATH and start; a version manager's may be there and not start."""
+    """The Pythons on the PATH that start; a version manager may list others."""
     for version in versions:
         path = sys.executable if version == THIS_PYTHON else shutil.which(f"python{version}")
         if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
@@ -206,7 +206,7 @@ def python_of(session: nox.Session, name: str) -> str:
 
 
 def lock_of(name: str, python: str) -> Path:
-    """The file with the versions of everything in an environment of this minor version of Python; need not exist."""
+    """The file of locked versions for this minor version of Python; need not exist."""
     told = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout
     minor = ".".join(told.split()[1].split(".")[:2])
     return ROOT / ".ci" / "locks" / f"{name}-{minor}.txt"
@@ -226,7 +226,7 @@ def state_python(session: nox.Session, name: str) -> None:
 
 
 def installed_versions(python: str) -> list[str]:
-    """What pip has installed from an index, a line ``name==version`` each, without a build's own ``+cpu``."""
+    """What pip has installed from an index, as ``name==version`` without ``+cpu``."""
     listed = subprocess.run(
         [python, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True
     )
@@ -234,7 +234,7 @@ def installed_versions(python: str) -> list[str]:
 
 
 def newer_than_locked(session: nox.Session) -> str:
-    """The packages of the environment "project" that are not those of its lock, separated by commas."""
+    """The packages of the environment "project" that differ from its lock, with commas."""
     python = python_of(session, "project")
     lock = lock_of("project", python)
     locked = lock.read_text(encoding="utf-8").splitlines() if lock.exists() else []
@@ -305,7 +305,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """All tests that need no other program, import contracts too; ``-- tests/faults --full`` for the long form."""
+    """All tests that need no other program; ``-- tests/faults --full``: the long form."""
     ignored = [f"--ignore={path}" for path in ("tests/oracle", *OF_LIBRARIES.values())]
     try:
         run_in_project(session, "pytest", *ignored, *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
@@ -319,7 +319,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def wheel(session: nox.Session) -> None:
-    """Build the wheel, install it where the checkout is not, train the demo with it, and look at that run."""
+    """Build the wheel, install it outside the checkout, train the demo with it."""
     folder = empty_folder(session)
     run_in_project(
         session, "python", "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")
@@ -343,7 +343,7 @@ def wheel(session: nox.Session) -> None:
 
 
 def changed_modules(session: nox.Session) -> list[str]:
-    """Modules of the package that differ from the branch point, staged and new ones too; all without git."""
+    """Modules that differ from the branch point, staged and new ones too; all without git."""
 
     def git(*words: str) -> list[str]:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
@@ -364,7 +364,7 @@ def changed_modules(session: nox.Session) -> list[str]:
 def run_halves(
     session: nox.Session, commands: Sequence[list[str]], is_ended_by_failure: bool
 ) -> None:
-    """Run test processes side by side; each line is shown as it is printed, after the number of its process."""
+    """Run test processes side by side; show each line after the number of its process."""
     env = {**os.environ, **ONE_THREAD, **active(commands[0][0]), "PYTHONUNBUFFERED": "1"}
     running = [
         subprocess.Popen(
@@ -390,7 +390,7 @@ def run_halves(
 
 @nox.session(venv_backend="none", default=False)
 def quick(session: nox.Session) -> None:
-    """The edit loop: lint, contracts, types of changed files, tests that are not slow; ``-- PATH``: tests there."""
+    """The edit loop: lint, contracts, types of changed files, quick tests (``-- PATH``)."""
     lint(session)
     run_in_project(session, "lint-imports")
     if changed := changed_modules(session):
@@ -407,7 +407,7 @@ def quick(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def mutants(session: nox.Session) -> None:
-    """Plant faults one by one and list those that no test sees; ``-- MODULE TESTS ...``, some minutes for a module."""
+    """Plant faults one by one and list those that no test sees; ``-- MODULE TESTS ...``."""
     module, *tested = session.posargs or session.error(
         "name a module and its tests: -- PACKAGE/a/module.py tests/a"
     )
@@ -440,7 +440,7 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def judges(session: nox.Session) -> None:
-    """The sessions of ``JUDGES``, two at a time; what each has printed is shown when it has ended."""
+    """Run the sessions of ``JUDGES``, two at a time; show each when it has ended."""
     for name in SHARED:
         if any(find_pythons(ENVIRONMENTS[name].versions)):
             python_of(session, name)
@@ -475,7 +475,7 @@ def mindinsight(session: nox.Session) -> None:
 
 
 def compare(session: nox.Session, name: str, python: str, script: str, *words: str) -> None:
-    """Let one of the originals write a file of tests/golden again; it differs in the version of its writer at most."""
+    """Let an original write a file of tests/golden again; only its version may differ."""
     fresh, committed = (
         Path(session.create_tmp()) / f"{name}.json",
         ROOT / "tests" / "golden" / f"{name}.json",
@@ -489,7 +489,7 @@ def compare(session: nox.Session, name: str, python: str, script: str, *words: s
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("environment", ["mindspore-writer", "mindspore-newest"])
 def parity(session: nox.Session, environment: str) -> None:
-    """A real MindSpore, 2.7.0 and 2.10.0, writes the golden values again, and records nets; ``-- --full``: all."""
+    """MindSpore 2.7.0 and 2.10.0 write the golden values and record nets; ``-- --full``: all."""
     writer = python_of(session, environment)
     compare(session, "mindspore_values", writer, "write_with_mindspore.py")
     compare(session, "mindspore_signatures", writer, "write_signatures.py", "mindspore")
@@ -551,7 +551,7 @@ def parity(session: nox.Session, environment: str) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def accelerator(session: nox.Session) -> None:
-    """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
+    """A stand-in accelerator counts copies and waits; a C++ compiler builds it once."""
     if shutil.which(compiler := os.environ.get("CXX", "c++")) is None:
         leave_out(
             session, f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension"
@@ -562,7 +562,7 @@ def accelerator(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def typing(session: nox.Session) -> None:
-    """The code of users under pyright, strict; of the package's types at least 99 % are known to it."""
+    """The code of users under pyright, strict, which knows at least 99 % of our types."""
     if missing := [name for name in ("node", "npm") if shutil.which(name) is None]:
         leave_out(
             session, f"{' and '.join(missing)} not on the PATH: pyright is a program for node"
@@ -584,7 +584,7 @@ def typing(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def lowest(session: nox.Session) -> None:
-    """The lowest versions that pyproject.toml allows: README's first block, the demo, and the tests of what trains."""
+    """The lowest allowed versions: README's first block, the demo, tests of trainings."""
     python = python_of(session, "lowest")
     state_python(session, "lowest")
     session.run(python, "-m", "pip", "check")
@@ -622,7 +622,7 @@ def newest(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def protobuf_matrix(session: nox.Session) -> None:
-    """The codecs work with each older major version of protobuf, which hides that of the environment."""
+    """The codecs with each older major version of protobuf, which hides the installed one."""
     python = python_of(session, "project")
     drawn = [] if "--full" in session.posargs else ["--hypothesis-profile=few", "-m", "not slow"]
     for version in PROTOBUF_MAJORS:
@@ -653,7 +653,7 @@ def protos_check(session: nox.Session) -> None:
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("kind", list(LIBRARIES))
 def libraries(session: nox.Session, kind: str) -> None:
-    """Other libraries' models, trained as for their users: their graphs; and of scripts all that is said of them."""
+    """Models of other libraries, trained as their users do: their graphs and messages."""
     session.run(python_of(session, kind), "-m", "pytest", OF_LIBRARIES[kind], *session.posargs)
 
 
@@ -663,7 +663,7 @@ def libraries(session: nox.Session, kind: str) -> None:
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("place", list(PLACES))
 def places(session: nox.Session, place: str) -> None:
-    """The quick tests where a user may run them: an odd directory for temporary files, an ASCII locale, no root."""
+    """The quick tests in an odd TMPDIR, in an ASCII locale, without root, and with warnings."""
     python = python_of(session, "project")
     folder = empty_folder(session) / "有 空格"
     folder.mkdir()
@@ -699,7 +699,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def guides(session: nox.Session) -> None:
-    """Every block of README and guides in order, outside the checkout, with the package installed; ``-- PAGE``: one."""
+    """Every block of README and guides in order, outside the checkout; ``-- PAGE``: one."""
     extras = "demo,pandas,parquet,plot,report,tensorboard"
     session.install(
         f".[{extras}]",
@@ -725,7 +725,7 @@ def guides(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def package(session: nox.Session) -> None:
-    """Build wheel and sdist, install the wheel where nothing else is, train with it and look with every Python."""
+    """Build wheel and sdist, install the wheel, train with it, look with every Python."""
     builder, folder = python_of(session, "builder"), empty_folder(session)
     session.run(builder, "-m", "build", "--outdir", str(folder / "dist"))
     built = sorted(map(str, (folder / "dist").iterdir()))
@@ -777,7 +777,7 @@ def package(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def docs(session: nox.Session) -> None:
-    """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
+    """Build the site into site/; a warning is an error. Needs PyTorch."""
     run_in_project(
         session, "sphinx-build", "-E", "-n", "-W", "--keep-going", "docs", "site", *session.posargs
     )
@@ -805,7 +805,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def lock(session: nox.Session) -> None:
-    """Write the newest versions that each environment of the gate can have into ``.ci/locks``; ``-- NAME``: of one."""
+    """Write the newest versions of each environment into ``.ci/locks``; ``-- NAME``: of one."""
     if IS_LOCKED:
         session.error(
             "LOCKED is set, so the environments would have the versions of the locks; unset it"

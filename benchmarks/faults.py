@@ -340,7 +340,9 @@ def watch(victim: subprocess.Popen[bytes], fault: str) -> tuple[list[int], bool]
 
 
 def timed_lines(victim: subprocess.Popen[bytes], limit_s: float) -> Iterator[bytes]:
-    """Lines until the victim is gone or silent for too long; its children may keep the pipe open."""
+    """Lines until the victim is gone or silent for too long; its children may keep the
+    pipe open.
+    """
     descriptor, left = victim.stdout.fileno(), b""  # type: ignore[union-attr]
     while select.select([descriptor], [], [], limit_s if victim.poll() is None else 0.5)[0]:
         more = os.read(descriptor, 65536)

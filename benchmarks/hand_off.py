@@ -136,7 +136,9 @@ def cpu_microseconds(way: str, bound: int) -> float:
 
 
 def seconds_on_a_slow_disk(way: str, bound: int, pause: float) -> float:
-    """Seconds of ``SLOW_STEPS`` steps that take ``STEP_S`` each, where every write takes ``pause``."""
+    """Seconds of ``SLOW_STEPS`` steps that take ``STEP_S`` each, where every write takes
+    ``pause``.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
         opened(way, Path(folder), bound) as write,
@@ -150,7 +152,9 @@ def seconds_on_a_slow_disk(way: str, bound: int, pause: float) -> float:
 
 
 def log_until_killed(way: str, folder: Path, bound: int, pause: float) -> None:
-    """Record without end; the number of values whose call has returned is in the file ``returned``."""
+    """Record without end; the number of values whose call has returned is in the file
+    ``returned``.
+    """
     returned = os.open(folder / "returned", os.O_WRONLY | os.O_CREAT)
     with opened(way, folder, bound) as write, slow_writes(pause):
         for step in range(10**9):

@@ -66,7 +66,10 @@ model = Model(net, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean
 data = ms.dataset.NumpySlicesDataset((x, y), shuffle=False).batch(batch)
 parameters = [ms.Parameter(p.value(), name=p.name) for p in net.get_parameters()]
 values = [p.asnumpy() for p in parameters]
-axes = [[np.random.RandomState(k).normal(size=v.shape).astype(np.float32) * 0.01 for v in values] for k in (2, 3)]
+axes = [
+    [np.random.RandomState(k).normal(size=v.shape).astype(np.float32) * 0.01 for v in values]
+    for k in (2, 3)
+]
 landscape = SummaryLandscape(tempfile.mkdtemp())
 def run(count):
     alphas = np.linspace(-1, 1, count)
@@ -105,7 +108,9 @@ class Tiny(nn.Sequential):
 
 
 class Tokens(nn.Module):
-    """128 tokens through an embedding, a layer that reads them in order or all at once, and a head."""
+    """128 tokens through an embedding, a layer that reads them in order or all at once,
+    and a head.
+    """
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()

@@ -63,7 +63,7 @@ copybutton_prompt_is_regexp = True
 
 
 class SearchTwoLanguages(SearchEnglish):
-    """English words, and each pair of neighbouring Han characters; a query is split in the same way.
+    """Split English words and pairs of neighbouring Han characters, in pages and queries.
 
     Sphinx's own Chinese search asks jieba for words but looks a query up as one word, so that it
     finds no phrase.
@@ -88,7 +88,7 @@ search.languages["zh"] = SearchTwoLanguages
 
 
 def index_questions(app: Sphinx, docname: str, source: list[str]) -> None:
-    """A page's ``<!-- search: one, another -->`` becomes main entries of the index, which the search puts first."""
+    """Make ``<!-- search: one, another -->`` main entries of the index, which come first."""
     source[0] = re.sub(
         r"^<!-- search: (.*) -->$",
         lambda words: "```{index} ! " + words[1].replace(", ", ", ! ") + "\n```",
@@ -110,7 +110,7 @@ _FRAGMENTS = "<!-- fragments of docs/changes -->"
 
 
 def gather_changes(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the fragments of ``docs/changes``, newest first, above the last release of the page ``changelog``."""
+    """Put the fragments of ``docs/changes``, newest first, above the last release."""
     if docname != "changelog":
         return
     sections = ""

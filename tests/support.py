@@ -47,7 +47,9 @@ def lineage_paths(directory: str | Path) -> list[Path]:
 
 
 def read_events(directory: str | Path) -> list[Event]:
-    """Every event of a directory's summary files; fails on a CRC that is wrong and on a torn tail."""
+    """Every event of a directory's summary files; fails on a CRC that is wrong and on a
+    torn tail.
+    """
     return [
         decode_event(payload)
         for path in summary_paths(directory)
@@ -56,7 +58,9 @@ def read_events(directory: str | Path) -> list[Event]:
 
 
 def read_lineage(directory: str | Path) -> list[LineageEvent]:
-    """Every event of a directory's lineage files; fails on a CRC that is wrong and on a torn tail."""
+    """Every event of a directory's lineage files; fails on a CRC that is wrong and on a
+    torn tail.
+    """
     return [
         decode_lineage_event(payload)
         for path in lineage_paths(directory)
@@ -157,6 +161,16 @@ _NEEDED_BY = {  # a word of a call or a command -> the package that it needs
     "report": "bokeh",
     "tensorboard": "tensorboard",
 }
+
+
+def skip_without_unicode_names() -> None:
+    """Skip a test that makes a file whose name the locale cannot write, as under POSIX."""
+    import pytest  # here: the fuzzer reads runs without it
+
+    try:
+        os.fsencode("实验")
+    except UnicodeEncodeError:
+        pytest.skip("the locale's file names are ASCII")
 
 
 def skip_without_packages(*texts: str) -> None:

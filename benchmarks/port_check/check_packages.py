@@ -45,7 +45,8 @@ NETS: dict[str, Callable[[], nn.Module]] = {
     "mixer": lambda: MlpMixer(num_classes=CLASSES, img_size=SIZE, patch_size=8, num_blocks=4,
     embed_dim=64),
     "swin": lambda: models.SwinTransformer(
-        patch_size=[4, 4], embed_dim=32, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4], stochastic_depth_prob=0,
+        patch_size=[4, 4], embed_dim=32, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4],
+        stochastic_depth_prob=0,
         num_classes=CLASSES,
     ),
     "vit": lambda: timm.models.VisionTransformer(

@@ -47,7 +47,8 @@ NETS: dict[str, Callable[[], Any]] = {
     "convnext": lambda: ConvNeXt(3, CLASSES, [1, 1, 2, 1], [32, 64, 128, 256]),
     "mixer": lambda: MLPMixer(4, 8, 64, 64, 32, 256, CLASSES),
     "swin": lambda: SwinTransformer(
-        image_size=SIZE, embed_dim=32, depths=[2, 2], num_heads=[2, 4], window_size=4, drop_path_rate=0.0,
+        image_size=SIZE, embed_dim=32, depths=[2, 2], num_heads=[2, 4], window_size=4,
+        drop_path_rate=0.0,
         num_classes=CLASSES,
     ),
     "vit": lambda: VisionTransformer(SIZE, 16, embed_dim=96, depth=3, num_heads=3,

@@ -48,7 +48,8 @@ TRUTHS = {
         why="pad_mode same in the convolutions of stride 2",
     ),
     "mnasnet": Truth(
-        "torchvision", (r"layers\.\d+(\.\d+\.layers\.\d+)?",), why="epsilon 1e-3 and momentum of every BatchNorm there"
+        "torchvision", (r"layers\.\d+(\.\d+\.layers\.\d+)?",),
+        why="epsilon 1e-3 and momentum of every BatchNorm there"
     ),
     "regnet_y_400mf": Truth("torchvision"),
     "densenet121": Truth("torchvision"),
@@ -70,7 +71,8 @@ TRUTHS = {
         why="GELU; epsilon of LayerNorm 1e-7 there; the port's stem has a bias that is not there",
     ),
     "swin": Truth(
-        "torchvision", (r"features\.\d\.\d\.mlp\.1",), (r"features\.2\.norm", r"features\.2\.reduction"),
+        "torchvision", (r"features\.\d\.\d\.mlp\.1",), (r"features\.2\.norm",
+        r"features\.2\.reduction"),
         why="GELU; epsilon 1e-7 of the norm where patches are merged",
     ),
     "vit": Truth(

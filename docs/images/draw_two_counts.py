@@ -1,4 +1,4 @@
-"""Draw ``two-counts.svg``: one loss by the steps of the collector and of the logger.
+"""Draw ``two-counts.svg``: one loss by the collector's count of steps and the logger's.
 
 ``python docs/images/draw_two_counts.py`` trains for six steps and draws what the run holds.
 """

@@ -1,4 +1,6 @@
-"""Is my device right? A step of the CPU is the reference, and the stand-in is checked against it."""
+"""Is my device right? A step of the CPU is the reference, and the stand-in is checked
+against it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The values of one step on the stand-in: what they cost the device, and that they are the CPU's."""
+"""The values of one step on the stand-in: what they cost the device, and that they are
+the CPU's.
+"""
 
 from __future__ import annotations
 

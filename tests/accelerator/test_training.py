@@ -156,7 +156,8 @@ def test_steps_that_are_not_collected_cost_the_device_nothing(
     collected = {1, 5, 10}
     for step in range(1, STEPS + 1):
         report(
-            f"step {step:2}: {', '.join(f'{what} {n}' for what, n in meter.of_step(step).items()) or 'nothing'}"
+            f"step {step:2}: "
+            + (", ".join(f"{what} {n}" for what, n in meter.of_step(step).items()) or "nothing")
         )
     assert {
         step: cost

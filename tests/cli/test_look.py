@@ -306,7 +306,8 @@ def test_a_curve_spans_the_values(
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")]
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")],
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text

@@ -174,7 +174,9 @@ def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
 
 
 class _Copies:
-    """Copies whose rounds a test has written down: an exception, or whether the source has changed."""
+    """Copies whose rounds a test has written down: an exception, or whether the source
+    has changed.
+    """
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from mindsummary_lightning.cli.verbs import VERBS
 from tests.cli.command import mindsummary, on_a_terminal
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_summary
+from tests.support import skip_without_unicode_names
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def test_without_a_directory_the_working_directory_is_looked_at_but_not_changed(
 def test_columns_behind_wide_characters_stand_below_each_other(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    skip_without_unicode_names()
     shutil.copytree(runs / "a", runs / "实验一")
 
     first, *_, last = mindsummary(capsys, "list").out.splitlines()

@@ -1,4 +1,6 @@
-"""``DeviceCopy``: when its parts may be read, asked of a device that writes down what it is told."""
+"""``DeviceCopy``: when its parts may be read, asked of a device that writes down what it
+is told.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The collector of steps without a Trainer: bounds, order, and nothing left over from another step."""
+"""The collector of steps without a Trainer: bounds, order, and nothing left over from
+another step.
+"""
 
 from __future__ import annotations
 

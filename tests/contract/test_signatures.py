@@ -31,7 +31,9 @@ _HOOKS = "a hook of MindSpore's Callback; Lightning's hooks are in its place"
 
 # What is not as there, and why.
 _DIFFERENCES = {
-    "SummaryCollector.__init__: summary_dir, not summary_dir=None": "without it the logger's directory is taken",
+    "SummaryCollector.__init__: summary_dir, not summary_dir=None": (
+        "without it the logger's directory is taken"
+    ),
     "SummaryCollector.__init__: no num_process=32": _WORKERS,
     "SummaryCollector: no begin": _HOOKS,
     "SummaryCollector: no end": _HOOKS,
@@ -39,7 +41,9 @@ _DIFFERENCES = {
     "SummaryCollector: no step_end": _HOOKS,
     "SummaryRecord.__init__: no num_process=32": _WORKERS,
     "filter_summary_lineage: no data_manager=None": "MindInsight's server hands its own cache over",
-    "filter_summary_lineage: summary_base_dir=None, not summary_base_dir": "there it or data_manager must be given",
+    "filter_summary_lineage: summary_base_dir=None, not summary_base_dir": (
+        "there it or data_manager must be given"
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""``leaves``: nested containers in order, without end or exception whatever a user's object does."""
+"""``leaves``: nested containers in order, without end or exception whatever a user's
+object does.
+"""
 
 from __future__ import annotations
 

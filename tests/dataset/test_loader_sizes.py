@@ -114,7 +114,8 @@ LOADERS: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
     (3, 6)),
     "lists of tensors": (lambda: DataLoader(Sequences(), 3, collate_fn=list), (3, 6)),
     "doubled by its collate_fn": (
-        lambda: DataLoader(vectors(21), 4, collate_fn=lambda b: torch.cat([torch.stack([x for x, _ in b])] * 2)),
+        lambda: DataLoader(vectors(21), 4, collate_fn=lambda b: torch.cat([torch.stack([x for x,
+        _ in b])] * 2)),
         (None, None),
     ),
     "several": (lambda: [DataLoader(vectors(40), 4), DataLoader(vectors(8), 2)], (4, 40)),

@@ -354,8 +354,9 @@ class _Holder(Dataset[Any]):
 
 
 _ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers()
-    | st.just(torch.zeros(2, 3)) | st.just(torch.tensor(1.5)) | st.just(torch.float16) | st.just(_Holder),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
+    | st.complex_numbers() | st.just(torch.zeros(2, 3)) | st.just(torch.tensor(1.5))
+    | st.just(torch.float16) | st.just(_Holder),
     lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text() | st.integers(), inner,
     max_size=5),
     max_leaves=30,

@@ -129,7 +129,7 @@ def test_an_export_that_fails_leaves_no_directory_that_it_made(tmp_path: Path) -
     assert not (tmp_path / "new").exists()
 
 
-def test_what_a_killed_export_left_unfinished_is_removed_by_the_next_and_that_of_a_running_one_is_not(
+def test_what_a_killed_export_left_is_removed_by_the_next_and_that_of_a_running_one_is_not(
     tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     killed, running = (

@@ -60,8 +60,10 @@ def test_duckdb_reads_it_as_it_is(tmp_path: Path, runs: list[str]) -> None:
     export_parquet_dataset(runs, str(tmp_path / "runs"), str(tmp_path / "out"))
 
     rows = duckdb.sql(
-        f"""SELECT run, min(value) FROM read_parquet('{tmp_path}/out/scalars/*/*.parquet', hive_partitioning = true)
-        JOIN '{tmp_path}/out/lineage.parquet' USING (run) WHERE "metric/acc" > 0.05 GROUP BY run ORDER BY run"""
+        f"""SELECT run, min(value)
+        FROM read_parquet('{tmp_path}/out/scalars/*/*.parquet', hive_partitioning = true)
+        JOIN '{tmp_path}/out/lineage.parquet' USING (run)
+        WHERE "metric/acc" > 0.05 GROUP BY run ORDER BY run"""
     ).fetchall()
 
     assert [(run, round(value, 4)) for run, value in rows] == [

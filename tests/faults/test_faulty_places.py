@@ -1,4 +1,6 @@
-"""Row 48: places whose file system goes away and comes back, for each kind of file that a run has."""
+"""Row 48: places whose file system goes away and comes back, for each kind of file that
+a run has.
+"""
 
 from __future__ import annotations
 

@@ -302,7 +302,10 @@ answers = []
 for how in ("rw", "ro", "rw"):
     subprocess.run(["mount", "-o", "remount," + how, sys.argv[1]], check=True)
     for step in range(3 * len(answers), 3 * len(answers) + 3):
-        wrote = [record.write_values(step, [("a", float(step))]), record.write_lineage(TrainInfo(epoch=step))]
+        wrote = [
+            record.write_values(step, [("a", float(step))]),
+            record.write_lineage(TrainInfo(epoch=step)),
+        ]
     record.begin_file()
     answers.append(wrote)
 record.close()

@@ -25,6 +25,7 @@ from mindsummary_lightning.values import (
 )
 from tests.cli.command import mindsummary
 from tests.reading.runs import histogram, record, values_at, write_lineage, write_summary
+from tests.support import skip_without_unicode_names
 
 pytestmark = pytest.mark.faults
 
@@ -35,6 +36,7 @@ HOSTILE = "a\x1b[2J\x1b]0;title\x07\x9b5A\x7f\u202eb\u2028\r\n\ud800"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
+    skip_without_unicode_names()
     run = tmp_path / HOSTILE.replace("\ud800", "")
     axis = np.arange(4, dtype=np.float32)
     landscape = LossLandscape(Points(axis, axis, np.ones((4, 4), np.float32)))

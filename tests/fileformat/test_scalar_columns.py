@@ -1,4 +1,6 @@
-"""Columns and outlines say what protobuf says of the same records, however the records are grouped."""
+"""Columns and outlines say what protobuf says of the same records, however the records
+are grouped.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _OURS = [  # of each difference on the page: what it is about, what ours answers
 
 
 @pytest.mark.slow
-def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_names_and_makes_nothing(
+def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

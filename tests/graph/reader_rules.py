@@ -65,7 +65,9 @@ def comes_from(graph: Graph, result: str, inputs: Collection[str]) -> bool:
 
 
 def attribute_size(value: Any) -> int:
-    """Bytes of an attribute or constant as the reader measures it; it drops one of more than 1,024."""
+    """Bytes of an attribute or constant as the reader measures it; it drops one of more
+    than 1,024.
+    """
     graph = encode_graph(Graph((), constants=(GraphConstant("", value),)))
     return int(anf_ir_pb2.GraphProto.FromString(graph).const_vals[0].value.ByteSize())
 

@@ -125,8 +125,10 @@ def test_modules_keep_the_names_that_are_harmless() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "x" * 5000, list(range(5000)), [[1.5] * 30] * 30, 2**70, {"a": 1}, object(), torch.float8_e5m2, [[[[[[1]]]]]],
-        "\ud800", torch.zeros(3), float("nan"), slice(None), torch.device("meta"), (True, None, torch.float32),
+        "x" * 5000, list(range(5000)), [[1.5] * 30] * 30, 2**70, {"a": 1}, object(),
+        torch.float8_e5m2, [[[[[[1]]]]]],
+        "\ud800", torch.zeros(3), float("nan"), slice(None), torch.device("meta"), (True, None,
+        torch.float32),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

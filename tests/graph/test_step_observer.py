@@ -139,7 +139,9 @@ def test_an_error_of_the_user_passes_and_leaves_nothing() -> None:
 
 
 def operations_beside_a_thread(work: Callable[[nn.Module, torch.Tensor], object]) -> list[str]:
-    """Types of the operations observed in a step that lets a thread do some work and waits for it."""
+    """Types of the operations observed in a step that lets a thread do some work and
+    waits for it.
+    """
 
     class Threaded(Net):
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:

@@ -1,4 +1,6 @@
-"""Samples are read once, the same ones in every call, and a user's generators are where they were."""
+"""Samples are read once, the same ones in every call, and a user's generators are where
+they were.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Losses on a plane are those of a loop that copies the network, sets its parameters and runs it."""
+"""Losses on a plane are those of a loop that copies the network, sets its parameters and
+runs it.
+"""
 
 from __future__ import annotations
 

@@ -68,8 +68,10 @@ def by_torchrun(script: Path, run: Path, devices: int) -> list[tuple[int, str]]:
     launchers = [
         subprocess.Popen(
             [
-                sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(node),
-                "--nproc-per-node", str(devices), "--master-addr", "127.0.0.1", "--master-port", str(port),
+                sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank",
+                str(node),
+                "--nproc-per-node", str(devices), "--master-addr", "127.0.0.1",
+                "--master-port", str(port),
                 str(script), str(run), str(devices),
             ],
             env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

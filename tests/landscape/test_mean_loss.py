@@ -58,7 +58,9 @@ class BadStep(zoo.Lit):
 
 
 class Quantiles(zoo.Lit):
-    """Optimizes by hand, and says its loss in a validation step that asks for the loader's index."""
+    """Optimizes by hand, and says its loss in a validation step that asks for the
+    loader's index.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,9 +111,7 @@ class Tripled(lightning.LightningDataModule):
         return batch**2
 
 
-def test_a_data_modules_hooks_take_the_place_of_the_modules_as_in_lightning_and_do_without_its_trainer() -> (
-    None
-):
+def test_a_data_modules_hooks_take_the_place_of_the_modules_and_do_without_its_trainer() -> None:
     data, own = Tripled(), threading.Lock()  # which cannot be sent
     data.trainer = own  # type: ignore[assignment]
     for given, expected in ((None, 2), (data, 16)):

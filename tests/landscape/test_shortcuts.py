@@ -31,7 +31,9 @@ class ScaledFirst(nets.Mlp):
 
 
 class Again(nets.Mlp):
-    """Calls its first layer a second time on the same input, after its output was changed in place."""
+    """Calls its first layer a second time on the same input, after its output was
+    changed in place.
+    """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self[0](x)

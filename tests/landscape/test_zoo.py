@@ -142,7 +142,11 @@ def path_of(
     )
     return np.stack([
         np.linalg.lstsq(
-            columns, np.concatenate([(one[n].double() - states[-1][n].double()).flatten() for n in axes[0]]), rcond=None
+            columns,
+            np.concatenate(
+                [(one[n].double() - states[-1][n].double()).flatten() for n in axes[0]]
+            ),
+            rcond=None
         )[0]
         for one in states
     ])  # fmt: skip

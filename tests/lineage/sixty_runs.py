@@ -87,7 +87,9 @@ class Run:
 
 
 def sixty_runs() -> list[Run]:
-    """The runs, in order of their names: losses fall to a least one in the middle and rise again."""
+    """The runs, in order of their names: losses fall to a least one in the middle and
+    rise again.
+    """
     runs = []
     for number in range(COUNT):
         best_at = 3 + number * 7 % 6

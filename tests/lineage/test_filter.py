@@ -27,7 +27,9 @@ from tests.reading.runs import values_at, write_lineage, write_summary
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """Three runs, ``./c`` the last one updated; ``./b`` has no metric, no loss and no custom data."""
+    """Three runs, ``./c`` the last one updated; ``./b`` has no metric, no loss and no
+    custom data.
+    """
     first = (
         TrainInfo(network="LeNet5", loss=0.5, epoch=10),
         UserDefinedInfo({"lr": 0.1, "kind": "x"}),

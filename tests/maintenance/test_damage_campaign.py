@@ -168,7 +168,9 @@ def _read(run: Path) -> tuple[DamagedFileError | None, list[int]]:
 
 
 def _runs_of(records: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches of neighbouring records; the first begins the file, or is empty at its beginning."""
+    """Stretches of neighbouring records; the first begins the file, or is empty at its
+    beginning.
+    """
     stretches: list[tuple[int, int]] = []
     for begin, stop in records:
         if stretches and stretches[-1][1] == begin:

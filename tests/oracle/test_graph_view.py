@@ -1,4 +1,6 @@
-"""MindInsight's own arrangement of random graphs and ours: the same nodes, edges, order and hits."""
+"""MindInsight's own arrangement of random graphs and ours: the same nodes, edges, order
+and hits.
+"""
 
 from __future__ import annotations
 

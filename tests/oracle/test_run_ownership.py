@@ -23,7 +23,9 @@ _FLOWS = (
 def recorded(
     tmp_path_factory: pytest.TempPathFactory, runs: Path
 ) -> dict[str, tuple[list[int], list[float]]]:
-    """Train id of each run -> steps that its fit logged, and the values that our own reader finds."""
+    """Train id of each run -> steps that its fit logged, and the values that our own
+    reader finds.
+    """
     from tests.trainer.ownership_flows import run_flow
     from tests.trainer.support import points
 

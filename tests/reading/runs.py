@@ -1,4 +1,6 @@
-"""Small runs as real files, written record by record so that a test says exactly what lies where."""
+"""Small runs as real files, written record by record so that a test says exactly what
+lies where.
+"""
 
 from __future__ import annotations
 

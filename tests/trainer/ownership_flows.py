@@ -190,7 +190,9 @@ def fit_after_failed_test(flow: Flow) -> None:
 
 
 def evaluation_before_second_fit(flow: Flow) -> None:
-    """A new Trainer that validates before it fits: its checkpoints lie with the values of its fit."""
+    """A new Trainer that validates before it fits: its checkpoints lie with the values
+    of its fit.
+    """
     flow.call(flow.trainer(), "fit", Noted(0))
     flow.expect("version_0", [0, 1, 2], width=0, validations=2, judge="")
     running = flow.trainer(callbacks=[ModelCheckpoint()], enable_checkpointing=True)

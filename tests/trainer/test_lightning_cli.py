@@ -1,4 +1,6 @@
-"""LightningCLI: the pair by class name and by path, in both namespaces, twice into one directory."""
+"""LightningCLI: the pair by class name and by path, in both namespaces, twice into one
+directory.
+"""
 
 from __future__ import annotations
 

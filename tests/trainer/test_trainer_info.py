@@ -179,10 +179,15 @@ def test_the_last_smaller_batch_counts_as_what_it_is() -> None:
 # ---- checkpoints, data, hyper-parameters, environment
 
 
+def test_a_training_that_ended_before_its_first_epoch_has_trained_none() -> None:
+    assert train_lineage(_Hollow(), _Hollow(), epochs=0).epoch == 0
+
+
 def test_the_best_checkpoint_goes_before_the_last(tmp_path: Path) -> None:
     class Saved:
         best_model_path = ""
         last_model_path = "last.ckpt"
+        monitor: str | None = None
 
     class HasIt:
         checkpoint_callback = Saved()
@@ -190,6 +195,9 @@ def test_the_best_checkpoint_goes_before_the_last(tmp_path: Path) -> None:
     assert checkpoint_path(HasIt()) == os.path.abspath("last.ckpt")
     Saved.best_model_path = "best.ckpt"
     assert checkpoint_path(HasIt()) == os.path.abspath("best.ckpt")
+    assert checkpoint_path(HasIt(), "on_exception.ckpt") == os.path.abspath("on_exception.ckpt")
+    Saved.monitor = "loss"
+    assert checkpoint_path(HasIt(), "on_exception.ckpt") == os.path.abspath("best.ckpt")
     Saved.best_model_path = "s3://bucket/best.ckpt"
     assert checkpoint_path(HasIt()) == "s3://bucket/best.ckpt"
     assert checkpoint_path(_Hollow()) is None

@@ -1,4 +1,6 @@
-"""Many small runs of a sweep, written in seconds: curves are shared, settings and results differ."""
+"""Many small runs of a sweep, written in seconds: curves are shared, settings and
+results differ.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A MindSpore run and ours, of the same network on the same data, show the same in one dashboard."""
+"""A MindSpore run and ours, of the same network on the same data, show the same in one
+dashboard.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Requests of the graph page: every scope, all leaves, searches, the way to nodes; right and wrong."""
+"""Requests of the graph page: every scope, all leaves, searches, the way to nodes; right
+and wrong.
+"""
 
 from __future__ import annotations
 

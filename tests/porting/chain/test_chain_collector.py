@@ -89,7 +89,10 @@ def test_the_rows_of_a_step_are_those_of_a_plain_loop() -> None:
     expected = [
         *((("weights", name, ""), tensor) for name, tensor in before.items()),
         (("data", "0", ""), X), (("data", "1", ""), Y),
-        *((("forward", name, port), given[f"{name} {port}"]) for name in "012" for port in ("input", "output")),
+        *(
+            (("forward", name, port), given[f"{name} {port}"])
+            for name in "012" for port in ("input", "output")
+        ),
         *((("forward", "", port), given[f" {port}"]) for port in ("input", "output")),
         (("loss", "", ""), None),
         *((("gradients", name, "gradient"), gradient) for name, gradient in gradients.items()),

@@ -377,7 +377,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         yield (
             f"{name}, dropout",
             Pair(
-                replace(run, dropout=0.2), {"dropout_seed": 1}, "the same but for the random numbers of dropout",
+                replace(run, dropout=0.2), {"dropout_seed": 1},
+                "the same but for the random numbers of dropout",
                 **_FORWARD, full=name in ("mlp", "gru"),
             ),
         )  # fmt: skip
@@ -385,13 +386,15 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
             f"{name}, dropout off from step 33",
             Pair(
                 replace(run, dropout=0.2), {"eval_from": 33},
-                "another forward pass from step 33 on", steps=(33,), kinds=("forward",), full=name == "mlp",
+                "another forward pass from step 33 on", steps=(33,), kinds=("forward",),
+                full=name == "mlp",
             ),
         )  # fmt: skip
         yield (
             f"{name}, bf16-mixed",
             Pair(
-                run, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass differs",
+                run, {"trainer": {"precision": "bf16-mixed"}},
+                "only the arithmetic of the forward pass differs",
                 _ROUNDING | OTHER, **_FORWARD, full=name == "gru",
             ),
         )  # fmt: skip
@@ -436,14 +439,17 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         yield (
             f"{name}, accumulated",
             Pair(
-                replace(run, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
-                "the same updates; each recorded loss is of another share", SAME, may=("losses_apart",),
+                replace(run, batch=32, steps=24), {"batch": 16,
+                "trainer": {"accumulate_grad_batches": 2}},
+                "the same updates; each recorded loss is of another share", SAME,
+                may=("losses_apart",),
             ),
         )  # fmt: skip
     yield (
         "cnn, accumulated",
         Pair(
-            replace(_CNN, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+            replace(_CNN, batch=32, steps=24), {"batch": 16,
+            "trainer": {"accumulate_grad_batches": 2}},
             "batch normalization sees halves", **_FORWARD,
         ),
     )  # fmt: skip
@@ -458,7 +464,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         "bf16-true",
         Pair(
             _GPT, {"trainer": {"precision": "bf16-true"}}, "weights and updates in bfloat16",
-            _ROUNDING | OTHER, steps=(1,), kinds=("forward", "update", "weights"), may=("unchanged",),
+            _ROUNDING | OTHER, steps=(1,), kinds=("forward", "update", "weights"),
+            may=("unchanged",),
         ),
     )  # fmt: skip
     yield (
@@ -593,7 +600,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield (
         "a bias that is not recorded, not carried",
         Pair(
-            replace(_MLP, regular="net.[03]"), {"changed_weight": "6.bias"}, "one tensor began otherwise",
+            replace(_MLP, regular="net.[03]"), {"changed_weight": "6.bias"},
+            "one tensor began otherwise",
             steps=(1,), kinds=("weights",), began="parts",
         ),
     )  # fmt: skip

@@ -281,7 +281,8 @@ OTHERWISE: dict[str, tuple[Change, Change]] = {  # changes of both runs
     "more groups of one rate": ({"more rates": lambda x: [0.2]}, {"more rates": lambda x: [0.2,
     0.3]}),
     "weights that are stored in another order": (
-        {"no gradients": lambda x: x}, {"no gradients": lambda x: x, "stored": lambda x: x.T.reshape(4, 16)}
+        {"no gradients": lambda x: x}, {"no gradients": lambda x: x,
+        "stored": lambda x: x.T.reshape(4, 16)}
     ),
 }  # fmt: skip
 
@@ -489,7 +490,9 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
 
 
 class _Same(torch.nn.Module):
-    """An activation that several modules apply to one tensor, of which a port leaves the first out."""
+    """An activation that several modules apply to one tensor, of which a port leaves the
+    first out.
+    """
 
     def __init__(self, is_right: bool) -> None:
         super().__init__()

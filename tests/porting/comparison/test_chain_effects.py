@@ -46,7 +46,8 @@ LAST: dict[str, tuple[nn.Module, nn.Module, Loss, Loss, bool]] = {
     "a logarithm along the batch": (nn.LogSoftmax(0), nn.Identity(), F.nll_loss, F.cross_entropy,
     False),
     "an epsilon": (
-        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy, F.cross_entropy, False
+        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy,
+        F.cross_entropy, False
     ),
 }  # fmt: skip
 

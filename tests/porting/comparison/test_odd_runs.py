@@ -1,4 +1,6 @@
-"""Runs of any shape are compared without an exception or a warning, and each is the same as itself."""
+"""Runs of any shape are compared without an exception or a warning, and each is the same
+as itself.
+"""
 
 from __future__ import annotations
 

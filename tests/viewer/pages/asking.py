@@ -10,7 +10,9 @@ from mindsummary_lightning.viewer.pages import page_handlers
 
 
 def ask(runs: LoadedRuns, path: str, *, body: bytes | None = None, **query: str | list[str]) -> Any:
-    """The answer of the endpoint at ``path``, of POST if there is a body; a list is a repeated key."""
+    """The answer of the endpoint at ``path``, of POST if there is a body; a list is a
+    repeated key.
+    """
     values = {key: value if isinstance(value, list) else [value] for key, value in query.items()}
     handler = page_handlers()[f"{'GET' if body is None else 'POST'} {path}"]
     return handler(runs, ApiRequest(values, body or b"", "application/json" if body else ""))
