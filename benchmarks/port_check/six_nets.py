@@ -1,5 +1,6 @@
-"""Check PyTorch ports of six MindSpore nets: ``python six_nets.py RUNS alone|combined|right [NET ...]``.
+"""Check PyTorch ports of six MindSpore nets.
 
+Run ``python six_nets.py RUNS alone|combined|right [NET ...]``.
 ``tests/porting/comparison/chains/nets_mindspore.py`` makes the runs. ``mistakes.py`` beside it says
 what must be named. ``alone`` plants each mistake by itself, ``combined`` plants fifty combinations
 of two to five, and ``right`` checks the correct variants.
@@ -176,7 +177,8 @@ def main(runs: str, how: str, nets: list[str]) -> None:
     for line in result.lines:
         print(line)
     print(
-        f"{how}: {result.named} of {result.mistakes} mistakes, {result.right} of {result.ports} ports",
+        f"{how}: {result.named} of {result.mistakes} mistakes, "
+        f"{result.right} of {result.ports} ports",
         flush=True,
     )
 
