@@ -1,6 +1,6 @@
-"""What recording and checking a whole step cost: ``python benchmarks/port_check_cost.py [resnet50]
-[gpt2]``.
+"""What recording and checking a whole step cost.
 
+Run ``python benchmarks/port_check_cost.py [resnet50] [gpt2]``.
 Prints seconds of a plain step, of a recorded one and of the check, the size of the file and the
 peak of memory.
 """

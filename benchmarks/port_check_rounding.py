@@ -1,5 +1,6 @@
-"""How far correct ports are from their originals, module by module: what the tolerances of the port
-check are set by.
+"""How far correct ports are from their originals, module by module.
+
+The tolerances of the port check come from here.
 
 ``python benchmarks/port_check_rounding.py``. The port is the original with other kernels, or in
 another precision. Each line gives the greatest and the 99th percentile of the relative distances of
@@ -30,8 +31,8 @@ class Convolutions(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.SiLU(), nn.Conv2d(16, 32, 3, 2),
-            nn.BatchNorm2d(32),
+            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.SiLU(),
+            nn.Conv2d(16, 32, 3, 2), nn.BatchNorm2d(32),
             nn.ReLU(), nn.Conv2d(32, 32, 3, groups=32), nn.GroupNorm(4, 32), nn.GELU(),
         )  # fmt: skip
         self.head = nn.Linear(32, 10)

@@ -1,8 +1,7 @@
-"""Check nets of torchvision and timm against mindcv's steps: ``python check_packages.py RUNS [NET
-...]``.
+"""Check nets of torchvision and timm against mindcv's steps.
 
-``record_mindcv.py`` makes the runs. It needs torchvision and timm. What must be named is in
-``truth.py``.
+Run ``python check_packages.py RUNS [NET ...]``. ``record_mindcv.py`` makes the runs. It needs
+torchvision and timm. What must be named is in ``truth.py``.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ NETS: dict[str, Callable[[], nn.Module]] = {
     "resnet50": lambda: models.resnet50(num_classes=CLASSES),
     "mobilenet_v2": lambda: models.mobilenet_v2(num_classes=CLASSES, dropout=0),
     "mobilenet_v3_small": lambda: models.mobilenet_v3_small(num_classes=CLASSES, dropout=0),
-    "efficientnet_b0": lambda: models.efficientnet_b0(num_classes=CLASSES, dropout=0,
-    stochastic_depth_prob=0),
+    "efficientnet_b0": lambda: models.efficientnet_b0(
+        num_classes=CLASSES, dropout=0, stochastic_depth_prob=0
+    ),
     "mnasnet": lambda: models.mnasnet1_0(num_classes=CLASSES, dropout=0),
     "regnet_y_400mf": lambda: models.regnet_y_400mf(num_classes=CLASSES),
     "densenet121": lambda: models.densenet121(num_classes=CLASSES),
@@ -42,17 +42,22 @@ NETS: dict[str, Callable[[], nn.Module]] = {
     "convnext": lambda: timm.create_model(
         "convnext_tiny", num_classes=CLASSES, depths=(1, 1, 2, 1), dims=(32, 64, 128, 256)
     ),
-    "mixer": lambda: MlpMixer(num_classes=CLASSES, img_size=SIZE, patch_size=8, num_blocks=4,
-    embed_dim=64),
+    "mixer": lambda: MlpMixer(
+        num_classes=CLASSES, img_size=SIZE, patch_size=8, num_blocks=4, embed_dim=64
+    ),
     "swin": lambda: models.SwinTransformer(
-        patch_size=[4, 4], embed_dim=32, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4],
+        patch_size=[4, 4],
+        embed_dim=32,
+        depths=[2, 2],
+        num_heads=[2, 4],
+        window_size=[4, 4],
         stochastic_depth_prob=0,
         num_classes=CLASSES,
     ),
     "vit": lambda: timm.models.VisionTransformer(
         img_size=SIZE, patch_size=16, embed_dim=96, depth=3, num_heads=3, num_classes=CLASSES
     ),
-}  # fmt: skip
+}
 
 
 def check(name: str, reference: str) -> None:

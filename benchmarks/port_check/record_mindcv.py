@@ -1,5 +1,6 @@
-"""Record one step of mindcv's nets in MindSpore with whole tensors: ``python record_mindcv.py
-DIRECTORY [NET ...]``.
+"""Record one step of mindcv's nets with whole tensors.
+
+Run ``python record_mindcv.py DIRECTORY [NET ...]``.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ NETS: dict[str, Callable[[], Any]] = {
     "resnet50": _named("resnet50"),
     "mobilenet_v2": _named("mobilenet_v2_100"),
     "mobilenet_v3_small": _named("mobilenet_v3_small_100"),
-    "efficientnet_b0": lambda: EfficientNet("efficientnet_b0", 0.0, 1.0, 1.0, num_classes=CLASSES,
-    drop_path_prob=0.0),
+    "efficientnet_b0": lambda: EfficientNet(
+        "efficientnet_b0", 0.0, 1.0, 1.0, num_classes=CLASSES, drop_path_prob=0.0
+    ),
     "mnasnet": _named("mnasnet_100", drop_rate=0.0),
     "regnet_y_400mf": _named("regnet_y_400mf"),
     "densenet121": _named("densenet121"),
@@ -47,13 +49,18 @@ NETS: dict[str, Callable[[], Any]] = {
     "convnext": lambda: ConvNeXt(3, CLASSES, [1, 1, 2, 1], [32, 64, 128, 256]),
     "mixer": lambda: MLPMixer(4, 8, 64, 64, 32, 256, CLASSES),
     "swin": lambda: SwinTransformer(
-        image_size=SIZE, embed_dim=32, depths=[2, 2], num_heads=[2, 4], window_size=4,
+        image_size=SIZE,
+        embed_dim=32,
+        depths=[2, 2],
+        num_heads=[2, 4],
+        window_size=4,
         drop_path_rate=0.0,
         num_classes=CLASSES,
     ),
-    "vit": lambda: VisionTransformer(SIZE, 16, embed_dim=96, depth=3, num_heads=3,
-    num_classes=CLASSES),
-}  # fmt: skip
+    "vit": lambda: VisionTransformer(
+        SIZE, 16, embed_dim=96, depth=3, num_heads=3, num_classes=CLASSES
+    ),
+}
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:

@@ -35,12 +35,15 @@ TRUTHS = {
     "mobilenet_v2": Truth("torchvision"),
     "mobilenet_v3_small": Truth(
         "torchvision",
-        (r"features\.1\.block\.0\.0", r"features\.2\.block\.1\.0", r"features\.4\.block\.1\.0",
-         r"features\.9\.block\.1\.0", r"features\.\d+(\.block\.\d+)?\.1"),
-        why=(
-            "pad_mode same in the depthwise convolutions of stride 2, and epsilon 1e-3 of every "
-            "BatchNorm here"
+        (
+            r"features\.1\.block\.0\.0",
+            r"features\.2\.block\.1\.0",
+            r"features\.4\.block\.1\.0",
+            r"features\.9\.block\.1\.0",
+            r"features\.\d+(\.block\.\d+)?\.1",
         ),
+        why="pad_mode same in the depthwise convolutions of stride 2, "
+        "and epsilon 1e-3 of every BatchNorm here",
     ),
     "efficientnet_b0": Truth(
         "torchvision",
@@ -48,38 +51,47 @@ TRUTHS = {
         why="pad_mode same in the convolutions of stride 2",
     ),
     "mnasnet": Truth(
-        "torchvision", (r"layers\.\d+(\.\d+\.layers\.\d+)?",),
-        why="epsilon 1e-3 and momentum of every BatchNorm there"
+        "torchvision",
+        (r"layers\.\d+(\.\d+\.layers\.\d+)?",),
+        why="epsilon 1e-3 and momentum of every BatchNorm there",
     ),
     "regnet_y_400mf": Truth("torchvision"),
     "densenet121": Truth("torchvision"),
     "shufflenet_v2": Truth(
-        "torchvision", ("maxpool", r"stage2\.0\.branch2", "fc"), (r"stage\d\.\d+",),
-        why=(
-            "pad_mode same; 92 channels there and 58 here; a bias; channels are shuffled at the "
-            "end of a block here"
-        ),
+        "torchvision",
+        ("maxpool", r"stage2\.0\.branch2", "fc"),
+        (r"stage\d\.\d+",),
+        why="pad_mode same; 92 channels there and 58 here; a bias; "
+        "channels are shuffled at the end of a block here",
     ),
-    "squeezenet1_0": Truth("torchvision", (r"features\.6", r"features\.11"),
-    why="ceil_mode of max pools"),
+    "squeezenet1_0": Truth(
+        "torchvision", (r"features\.6", r"features\.11"), why="ceil_mode of max pools"
+    ),
     "ghostnet": Truth("timm"),
-    "convnext": Truth("timm", (r"stages\.\d\.blocks\.\d\.mlp\.act",),
-    why="GELU of MindSpore is tanh's by default"),
+    "convnext": Truth(
+        "timm", (r"stages\.\d\.blocks\.\d\.mlp\.act",), why="GELU of MindSpore is tanh's by default"
+    ),
     "mixer": Truth(
-        "timm", (r"blocks\.\d\.mlp_tokens\.act", r"blocks\.\d\.mlp_channels\.act"),
+        "timm",
+        (r"blocks\.\d\.mlp_tokens\.act", r"blocks\.\d\.mlp_channels\.act"),
         (r"blocks\.\d\.norm\d", "norm", r"stem\.proj"),
         why="GELU; epsilon of LayerNorm 1e-7 there; the port's stem has a bias that is not there",
     ),
     "swin": Truth(
-        "torchvision", (r"features\.\d\.\d\.mlp\.1",), (r"features\.2\.norm",
-        r"features\.2\.reduction"),
+        "torchvision",
+        (r"features\.\d\.\d\.mlp\.1",),
+        (r"features\.2\.norm", r"features\.2\.reduction"),
         why="GELU; epsilon 1e-7 of the norm where patches are merged",
     ),
     "vit": Truth(
-        "timm", (r"blocks\.\d\.mlp\.act",), (r"blocks\.\d\.norm\d", "norm"),
+        "timm",
+        (r"blocks\.\d\.mlp\.act",),
+        (r"blocks\.\d\.norm\d", "norm"),
         why="GELU; epsilon of LayerNorm 1e-7 there, 1e-6 here",
     ),
     "poolformer": Truth(
-        "timm", ("",), why="normalized as a map before its mean there, as a vector after it here",
+        "timm",
+        ("",),
+        why="normalized as a map before its mean there, as a vector after it here",
     ),
-}  # fmt: skip
+}

@@ -65,9 +65,12 @@ class SubstitutedStep:
 
     def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
         """The result of the step. ``not_tested``: what the framework's side could not do."""
-        findings = self._log.folded()
         for logged in self._log.logged:
             logged.finding.step = self.reference.step.step
+        findings = self._log.folded()
+        if self.reference.step.calls and not self.forward.paired:
+            reason = Phrase("the step has called no module of the original")
+            self.parts.not_tested.append(NotTested(Phrase("modules"), reason))
         unused = [
             NotPaired(
                 call.module,

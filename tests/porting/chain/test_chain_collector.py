@@ -66,9 +66,15 @@ def plain_columns(tensor: Tensor) -> list[float]:
     flat = tensor.detach().double().numpy().reshape(-1)
     finite = flat[np.isfinite(flat)]
     return [
-        flat.size, np.sqrt((finite**2).mean()), finite.mean(), finite.min(), finite.max(),
-        (finite == 0).mean(), flat.size - finite.size, *flat[sample_places(flat.size)],
-    ]  # fmt: skip
+        flat.size,
+        np.sqrt((finite**2).mean()),
+        finite.mean(),
+        finite.min(),
+        finite.max(),
+        (finite == 0).mean(),
+        flat.size - finite.size,
+        *flat[sample_places(flat.size)],
+    ]
 
 
 def test_the_rows_of_a_step_are_those_of_a_plain_loop() -> None:
@@ -88,17 +94,19 @@ def test_the_rows_of_a_step_are_those_of_a_plain_loop() -> None:
     gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
     expected = [
         *((("weights", name, ""), tensor) for name, tensor in before.items()),
-        (("data", "0", ""), X), (("data", "1", ""), Y),
+        (("data", "0", ""), X),
+        (("data", "1", ""), Y),
         *(
             (("forward", name, port), given[f"{name} {port}"])
-            for name in "012" for port in ("input", "output")
+            for name in "012"
+            for port in ("input", "output")
         ),
         *((("forward", "", port), given[f" {port}"]) for port in ("input", "output")),
         (("loss", "", ""), None),
         *((("gradients", name, "gradient"), gradient) for name, gradient in gradients.items()),
         *((("settings", "group 0", name), None) for name in SETTINGS),
         *((("update", name, ""), tensor) for name, tensor in net.state_dict().items()),
-    ]  # fmt: skip
+    ]
     assert [(row.link, row.name, row.port) for row, _ in rows] == [key for key, _ in expected]
     assert [columns["order"] for _, columns in rows] == [*range(len(rows))]
     for (row, columns), (_, tensor) in zip(rows, expected, strict=True):
@@ -198,9 +206,13 @@ def test_a_shared_module_has_a_row_a_call_and_nested_values_their_paths() -> Non
     ]
     assert [place[1:] for place in places if place[0] == "forward"] == [
         *[("layer", call, port, "") for call in (0, 1) for port in ("input", "output")],
-        ("", 0, "input", "0.x"), ("", 0, "input", "0.more.0"), ("", 0, "input", "1"),
-        ("", 0, "output", "scores"), ("", 0, "output", "hidden.0"), ("", 0, "output", "hidden.1"),
-    ]  # fmt: skip
+        ("", 0, "input", "0.x"),
+        ("", 0, "input", "0.more.0"),
+        ("", 0, "input", "1"),
+        ("", 0, "output", "scores"),
+        ("", 0, "output", "hidden.0"),
+        ("", 0, "output", "hidden.1"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -149,12 +149,15 @@ class ByHand(Net):
     ("net", "options", "clip"),
     [
         (Net, {"gradient_clip_val": 1e-3}, lambda size, norm: size * min(1.0, 1e-3 / norm)),
-        (Net, {"gradient_clip_val": 1e-2, "gradient_clip_algorithm": "value"}, lambda size,
-        _: size.clip(max=0.01)),
+        (
+            Net,
+            {"gradient_clip_val": 1e-2, "gradient_clip_algorithm": "value"},
+            lambda size, _: size.clip(max=0.01),
+        ),
         (ByHand, {}, lambda size, _: size.clip(max=0.01)),
         (Net, {}, None),
     ],
-)  # fmt: skip
+)
 def test_gradients_that_were_clipped_are_recorded_before_and_after(
     net: Any, options: dict[str, Any], clip: Any, tmp_path: Path
 ) -> None:

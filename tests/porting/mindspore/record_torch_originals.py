@@ -1,6 +1,4 @@
-"""Record the first step of the six nets in PyTorch with whole tensors: ``python -m ... DIRECTORY
-[NET ...]``.
-"""
+"""Record a step of the six nets in PyTorch: ``python -m ... DIRECTORY [NET ...]``."""
 
 from __future__ import annotations
 

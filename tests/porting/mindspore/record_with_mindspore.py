@@ -1,6 +1,4 @@
-"""Train a small net in the ways of MindSpore scripts, recorded and not: ``python
-record_with_mindspore.py DIR``.
-"""
+"""Train a small net in MindSpore's ways: ``python record_with_mindspore.py DIR``."""
 
 from __future__ import annotations
 

@@ -24,10 +24,16 @@ pytestmark = pytest.mark.skipif(
 # as they finish
 CELLS = ["conv", "bn", "relu", "flat", "body.0", "body.1", "body.2", "body", "relu", "fc", ""]
 PARAMETERS = [
-    "conv.weight", "bn.gamma", "bn.beta", "body.0.weight", "body.0.bias", "body.2.weight",
-    "body.2.bias", "fc.weight",
+    "conv.weight",
+    "bn.gamma",
+    "bn.beta",
+    "body.0.weight",
+    "body.0.bias",
+    "body.2.weight",
+    "body.2.bias",
+    "fc.weight",
     "fc.bias",
-]  # fmt: skip
+]
 
 
 def _table(case: str) -> OutputStatistics:
@@ -41,9 +47,10 @@ def _column(case: str, link: str, column: str, step: int = 2, port: str = "") ->
     rows, values = table.rows_at(step)
     place = table.columns.index(column)
     return {
-        row.name: value for row, value in zip(rows, values[:, place], strict=True)
+        row.name: value
+        for row, value in zip(rows, values[:, place], strict=True)
         if row.link == link and port in ("", row.port)
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,8 +70,14 @@ def test_a_step_has_all_its_links_in_their_order(case: str) -> None:
     rows, values = _table(case).rows_at(2)
 
     assert [*dict.fromkeys(row.link for row in rows)] == [
-        "data", "weights", "forward", "loss", "gradients", "settings", "update"
-    ]  # fmt: skip
+        "data",
+        "weights",
+        "forward",
+        "loss",
+        "gradients",
+        "settings",
+        "update",
+    ]
     assert [row.name for row in rows if row.link == "forward" and row.port == "output"] == CELLS
     assert [row.name for row in rows if row.link == "gradients"] == (
         sorted(PARAMETERS, key=lambda name: "bias" in name) if case == "groups" else PARAMETERS
@@ -89,8 +102,9 @@ def test_a_row_says_what_it_is_of() -> None:
     calls = [row for row in rows if (row.link, row.name, row.port) == ("forward", "relu", "output")]
 
     assert [(row.kind, row.call, row.shape, row.dtype) for row in calls] == [
-        ("ReLU", 0, (8, 4, 8, 8), "float32"), ("ReLU", 1, (8, 16), "float32")
-    ]  # fmt: skip
+        ("ReLU", 0, (8, 4, 8, 8), "float32"),
+        ("ReLU", 1, (8, 16), "float32"),
+    ]
     assert {row.line.rpartition(":")[0].rpartition("/")[2] for row in calls} == {
         "record_with_mindspore.py"
     }
@@ -195,11 +209,15 @@ def test_the_limit_of_a_clipped_norm_is_compared_across_frameworks(
     y = np.random.default_rng(2).integers(0, 4, 24)
     data = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
     L.Trainer(
-        accelerator="cpu", max_epochs=1, logger=False, enable_checkpointing=False,
+        accelerator="cpu",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
         enable_progress_bar=False,
-        enable_model_summary=False, gradient_clip_val=limit,
+        enable_model_summary=False,
+        gradient_clip_val=limit,
         callbacks=[SummaryCollector(tmp_path, collect_output_statistics=(1, 2))],
-    ).fit(Port(), torch.utils.data.DataLoader(data, 8))  # fmt: skip
+    ).fit(Port(), torch.utils.data.DataLoader(data, 8))
 
     first = compare_runs(Path(RUNS) / "own", tmp_path).first_difference
     if limit == 0.01:

@@ -1,5 +1,4 @@
-"""The six nets as MindSpore ports of a PyTorch original: right, and with mistakes that are planted
-into their cells.
+"""The six nets as MindSpore ports of a PyTorch original, right and with mistakes.
 
 ``python wrong_ports.py REFERENCES REPORTS [full]`` checks each with ``PortCheck`` and writes
 ``REPORTS/NET.json``. What is expected of each was written before anything was run.
@@ -358,16 +357,19 @@ def _of_blocks() -> dict[str, Mistake]:
     attention = "blocks.0.attn"
     return {
         "norm_eps": Mistake(_output("blocks.0.norm2"), _put("blocks.0.norm2", _norm(WIDTH))),
-        "gelu_tanh": Mistake(_output("blocks.0.mlp.act"), _put("blocks.0.mlp.act",
-        lambda own: nn.GELU())),
-        "relu_for_gelu": Mistake(_output("blocks.1.mlp.act"), _put("blocks.1.mlp.act",
-        lambda own: nn.ReLU())),
+        "gelu_tanh": Mistake(
+            _output("blocks.0.mlp.act"), _put("blocks.0.mlp.act", lambda own: nn.GELU())
+        ),
+        "relu_for_gelu": Mistake(
+            _output("blocks.1.mlp.act"), _put("blocks.1.mlp.act", lambda own: nn.ReLU())
+        ),
         "query_key_swapped": Mistake(_ATTENTION, _code_of(attention, _attention(swapped=True))),
         "heads_reshaped": Mistake(_ATTENTION, _code_of(attention, _attention(reshaped=True))),
         "heads_not_joined": Mistake(_ATTENTION, _code_of(attention, _attention(not_joined=True))),
         "scale_missing": Mistake(_ATTENTION, _code_of(attention, _attention(scale=1.0))),
         "softmax_axis": Mistake(
-            _code("blocks.0.attn.softmax", "blocks.0.attn"), _put(f"{attention}.softmax", lambda own: nn.Softmax(-2))
+            _code("blocks.0.attn.softmax", "blocks.0.attn"),
+            _put(f"{attention}.softmax", lambda own: nn.Softmax(-2)),
         ),
         "post_norm": Mistake(_code("blocks.0"), _code_of("blocks.0", _post_norm)),
         "residual_missing": Mistake(_code("blocks.1"), _code_of("blocks.1", _residual_missing)),
@@ -379,14 +381,16 @@ def _of_blocks() -> dict[str, Mistake]:
             Expected(("blocks.1.attn", "blocks.1.attn.query"), ("no gradient", "gradient")),
             _code_of("blocks.1.attn", _attention(stopped=True)),
         ),
-        "carried_in_half": Mistake(_weights("blocks.1.mlp.fc2"), _weight("blocks.1.mlp.fc2.weight",
-        _half)),
+        "carried_in_half": Mistake(
+            _weights("blocks.1.mlp.fc2"), _weight("blocks.1.mlp.fc2.weight", _half)
+        ),
         "carried_transposed": Mistake(
-            _weights("blocks.1.attn.out"), _weight("blocks.1.attn.out.weight", lambda value: value.T)
+            _weights("blocks.1.attn.out"),
+            _weight("blocks.1.attn.out.weight", lambda value: value.T),
         ),
         "rate_off": Mistake(_UPDATE, optimizer={"rate": 1.02}),
         "decay_all": Mistake(_UPDATE, optimizer={"decays_all": True}),
-    }  # fmt: skip
+    }
 
 
 MISTAKES: dict[str, dict[str, Mistake]] = {
@@ -399,7 +403,9 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "embedding_scale": Mistake(_code(""), _code_of("", _transformer(scale=1.0))),
         "places_from_one": Mistake(_code("", "places"), _code_of("", _transformer(first=1))),
         "last_norm_missing": Mistake(_code(""), _code_of("", _transformer(norm=False))),
-        "frozen": Mistake(Expected(("tokens",), ("no gradient",)), _frozen("tokens.embedding_table")),
+        "frozen": Mistake(
+            Expected(("tokens",), ("no gradient",)), _frozen("tokens.embedding_table")
+        ),
         "padding_counted": Mistake(_LOSS, loss=lambda: _NextToken(ignore_index=-100)),
         "label_smoothing": Mistake(_LOSS, loss=lambda: _NextToken(label_smoothing=0.1)),
         "tokens_off": Mistake(_DATA, data=lambda x: np.where(x > 0, x % (VOCABULARY - 1) + 1, x)),
@@ -413,9 +419,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             Expected(("bn",), ("update",)), _put("bn", lambda own: nn.BatchNorm2d(8, momentum=0.1))
         ),
         "padding_same": Mistake(
-            _output("layers.1.conv1"), _put("layers.1.conv1", _conv(16, 32, 3, stride=2, pad_mode="same"))
+            _output("layers.1.conv1"),
+            _put("layers.1.conv1", _conv(16, 32, 3, stride=2, pad_mode="same")),
         ),
-        "pool_same": Mistake(_output("pool"), _put("pool", lambda own: nn.MaxPool2d(3, 2, pad_mode="same"))),
+        "pool_same": Mistake(
+            _output("pool"), _put("pool", lambda own: nn.MaxPool2d(3, 2, pad_mode="same"))
+        ),
         "average_pool": Mistake(
             _output("pool"), _put("pool", lambda own: nn.AvgPool2d(3, 2, pad_mode="pad", padding=1))
         ),
@@ -423,11 +432,13 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "last_relu_missing": Mistake(_code("layers.1"), _code_of("layers.1", _last_relu_missing)),
         "shortcut_missing": Mistake(_code("layers.0"), _code_of("layers.0", _shortcut_missing)),
         "gradient_stopped": Mistake(
-            Expected(("layers.1",), ("no gradient", "gradient")), _code_of("layers.1", _stopped_shortcut)
+            Expected(("layers.1",), ("no gradient", "gradient")),
+            _code_of("layers.1", _stopped_shortcut),
         ),
         "global_maximum": Mistake(_code(""), _code_of("", _global_maximum)),
         "kernel_flipped": Mistake(
-            _weights("layers.1.conv1"), _weight("layers.1.conv1.weight", lambda value: value[..., ::-1, ::-1])
+            _weights("layers.1.conv1"),
+            _weight("layers.1.conv1.weight", lambda value: value[..., ::-1, ::-1]),
         ),
         "statistics_not_carried": Mistake(
             _weights("layers.0.bn1"), _weight("layers.0.bn1.moving_mean", np.zeros_like)
@@ -453,9 +464,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "mask_of_one": Mistake(_code(""), _code_of("", _recurrent(padding=1))),
         "norm_missing": Mistake(_code(""), _code_of("", _recurrent(no_norm=True))),
         "gradient_stopped": Mistake(
-            Expected(("", "lstm"), ("no gradient", "gradient")), _code_of("", _recurrent(stopped=True))
+            Expected(("", "lstm"), ("no gradient", "gradient")),
+            _code_of("", _recurrent(stopped=True)),
         ),
-        "frozen": Mistake(Expected(("tokens",), ("no gradient",)), _frozen("tokens.embedding_table")),
+        "frozen": Mistake(
+            Expected(("tokens",), ("no gradient",)), _frozen("tokens.embedding_table")
+        ),
         "loss_halved": Mistake(_LOSS, loss=lambda: _Halved(nn.CrossEntropyLoss())),
         "betas": Mistake(_UPDATE, optimizer={"beta1": 0.8, "beta2": 0.99}),
         "rate_off": Mistake(_UPDATE, optimizer={"rate": 1.02}),
@@ -463,14 +477,20 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     "mobilenet": {
         "bgr": Mistake(_DATA, data=_flipped),
         "kernel_flipped": Mistake(
-            _weights("blocks.1.depth"), _weight("blocks.1.depth.weight", lambda value: value[..., ::-1])
+            _weights("blocks.1.depth"),
+            _weight("blocks.1.depth.weight", lambda value: value[..., ::-1]),
         ),
         "carried_scaled": Mistake(
-            _weights("blocks.0.se.reduce"), _weight("blocks.0.se.reduce.weight", lambda value: value * 1.001)
+            _weights("blocks.0.se.reduce"),
+            _weight("blocks.0.se.reduce.weight", lambda value: value * 1.001),
         ),
-        "same_padding": Mistake(_output("stem.0"), _put("stem.0", _conv(3, 8, 3, stride=2, pad_mode="same"))),
+        "same_padding": Mistake(
+            _output("stem.0"), _put("stem.0", _conv(3, 8, 3, stride=2, pad_mode="same"))
+        ),
         "silu": Mistake(_output("blocks.1.act"), _put("blocks.1.act", lambda own: nn.SiLU())),
-        "sigmoid": Mistake(_output("blocks.0.se.gate"), _put("blocks.0.se.gate", lambda own: nn.Sigmoid())),
+        "sigmoid": Mistake(
+            _output("blocks.0.se.gate"), _put("blocks.0.se.gate", lambda own: nn.Sigmoid())
+        ),
         "relu_in_head": Mistake(_output("act"), _put("act", lambda own: nn.ReLU())),
         "norm_eps": Mistake(
             _output("blocks.0.bn2"), _put("blocks.0.bn2", lambda own: nn.BatchNorm2d(24, eps=1e-3))
@@ -479,16 +499,27 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             Expected(("blocks.2.bn3",), ("update",)),
             _put("blocks.2.bn3", lambda own: nn.BatchNorm2d(16, momentum=0.99)),
         ),
-        "squeeze_maximum": Mistake(_code("blocks.0.se"), _code_of("blocks.0.se", _squeeze(maximum=True))),
+        "squeeze_maximum": Mistake(
+            _code("blocks.0.se"), _code_of("blocks.0.se", _squeeze(maximum=True))
+        ),
         "gate_added": Mistake(_code("blocks.1.se"), _code_of("blocks.1.se", _squeeze(added=True))),
         "gate_stopped": Mistake(
-            Expected(("blocks.2.se",), ("no gradient", "gradient")), _code_of("blocks.2.se", _squeeze(stopped=True))
+            Expected(("blocks.2.se",), ("no gradient", "gradient")),
+            _code_of("blocks.2.se", _squeeze(stopped=True)),
         ),
-        "squeeze_before_act": Mistake(_code("blocks.1"), _code_of("blocks.1", _inverted("squeeze first"))),
+        "squeeze_before_act": Mistake(
+            _code("blocks.1"), _code_of("blocks.1", _inverted("squeeze first"))
+        ),
         "act_missing": Mistake(_code("blocks.1"), _code_of("blocks.1", _inverted("no act"))),
-        "squeeze_missing": Mistake(_code("blocks.1"), _code_of("blocks.1", _inverted("no squeeze"))),
-        "act_after_project": Mistake(_code("blocks.1"), _code_of("blocks.1", _inverted("act last"))),
-        "shortcut_missing": Mistake(_code("blocks.2"), _code_of("blocks.2", _inverted("no shortcut"))),
+        "squeeze_missing": Mistake(
+            _code("blocks.1"), _code_of("blocks.1", _inverted("no squeeze"))
+        ),
+        "act_after_project": Mistake(
+            _code("blocks.1"), _code_of("blocks.1", _inverted("act last"))
+        ),
+        "shortcut_missing": Mistake(
+            _code("blocks.2"), _code_of("blocks.2", _inverted("no shortcut"))
+        ),
         "rate_off": Mistake(_UPDATE, optimizer={"rate": 1.02}),
         "loss_sum": Mistake(_LOSS, loss=lambda: nn.CrossEntropyLoss(reduction="sum")),
     },
@@ -505,8 +536,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     },
     "unet": {
         "bgr": Mistake(_DATA, data=_flipped),
-        "groups": Mistake(_output("bottom.norm1"), _put("bottom.norm1", lambda own: nn.GroupNorm(4, 32))),
-        "norm_eps": Mistake(_output("down1.norm2"), _put("down1.norm2", lambda own: nn.GroupNorm(2, 8, eps=1e-2))),
+        "groups": Mistake(
+            _output("bottom.norm1"), _put("bottom.norm1", lambda own: nn.GroupNorm(4, 32))
+        ),
+        "norm_eps": Mistake(
+            _output("down1.norm2"), _put("down1.norm2", lambda own: nn.GroupNorm(2, 8, eps=1e-2))
+        ),
         "leak": Mistake(_output("down1.act"), _put("down1.act", lambda own: nn.LeakyReLU(0.2))),
         "average_pool": Mistake(_output("pool"), _put("pool", lambda own: nn.AvgPool2d(2, 2))),
         "concat_order": Mistake(_code(""), _code_of("", _unet(order=True))),
@@ -518,54 +553,75 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "sigmoid_twice": Mistake(_code(""), _code_of("", _unet(sigmoid=True))),
         "norm_missing": Mistake(_code("bottom"), _code_of("bottom", _twice(no_norm=True))),
         "act_before_norm": Mistake(_code("mix2"), _code_of("mix2", _twice(act_first=True))),
-        "kernel_transposed": Mistake(_weights("up1"), _weight("up1.weight", lambda value: value.swapaxes(-1, -2))),
+        "kernel_transposed": Mistake(
+            _weights("up1"), _weight("up1.weight", lambda value: value.swapaxes(-1, -2))
+        ),
         "not_carried": Mistake(_weights("out"), _weight("out.bias", np.zeros_like)),
-        "frozen": Mistake(Expected(("down1.conv1",), ("no gradient",)), _frozen("down1.conv1.weight")),
+        "frozen": Mistake(
+            Expected(("down1.conv1",), ("no gradient",)), _frozen("down1.conv1.weight")
+        ),
         "loss_halved": Mistake(_LOSS, loss=lambda: _Halved(nn.BCEWithLogitsLoss(reduction="mean"))),
         "rate_off": Mistake(_UPDATE, optimizer={"rate": 1.02}),
         "decay_all": Mistake(_UPDATE, optimizer={"decays_all": True}),
     },
-}  # fmt: skip
+}
 
 COMBINATIONS: dict[str, list[tuple[str, ...]]] = {
     "transformer": [
-        ("norm_eps", "mask_hides_itself"), ("gelu_tanh", "residual_missing", "label_smoothing"),
+        ("norm_eps", "mask_hides_itself"),
+        ("gelu_tanh", "residual_missing", "label_smoothing"),
         ("scale_missing", "embedding_scale", "rate_off", "gradient_stopped"),
-        ("carried_in_half", "relu_for_gelu", "query_stopped"), ("tokens_off", "mask_missing", "padding_counted"),
+        ("carried_in_half", "relu_for_gelu", "query_stopped"),
+        ("tokens_off", "mask_missing", "padding_counted"),
         ("norm_eps", "relu_for_gelu", "softmax_axis", "decay_all", "places_from_one"),
-        ("frozen", "residual_of_norm"), ("carried_transposed", "gelu_tanh", "query_key_swapped", "rate_off"),
+        ("frozen", "residual_of_norm"),
+        ("carried_transposed", "gelu_tanh", "query_key_swapped", "rate_off"),
     ],
     "resnet": [
-        ("norm_eps", "pool_same"), ("bgr", "kernel_flipped", "last_relu_missing", "label_smoothing"),
-        ("average_pool", "shortcut_missing", "rate_off"), ("norm_momentum", "gradient_stopped"),
+        ("norm_eps", "pool_same"),
+        ("bgr", "kernel_flipped", "last_relu_missing", "label_smoothing"),
+        ("average_pool", "shortcut_missing", "rate_off"),
+        ("norm_momentum", "gradient_stopped"),
         ("padding_same", "pool_same", "global_maximum", "decay_all", "carried_in_half"),
-        ("statistics_not_carried", "norm_eps", "rate_off"), ("frozen", "relu_before_norm"),
+        ("statistics_not_carried", "norm_eps", "rate_off"),
+        ("frozen", "relu_before_norm"),
         ("shortcut_missing", "last_relu_missing", "loss_sum"),
     ],
     "recurrent": [
-        ("norm_eps", "sigmoid"), ("bias_not_carried", "directions_swapped", "loss_halved"),
-        ("gru_backwards", "sigmoid", "betas", "reset_and_update_swapped"), ("last_state", "frozen"),
+        ("norm_eps", "sigmoid"),
+        ("bias_not_carried", "directions_swapped", "loss_halved"),
+        ("gru_backwards", "sigmoid", "betas", "reset_and_update_swapped"),
+        ("last_state", "frozen"),
         ("mask_of_one", "rate_off", "norm_eps"),
     ],
     "mobilenet": [
-        ("same_padding", "silu", "sigmoid"), ("bgr", "norm_eps", "gate_added", "relu_in_head"),
-        ("squeeze_maximum", "act_missing", "rate_off"), ("kernel_flipped", "gate_stopped", "loss_sum"),
+        ("same_padding", "silu", "sigmoid"),
+        ("bgr", "norm_eps", "gate_added", "relu_in_head"),
+        ("squeeze_maximum", "act_missing", "rate_off"),
+        ("kernel_flipped", "gate_stopped", "loss_sum"),
         ("carried_scaled", "silu", "shortcut_missing", "squeeze_maximum", "norm_momentum"),
-        ("squeeze_before_act", "sigmoid"), ("act_after_project", "norm_eps", "same_padding", "rate_off"),
+        ("squeeze_before_act", "sigmoid"),
+        ("act_after_project", "norm_eps", "same_padding", "rate_off"),
     ],
     "vit": [
-        ("norm_eps", "gelu_tanh"), ("bgr", "cls_last", "relu_for_gelu"),
+        ("norm_eps", "gelu_tanh"),
+        ("bgr", "cls_last", "relu_for_gelu"),
         ("places_missing", "scale_missing", "residual_missing", "label_smoothing"),
-        ("query_stopped", "mean_of_patches", "rate_off"), ("carried_transposed", "gelu_tanh", "frozen"),
+        ("query_stopped", "mean_of_patches", "rate_off"),
+        ("carried_transposed", "gelu_tanh", "frozen"),
         ("heads_reshaped", "residual_of_norm", "cls_of_last", "carried_in_half", "decay_all"),
         ("patches_by_column", "post_norm"),
     ],
     "unet": [
-        ("groups", "leak"), ("concat_order", "norm_missing", "rate_off"), ("bgr", "skip_flipped", "not_carried"),
-        ("average_pool", "norm_eps", "act_before_norm", "loss_halved"), ("kernel_transposed", "skip_missing"),
-        ("skip_stopped", "groups", "decay_all"), ("leak", "norm_eps", "sigmoid_twice", "frozen", "groups"),
+        ("groups", "leak"),
+        ("concat_order", "norm_missing", "rate_off"),
+        ("bgr", "skip_flipped", "not_carried"),
+        ("average_pool", "norm_eps", "act_before_norm", "loss_halved"),
+        ("kernel_transposed", "skip_missing"),
+        ("skip_stopped", "groups", "decay_all"),
+        ("leak", "norm_eps", "sigmoid_twice", "frozen", "groups"),
     ],
-}  # fmt: skip
+}
 
 
 def check(kind: str, reference: str, mistakes: tuple[str, ...]) -> dict[str, Any]:

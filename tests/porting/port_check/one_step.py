@@ -24,10 +24,13 @@ def _optimizer(network: nn.Module) -> torch.optim.Optimizer:
 
 
 def record(
-    folder: Path, network: nn.Module, inputs: tuple[torch.Tensor, ...], loss: Loss = mean_square,
+    folder: Path,
+    network: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    loss: Loss = mean_square,
     steps: int = 1,
     optimizer: Callable[[nn.Module], torch.optim.Optimizer] = _optimizer,
-) -> None:  # fmt: skip
+) -> None:
     """Record steps of a copy of a network; the last of the inputs is the target."""
     network = copy.deepcopy(network)
     stepping = optimizer(network)
@@ -42,9 +45,11 @@ def record(
 
 
 def check(
-    folder: Path, network: nn.Module, loss: Loss = mean_square,
+    folder: Path,
+    network: nn.Module,
+    loss: Loss = mean_square,
     optimizer: Callable[[nn.Module], torch.optim.Optimizer] = _optimizer,
-) -> PortReport:  # fmt: skip
+) -> PortReport:
     """Check a port on the recorded batches."""
     stepping = optimizer(network)
 

@@ -1,6 +1,4 @@
-"""A port in torch against an original in torch: what is right is not reported, what is wrong is, at
-its place.
-"""
+"""A port in torch: what is right is not reported, what is wrong is, at its place."""
 
 from __future__ import annotations
 
@@ -484,9 +482,7 @@ def test_blocks_may_be_computed_again_in_the_backward_pass(reentrant: bool, tmp_
 
 
 class Fallback(nn.Module):
-    """Tries a module that raises, and computes the same in its own code; an original does so
-    without trying.
-    """
+    """Tries a module that raises, and computes the same in its own code."""
 
     def __init__(self, tries: bool = True, scale: float = 1.0) -> None:
         super().__init__()

@@ -1,6 +1,4 @@
-"""``PortCheck`` in a Trainer: records and checks whole steps, stops, and leaves everything as it
-was.
-"""
+"""``PortCheck`` in a Trainer: checks, stops, and leaves everything as it was."""
 
 from __future__ import annotations
 
@@ -58,10 +56,15 @@ def loader(shift: float = 0.0, shuffle: bool = False, seed: int = 3) -> DataLoad
 
 def fit(module: L.LightningModule, data: DataLoader, *callbacks: Any, **options: Any) -> L.Trainer:
     trainer = L.Trainer(
-        max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+        max_epochs=1,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
         enable_progress_bar=False,
-        enable_model_summary=False, callbacks=[*callbacks], **options,
-    )  # fmt: skip
+        enable_model_summary=False,
+        callbacks=[*callbacks],
+        **options,
+    )
     trainer.fit(module, data, data)
     return trainer
 
@@ -76,9 +79,11 @@ def record(folder: Path, **options: Any) -> dict[str, Tensor]:
     original = Recorded()
     weights = {name: value.clone() for name, value in original.state_dict().items()}
     collector = SummaryCollector(
-        str(folder), collect_output_statistics=(1, 2), whole_tensors=True,
+        str(folder),
+        collect_output_statistics=(1, 2),
+        whole_tensors=True,
         collect_specified_data={"collect_landscape": None},
-    )  # fmt: skip
+    )
     fit(original, loader(), collector, **options)
     return weights
 

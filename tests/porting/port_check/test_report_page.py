@@ -39,15 +39,24 @@ def report() -> PortReport:
     )
     finding.consequences.append(PortFinding("block", "gradient", "x", 0.1, 1e-4, Phrase("data")))
     step = CheckedStep(
-        step=1, findings=[finding], paired_calls=3, agreed=7, tolerance=TOLERANCES["float32"],
+        step=1,
+        findings=[finding],
+        paired_calls=3,
+        agreed=7,
+        tolerance=TOLERANCES["float32"],
         worst_output=1e-7,
-        unpaired=[NotPaired("fc", "Linear", "reference",
-        Phrase("no call of the port has its weights or inputs"))],
+        unpaired=[
+            NotPaired(
+                "fc", "Linear", "reference", Phrase("no call of the port has its weights or inputs")
+            )
+        ],
         not_tested=[NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped"))],
-        worst_gradient=0.0, worst_weight_gradient=0.0, weights=WeightPairs({}, (), ()),
-        modules=[("", "Net"), ("block", "Block"), ("block.act", "GELU")], paired_modules=["",
-        "block"],
-    )  # fmt: skip
+        worst_gradient=0.0,
+        worst_weight_gradient=0.0,
+        weights=WeightPairs({}, (), ()),
+        modules=[("", "Net"), ("block", "Block"), ("block.act", "GELU")],
+        paired_modules=["", "block"],
+    )
     return PortReport("runs/original", [step])
 
 

@@ -204,6 +204,16 @@ def test_settings_without_an_effect_in_the_step_are_no_finding_but_are_said(tmp_
 # ---- arguments and precision
 
 
+def test_a_step_that_calls_no_module_says_so(tmp_path: Path) -> None:
+    original = nn.Linear(4, 2)
+    record(tmp_path, original, (torch.randn(5, 4), torch.randn(10)))
+    port = with_weights_of(nn.Linear(4, 2), original)
+
+    report = check_port(port, tmp_path, lambda batch: None)
+
+    assert "not tested: modules: the step has called no module of the original" in report.text()
+
+
 class Crossed(nn.Module):
     """Attention of a sequence to a memory, or to itself by mistake."""
 
