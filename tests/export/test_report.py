@@ -17,7 +17,7 @@ pytest.importorskip("bokeh")
 
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
-from mindsummary_lightning.export.report.contents import curve_columns, graph_outline
+from mindsummary_lightning.export.report.contents import colour_of, curve_columns, graph_outline
 from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import ridge_svg
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -83,7 +83,7 @@ def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     # a document a landscape: in one the time grows as the figures' square
     assert whole.count("const docs_json") == 2
     assert re.search(r"runs, report written \d{4}-\d\d-\d\d", page)
-    headings = re.findall("<h2>(.*?)</h2>", page)
+    headings = re.findall("<h2[^>]*>(.*?)</h2>", page)
     assert headings == [
         "Lineage",
         "Scalars",
@@ -112,6 +112,32 @@ def test_a_checkpoint_is_named_without_the_directory_of_its_run(tmp_path: Path) 
 
     assert "<th>model_path</th><td>last.ckpt</td><td>last.ckpt</td>" in page
     assert 'class="differs"' not in page
+
+
+def test_only_what_most_runs_do_not_have_is_marked(tmp_path: Path) -> None:
+    for name, rate in (("a", 0.1), ("b", 0.1), ("c", 0.2)):
+        write_lineage(tmp_path / name, [TrainInfo(network="LeNet", learning_rate=rate)])
+
+    page = _page(tmp_path, *(tmp_path / name for name in "abc"))
+
+    row = '<th>learning_rate</th><td>0.1</td><td>0.1</td><td class="odd">0.2</td>'
+    assert row in page
+
+
+def test_numbers_of_runs_have_their_names_and_sections_a_list_of_contents(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_summary(tmp_path / name, [values_at(step, {"loss": 1.0 * step}) for step in (1, 2)])
+        write_lineage(tmp_path / name, [TrainInfo(network="LeNet")])
+
+    page = _without_scripts(_page(tmp_path, tmp_path / "a", tmp_path / "b"))
+
+    assert [name in page for name in ("a 2</span>", "b 2</span>")] == [True, True]
+    assert 'data-all="0">none<' in page
+    assert 'data-tag="loss"' in page
+
+
+def test_forty_runs_have_forty_colours() -> None:
+    assert len({colour_of(number) for number in range(40)}) == 40
 
 
 @pytest.mark.slow
@@ -417,7 +443,7 @@ def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_pat
     page = _page(tmp_path, tmp_path / "run")
 
     note = "first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
-    assert "<h2>Parameters</h2>" in page
+    assert ">Parameters</h2>" in page
     assert note in page
     assert "first.bias" in page
     assert "<b>first" not in page

@@ -132,3 +132,41 @@ def test_a_drawn_point_is_the_recorded_one(report: Browser, tmp_path: Path) -> N
         ["0.5", "NaN", "3"],
         ["0.5", "NaN", "3"],
     ]
+
+
+def test_one_diverged_run_does_not_flatten_the_others_until_all_points_are_asked_for(
+    report: Browser, tmp_path: Path
+) -> None:
+    for name in "abcde":
+        worst = 10.0**30 if name == "e" else 0.0
+        losses = [1 / step + (worst if step > 25 else 0.0) for step in range(1, 31)]
+        events = [values_at(step, {"loss": loss}) for step, loss in enumerate(losses, 1)]
+        write_summary(tmp_path / name, events)
+    path = tmp_path / "report.html"
+    write_report([str(tmp_path / name) for name in "abcde"], str(path))
+    report.driver.get(path.as_uri())
+    report.wait(f"{_CURVE}.length === 1")
+
+    top = f"return {_CURVE}[0].y_range.end"
+    assert report.driver.execute_script(top) < 2
+    report.driver.execute_script("document.getElementById('all').click()")
+    assert report.driver.execute_script(top) > 1e30
+
+
+def test_boxes_are_emptied_at_once_and_tags_are_filtered(report: Browser) -> None:
+    _open(report)
+    driver = report.driver
+
+    driver.execute_script("document.querySelector('[data-all=\"0\"]').click()")
+    assert driver.execute_script(f"return {_LINES}.map(line => line.visible)") == [False]
+    driver.execute_script("document.querySelector('[data-all=\"1\"]').click()")
+    assert driver.execute_script(f"return {_LINES}.map(line => line.visible)") == [True]
+
+    driver.execute_script(
+        "const box = document.getElementById('filter'); box.value = 'loss';"
+        "box.dispatchEvent(new Event('input'))"
+    )
+    shown = "[...document.querySelectorAll('.card')].filter(card => card.checkVisibility())"
+    tags = driver.execute_script(f"return {shown}.map(card => card.dataset.tag)")
+    assert tags
+    assert all("loss" in tag for tag in tags)

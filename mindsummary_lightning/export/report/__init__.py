@@ -112,6 +112,7 @@ def write_report(
         lineage=[] if sweep else contents.lineage_rows(runs),
         divisions=divisions,
         figure_scripts=scripts,
+        usual=contents.usual_value,
         bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
         if is_drawn
         else [],

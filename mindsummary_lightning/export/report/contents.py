@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import colorsys
 import contextlib
 import math
 import os
@@ -37,12 +38,31 @@ from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
 
 _T = TypeVar("_T")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
+# of the circle of hues: steps of the golden ratio come near no hue twice
+_GOLDEN = 0.6180339887498949
+_LIGHTNESS, _SATURATION = (0.42, 0.55), 0.6  # readable on a light and on a dark page
 # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
 _EPOCH = "epoch"
 _MAX_DEPTH = 8  # deeper scopes of a graph are counted in their ancestor
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
 # of what a page is made of, as text
 _PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000
+
+
+def colour_of(number: int) -> str:
+    """A CSS colour: the first ones are told apart by the colour-blind, the later ones never repeat."""
+    if number < len(COLOURS):
+        return COLOURS[number]
+    later = number - len(COLOURS)
+    lightness = _LIGHTNESS[later % len(_LIGHTNESS)]
+    channels = colorsys.hls_to_rgb(later * _GOLDEN % 1, lightness, _SATURATION)
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)
+
+
+def usual_value(values: Sequence[str]) -> str:
+    """The value that most runs have; ``""`` if no two runs share one."""
+    ((value, count),) = Counter(values).most_common(1)
+    return value if count > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +81,7 @@ class ReportRun:
     @property
     def colour(self) -> str:
         """CSS colour of the run's curves."""
-        return self.own_colour or COLOURS[self.number % len(COLOURS)]
+        return self.own_colour or colour_of(self.number)
 
     @property
     def extent(self) -> str:

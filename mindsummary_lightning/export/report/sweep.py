@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
 from mindsummary_lightning.export.report.contents import (
-    COLOURS,
     ReportRun,
+    colour_of,
     common_directory,
     open_runs,
 )
@@ -117,7 +117,7 @@ def _groups(rows: Sequence[RunRow], group: str | None) -> dict[str, str]:
     if group is None:
         return {}
     values = sorted({_value(row, group) for row in rows}, key=lambda text: (len(text), text))
-    return {value: COLOURS[at % len(COLOURS)] for at, value in enumerate(values)}
+    return {value: colour_of(at) for at, value in enumerate(values)}
 
 
 def _value(row: RunRow, group: str | None) -> str:

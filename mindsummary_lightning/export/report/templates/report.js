@@ -4,6 +4,8 @@
   const TEXT = "#7d858f", LINE = "#7d858f66", GRID = "#7d858f33"; // as in figures.py: they read on a light and on a dark page
   const ARRAYS = { "<i4": Int32Array, "<f4": Float32Array, "<f8": Float64Array };
   const log = document.getElementById("log");
+  const all = document.getElementById("all");
+  const filter = document.getElementById("filter");
   const smoothing = document.getElementById("smoothing");
 
   const cards = [...document.querySelectorAll("[data-curves]")].map((element) => {
@@ -29,6 +31,27 @@
     }
   }
 
+  // The least and the greatest of the values of a card; unless all points are asked for, without those that
+  // would flatten all others: farther than 8 times the distance of the quartiles, and 4 times the scale.
+  function ends(card) {
+    const values = card.curves.flatMap(({ source }) => Array.from(source.data.raw ?? source.data.value));
+    const sorted = Float64Array.from(values.filter(Number.isFinite)).sort(), last = sorted.length - 1;
+    const low = sorted[Math.round(last / 4)], high = sorted[Math.round((3 * last) / 4)], fence = 8 * (high - low);
+    const inside = sorted.filter((value) => value >= low - fence && value <= high + fence);
+    const [from, to] = [inside[0], inside[inside.length - 1]];
+    const isCut = !all.checked && to > from && sorted[last] - sorted[0] > 4 * (to - from);
+    const [start, end] = isCut ? [from, to] : [sorted[0], sorted[last]];
+    const margin = (end - start) * 0.05 || Math.abs(end) * 0.05 || 1;
+    return { start: start - margin, end: end + margin };
+  }
+
+  // Where a curve is not finite any more: its last finite point.
+  function lost({ source }) {
+    const { step, value } = source.data, first = value.findIndex(Number.isFinite);
+    const bad = value.findIndex((one, i) => first >= 0 && i > first && !Number.isFinite(one));
+    return bad < 0 ? null : { x: [step[bad - 1]], y: [value[bad - 1]] };
+  }
+
   function figure(card, scale) {
     const [other] = Object.values(card.plots);
     const plot = Bokeh.Plotting.figure({
@@ -36,7 +59,7 @@
       background_fill_color: null, border_fill_color: null, outline_line_color: null, min_border_right: 12,
       x_axis_label: "step", y_axis_type: scale, tags: ["curve", scale],
       ...(other ? { x_range: other.x_range } : {}),
-      ...(scale === "log" ? { y_range: new Bokeh.Range1d({ start: card.low / 1.2, end: card.high * 1.2 }) } : {}),
+      y_range: new Bokeh.Range1d(scale === "log" ? { start: card.low / 1.2, end: card.high * 1.2 } : ends(card)),
     });
     for (const axis of [...plot.below, ...plot.left]) {
       axis.setv({
@@ -51,6 +74,10 @@
       if ("alone" in source.data) plot.scatter(step, { field: "alone" }, { ...options, size: 5 });
       return plot.line(step, { field: "value" }, { ...options, line_width: 1.6 });
     });
+    for (const { run, colour: color, source } of card.curves) {
+      const place = lost({ source }), options = { color, name: `run${run}`, visible: isShown(run) };
+      if (place) plot.scatter(place.x, place.y, { ...options, marker: "x", size: 10, line_width: 2 });
+    }
     plot.add_tools(new Bokeh.HoverTool({ renderers: lines, mode: "vline", tooltips: tooltips() }));
     return plot;
   }
@@ -103,6 +130,27 @@
     }
   }
 
+  function rescale() {
+    for (const card of cards) card.plots.linear?.y_range.setv(ends(card));
+  }
+
+  function showTags() {
+    const text = filter.value.trim().toLowerCase();
+    for (const card of document.querySelectorAll("[data-tag]")) {
+      card.hidden = !card.dataset.tag.toLowerCase().includes(text);
+    }
+  }
+
+  function setRuns(isOn) {
+    for (const box of document.querySelectorAll("[data-run]")) box.checked = isOn;
+    showRuns();
+  }
+
+  all.addEventListener("change", rescale);
+  filter.addEventListener("input", showTags);
+  for (const button of document.querySelectorAll("[data-all]")) {
+    button.addEventListener("click", () => setRuns(button.dataset.all === "1"));
+  }
   for (const box of document.querySelectorAll("[data-run]")) box.addEventListener("change", showRuns);
   smoothing.addEventListener("input", smoothAll);
   log.addEventListener("change", () => cards.filter((card) => card.curves[0].source).forEach(drawn));
