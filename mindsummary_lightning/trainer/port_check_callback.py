@@ -27,7 +27,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class PortCheck(CallbackBase):
-    """Runs a port's own training step once for each recorded step, and judges every module on the original's values.
+    """Runs a port's own training step on each recorded step of the original.
+
+    It judges every module on the original's values.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -80,7 +82,8 @@ class PortCheck(CallbackBase):
             return
         if trainer.world_size > 1:
             raise ValueError(
-                f"PortCheck must run in one process, got {trainer.world_size}. Pass Trainer(devices=1)"
+                f"PortCheck must run in one process, got {trainer.world_size}. Pass "
+                "Trainer(devices=1)"
             )
         self.report = None
         self._checked = []
@@ -106,7 +109,10 @@ class PortCheck(CallbackBase):
             self._running.begin()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """The backward pass is done: give the optimizer the original's gradients where the port has none."""
+        """Give the optimizer the original's gradients where the port has none.
+
+        Called after the backward pass.
+        """
         if self._running is not None:
             self._running.end_backward()
 
