@@ -281,7 +281,10 @@ def test_a_deleted_file_is_noticed_and_what_stood_in_it_is_no_repeat(
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    message = "was removed or replaced while it was being written: 1 records are lost; recording continues"
+    message = (
+        "was removed or replaced while it was being written: 1 records are lost; recording "
+        "continues"
+    )
     # Of a write that failed the user is told by the policy, and of the rest by its total.
     assert (message in caplog.text) == (case in ("later", "clock jumped back"))
     assert [loss.count for loss in run.writer.take_losses()] == ([] if case == "released" else [1])

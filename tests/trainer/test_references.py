@@ -1,4 +1,7 @@
-"""What a training lets go of, we let go of: outputs and batches with their step, module and Trainer with the fit."""
+"""What a training lets go of, we let go of.
+
+Outputs and batches with their step, module and Trainer with the fit.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,10 @@ _OURS: dict[str, Callable[[Path], tuple[Any, list[Any]]]] = {
 
 
 class Watched(Net):
-    """Returns a large output beside the loss, and notes when a step begins what is left of the one before."""
+    """Returns a large output in addition to the loss.
+
+    Notes when a step begins what is left of the one before.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +89,9 @@ class Handed(L.Callback):
 
 
 def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[Any]:
-    """What of these kinds can be reached from objects of ours and from our modules; Lightning's own cycles aside.
+    """Return what of these kinds can be reached from our objects and modules.
+
+    Lightning's own cycles are left out.
 
     What `torch.compile` made of a frame it keeps among the globals of that frame, under names that
     begin as below.

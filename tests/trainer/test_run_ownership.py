@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Holds, TrainerCall
@@ -26,18 +25,11 @@ from tests.trainer.ownership_flows import (
     run_flow,
     run_in_process,
 )
-from tests.trainer.support import Net, loader, points, run_script, trainer
+from tests.trainer.support import Net, judge_points, loader, points, run_script, trainer
 from tests.warm_processes import run_two_ranks, run_warm
 
 # Lightning: a Trainer that launches processes fits once
 _NO_SPAWN = ("same_trainer_after_failure",)
-
-
-def _judge_points(directory: str, tag: str) -> list[tuple[int, float]]:
-    events = EventAccumulator(directory, {"scalars": 0})
-    events.Reload()
-    known = events.Tags()["scalars"]
-    return [(event.step, event.value) for event in events.Scalars(tag)] if tag in known else []
 
 
 def _check(run: Path, kind: str, expected: Expected) -> None:
@@ -47,8 +39,8 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
         validated = points(run, "val/loss") if "val/loss" in tags else []
         assert len(validated) == expected.validations, run
         if expected.judge:
-            assert points(run, "train/loss") == _judge_points(expected.judge, "train/loss")
-            assert validated[:1] == _judge_points(expected.judge, "val/loss")[:1]
+            assert points(run, "train/loss") == judge_points(expected.judge, "train/loss")
+            assert validated[:1] == judge_points(expected.judge, "val/loss")[:1]
     if kind != "L":
         assert [step for step, _ in points(run, "loss/auto")] == expected.losses, run
     custom: Any = SummaryReader(run).lineage().custom.values  # type: ignore[union-attr]
@@ -136,7 +128,7 @@ def test_on_two_ranks_the_runs_are_those_of_one_process(
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("processes", ["ddp_spawn", "ddp_fork"])
+@pytest.mark.parametrize("processes", ["pickled copies", "ddp_fork"])
 @pytest.mark.parametrize("kind", ["L", "C", "B"])
 @pytest.mark.parametrize("flow", [name for name in FLOWS if name not in _NO_SPAWN])
 def test_launched_copies_record_where_the_process_that_launches_them_says(
@@ -146,6 +138,17 @@ def test_launched_copies_record_where_the_process_that_launches_them_says(
     assert done.returncode == 0, done.stderr[-3000:]
 
     _check_processes(tmp_path, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_processes_that_import_everything_record_where_the_process_that_launches_them_says(
+    tmp_path: Path,
+) -> None:
+    done = run_warm(run_in_process, "evaluation_after_fit", "B", "ddp_spawn", str(tmp_path), None)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    _check_processes(tmp_path, "B")
 
 
 def test_the_table_has_a_place_for_every_call_and_state() -> None:
