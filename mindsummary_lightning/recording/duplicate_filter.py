@@ -91,8 +91,7 @@ class DuplicateFilter:
             self._warnings.warn(
                 "changed",
                 "%s %r is recorded again at step %d with another value; MindInsight shows one of "
-                "the two. Give a later "
-                "step or another tag. Later repeats are not reported.",
+                "the two. Give a later step or another tag. Later repeats are not reported.",
                 *(kind, tag, step),
             )
 

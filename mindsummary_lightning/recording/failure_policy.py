@@ -84,8 +84,7 @@ class FailurePolicy:
         self.warnings.warn(
             key,
             "%s could not be recorded in %s: %s. Training continues; later failures of this kind "
-            "are only counted, and "
-            "the total is logged at the end",
+            "are only counted, and the total is logged at the end",
             *(what, self._directory, error_text(error)),
             level=logging.ERROR,
         )

@@ -194,8 +194,7 @@ class LineageFileWriter:
                 self._warnings.warn(
                     ("large", kind),
                     "%s of %s is too large for a lineage file of 64 KiB and is not recorded: "
-                    "record fewer or shorter "
-                    "texts",
+                    "record fewer or shorter texts",
                     *(_described(event, shorter), self._files.directory),
                 )
                 if shorter is None:

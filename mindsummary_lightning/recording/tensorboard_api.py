@@ -32,8 +32,7 @@ from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefin
 
 NO_EXAMPLE = (
     "%s records no graph: it needs an input. Give it one, or give the module an "
-    "example_input_array; a "
-    "SummaryCollector records the graph of the first training step without"
+    "example_input_array; a SummaryCollector records the graph of the first training step without"
 )
 NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
 _WITHOUT_PAGE = [
@@ -306,8 +305,7 @@ class TensorBoardMethods:
         if any(params.get(key) != value for key, value in self._params.items()):
             text = (
                 "add_hparams replaces the values of an earlier trial in %s: a run has one row on "
-                "MindInsight's page. "
-                "Give each trial a run of its own"
+                "MindInsight's page. Give each trial a run of its own"
             )
             self._recorder.policy.warnings.warn("hparams", text, self._recorder.directory)
             if self._has_results and not results:

@@ -48,9 +48,8 @@ class CheckpointCallbacks:
                 _WARN_ONCE.warn(
                     path,
                     "%s must be new for each Trainer, got one that has saved %s in an earlier "
-                    "fit: it goes on to save "
-                    "into that directory and may delete what is there. Give each Trainer a "
-                    "callbacks list of its own",
+                    "fit: it goes on to save into that directory and may delete what is there. "
+                    "Give each Trainer a callbacks list of its own",
                     *(type(callback).__name__, os.path.relpath(path)),
                 )
 

@@ -87,14 +87,12 @@ def steps_before_fit(
     step = state.get("step")
     if not isinstance(step, int):
         step = int(trainer.global_step) if module.automatic_optimization else steps_done(trainer)
-    earlier = state.get("directory")
-    if None not in (directory, earlier) and not is_same_directory(earlier, directory):
+    earlier, present = state.get("directory"), directory
+    if None not in (earlier, present) and not is_same_directory(str(earlier), str(present)):
         _LOG.warning(
-            "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one curve "
-            "only for the files "
-            "of one directory. To continue the curve, pass version=%r to the logger, or "
-            "summary_dir=%r to the "
-            "collector",
-            *(step, earlier, directory, os.path.basename(earlier), earlier),
+            "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one "
+            "curve only for the files of one directory. To continue the curve, pass version=%r "
+            "to the logger, or summary_dir=%r to the collector",
+            *(step, earlier, present, os.path.basename(str(earlier)), earlier),
         )
     return step

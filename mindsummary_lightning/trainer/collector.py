@@ -479,8 +479,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if logged and not has_logger:
             rank_zero_info(
                 f"SummaryCollector alone does not record logged metrics ({listed(logged, 3)}). "
-                "Add a logger: "
-                f"trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
+                "Add a logger: trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
             )
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

@@ -209,8 +209,8 @@ class CurrentRun:
             if own is not None:
                 raise ValueError(
                     f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, "
-                    "which record into the "
-                    "same files: give it to one of them, or give the collector a summary_dir"
+                    "which record into the same files: give it to one of them, or give the "
+                    "collector a summary_dir"
                 )
             self._options[name] = value
             self._drop_record()
@@ -331,11 +331,9 @@ class CurrentRun:
 
     def _begin_instead(self) -> None:
         _LOG.warning(
-            "%s already contains an earlier fit. MindInsight will show the new fit instead of the "
-            "old one, from "
-            "the first step of the new fit on. To keep both, give each fit a new logger with "
-            "version=None, or a "
-            "summary_dir of its own",
+            "%s already contains an earlier fit. MindInsight will show the new fit instead of "
+            "the old one, from the first step of the new fit on. To keep both, give each fit a "
+            "new logger with version=None, or a summary_dir of its own",
             self._short_directory,
         )
         self._drop_record()
@@ -366,9 +364,8 @@ class CurrentRun:
         if self.has_explained_resume:
             _LOG.warning(
                 "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight "
-                "draws one curve only "
-                "for the files of one directory. To continue the curve, pass version=... of that "
-                "run to the logger",
+                "draws one curve only for the files of one directory. To continue the curve, "
+                "pass version=... of that run to the logger",
                 *(resumed, self._short_directory),
             )
 

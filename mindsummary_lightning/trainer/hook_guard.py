@@ -50,8 +50,7 @@ class HookGuard:
         self._warn_once.warn(
             (what, type(error)),
             "%s could not record %s: %s: %s. Training continues; further failures of this kind "
-            "are counted and the "
-            "total is logged at the end",
+            "are counted and the total is logged at the end",
             *(self._owner, what, type(error).__name__, error_text(error)),
             level=logging.ERROR,
         )

@@ -35,9 +35,8 @@ def _installed() -> list[ModuleType]:
                 raise
     if not found:
         raise ModuleNotFoundError(
-            "neither lightning nor pytorch_lightning is installed; 'pip install lightning' brings "
-            "what the logger and "
-            "the callbacks need"
+            "neither lightning nor pytorch_lightning is installed; 'pip install lightning' "
+            "brings what the logger and the callbacks need"
         )
     return found
 

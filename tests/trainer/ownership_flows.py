@@ -22,7 +22,7 @@ from typing import Any
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
-from lightning_utilities.core.rank_zero import rank_zero_only
+from lightning_utilities.core import rank_zero
 from torch.multiprocessing.spawn import ProcessException
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
@@ -99,11 +99,9 @@ class Flow:
 
     def __post_init__(self) -> None:
         self.root = self.directory / "runs"
-        self.logger = (
-            MindInsightLogger(self.root, name="", version=self.version)
-            if self.kind != "C"
-            else False
-        )
+        self.logger: Any = None
+        if self.kind != "C":
+            self.logger = MindInsightLogger(self.root, name="", version=self.version)
         self._judges = 0
 
     def callbacks(self) -> list[Any]:
@@ -305,10 +303,11 @@ def run_in_process(
 ) -> None:
     """Run a flow in a process of its own, and leave what its runs must hold in a file."""
     # as when Lightning is imported in this process
-    rank_zero_only.rank = int(os.environ.get("RANK", "0"))
+    known: Any = rank_zero.rank_zero_only
+    known.rank = int(os.environ.get("RANK", "0"))
     multiprocessing.set_forkserver_preload([__name__])
     runs = run_flow(name, kind, processes, Path(directory), version)
-    if rank_zero_only.rank == 0:
+    if known.rank == 0:
         Path(directory, "expected.json").write_text(
             json.dumps({run: vars(facts) for run, facts in runs.items()}), encoding="utf-8"
         )

@@ -52,11 +52,16 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
         saved = os.listdir(run / "checkpoints")
         assert saved, run
         if kind == "B":
-            path = json.loads(SummaryReader(run).lineage().train.model_path)["ckpt"]  # type: ignore[union-attr]
+            path = _checkpoint_path(run)
             assert os.path.dirname(path) == str(run / "checkpoints")
             assert os.path.basename(path) in saved
     elif (run / "checkpoints").exists():
         raise AssertionError(f"{run} has checkpoints of another fit")
+
+
+def _checkpoint_path(run: Path) -> Any:
+    training: Any = SummaryReader(run).lineage().train  # type: ignore[union-attr]
+    return json.loads(training.model_path)["ckpt"]
 
 
 def _check_all(directory: Path, kind: str, runs: dict[str, Expected]) -> None:
@@ -184,8 +189,7 @@ def test_a_checkpoint_callback_of_an_earlier_fit_is_named_in_one_line_and_its_fi
         running.fit(_Monitored(), loader(2))
         said.append([message for message in _warnings(caplog) if "ModelCheckpoint" in message])
         if kind != "logger":
-            path = SummaryReader(run).lineage().train.model_path  # type: ignore[union-attr]
-            assert (json.loads(path)["ckpt"] is None) == (number == 1)
+            assert (_checkpoint_path(run) is None) == (number == 1)
 
     assert [len(messages) for messages in said] == [0, 1]
     assert os.path.basename(saving.best_model_path) in said[1][0]
@@ -254,7 +258,11 @@ def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(
 ) -> None:
     callbacks = [SummaryCollector()] if with_collector else []
     logger = MindInsightLogger(tmp_path, name="", version="run")
-    options = {"callbacks": callbacks, "limit_train_batches": 2, "enable_autolog_hparams": False}
+    options: dict[str, Any] = {
+        "callbacks": callbacks,
+        "limit_train_batches": 2,
+        "enable_autolog_hparams": False,
+    }
     trainer(logger=logger, **options).fit(Noted(3), loader())
 
     assert "width" not in SummaryReader(logger.log_dir).lineage().custom.values  # type: ignore[union-attr]
