@@ -8,11 +8,12 @@ import platform
 import random
 import socket
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import truediv
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Rows: TypeAlias = "Mapping[str, Mapping[str, Sequence[float]]]"
 
@@ -39,13 +40,13 @@ def free_port() -> int:
     return port
 
 
-def rounds_of(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+def rounds_of(ways: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
     """What each way says that it took in each round.
 
     All take turns in a round, in another order each time: whoever follows a peer that leaves the
     caches cold, or the machine asleep, pays for it.
     """
-    taken: dict[str, list[T]] = {name: [] for name in ways}
+    taken: dict[K, list[T]] = {name: [] for name in ways}
     order = list(ways)
     shuffle = random.Random(0).shuffle
     for _ in range(rounds):

@@ -3,11 +3,16 @@
 ``python benchmarks/scalars.py [--count N] [--rounds N]``. "Caller" is what the training loop waits
 for; "end to end" includes closing, when everything is in the file. With ``MINDSPORE_PYTHON`` set,
 MindSpore's SummaryRecord takes part.
+
+``--against DIRECTORY`` compares this checkout with another one instead, in CPU seconds of the
+caller. Each is imported by processes of its own, which take turns. The least seconds of all rounds
+say most on a machine that others share.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,12 +20,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(__file__))
 
 import paired
 
 Loop = Callable[[str, int, int], tuple[float, float]]
+
+clock: Callable[[], float] = time.perf_counter
 
 
 def timed(
@@ -30,14 +39,14 @@ def timed(
     per_step: int,
 ):
     values = {f"tag{index}": 0.5 + index for index in range(per_step)}
-    start = time.perf_counter()
+    start = clock()
     for step in range(count // per_step):
         for tag in values:
             values[tag] += 0.25
         write(step, values)
-    caller = time.perf_counter() - start
+    caller = clock() - start
     close()
-    return caller, time.perf_counter() - start
+    return caller, clock() - start
 
 
 def ours(directory: str, count: int, per_step: int):
@@ -59,6 +68,31 @@ def our_logger(directory: str, count: int, per_step: int):
         logger.save()
 
     return timed(write, lambda: logger.finalize("success"), count, per_step)
+
+
+def our_values(directory: str, count: int, per_step: int):
+    from mindsummary_lightning import SummaryRecord
+
+    record = SummaryRecord(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        for tag, value in values.items():
+            record.add_value("scalar", tag, value)
+        record.record(step)
+
+    return timed(write, record.close, count, per_step)
+
+
+def our_scalars(directory: str, count: int, per_step: int):
+    from mindsummary_lightning import SummaryRecord
+
+    record = SummaryRecord(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        for tag, value in values.items():
+            record.add_scalar(tag, value, step)
+
+    return timed(write, record.close, count, per_step)
 
 
 def summary_writer(directory: str, count: int, per_step: int):
@@ -151,6 +185,74 @@ def seconds_a_scalar(loop: Loop, count: int, per_step: int) -> tuple[float, floa
     return caller / count, whole / count
 
 
+_OURS: dict[str, Loop] = {
+    "logger + save()": our_logger,
+    "add_value + record": our_values,
+    "add_scalar": our_scalars,
+}
+_IN_TURNS = """
+import sys, time
+import torch._dynamo  # as in a training, whose optimizer imports it
+sys.path.insert(0, sys.argv[1])
+import scalars
+scalars.clock = time.process_time
+for line in sys.stdin:
+    way, count = line.rstrip().split("|")
+    print("taken", scalars.seconds_a_scalar(scalars._OURS[way], int(count), 1)[0], flush=True)
+"""
+_PROCESSES = 2  # of each checkout: where a process lies in memory makes a few percent
+
+
+class _Checkout:
+    """A process that has imported the package from a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _IN_TURNS, os.path.dirname(__file__)],
+            env={**os.environ, "PYTHONPATH": str(directory), "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def seconds(self, way: str, count: int) -> float:
+        """CPU seconds of a scalar, with a run of so many."""
+        pipes: Any = self._process
+        print(f"{way}|{count}", file=pipes.stdin, flush=True)
+        answer = next(line for line in pipes.stdout if line.startswith("taken"))
+        return float(answer.split()[1])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def against(directory: Path, count: int, rounds: int) -> None:
+    """Print the cost of a scalar here and in another checkout."""
+    checkouts = {"here": Path(__file__).parents[1], "there": directory}
+    results: dict[str, dict[str, list[float]]] = {}
+    with contextlib.ExitStack() as opened:
+        processes = {
+            (name, number): opened.enter_context(contextlib.closing(_Checkout(path)))
+            for number in range(_PROCESSES)
+            for name, path in checkouts.items()
+        }
+        for way in _OURS:
+            turns = {
+                key: partial(process.seconds, way, count) for key, process in processes.items()
+            }
+            taken = paired.rounds_of(turns, rounds)
+            results[way] = {name: [] for name in checkouts}
+            for (name, _), seconds in taken.items():
+                results[way][name] += seconds
+            results[f"{way}, least"] = {
+                name: [min(seconds)] for name, seconds in results[way].items()
+            }
+    paired.report("scalars against", "Scalars, CPU", "us a scalar", 1e6, results, "here")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -159,7 +261,11 @@ def main() -> None:
         "--count", type=int, default=25_000, help="scalars of each fast way (slow ones write fewer)"
     )
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--against", type=Path, help="the root of another checkout")
     arguments = parser.parse_args()
+    if arguments.against is not None:
+        against(arguments.against, arguments.count, arguments.rounds)
+        return
     loops: dict[str, tuple[Loop, int]] = {
         "mindsummary_lightning SummaryRecord": (ours, 1),
         "mindsummary_lightning logger + save()": (our_logger, 1),

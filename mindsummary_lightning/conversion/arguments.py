@@ -44,6 +44,13 @@ def positive_int(name: str, value: Any, kind: str = "an int", expected: str = "a
     return _int_in(1, math.inf, name, value, kind, expected)
 
 
+def checked_version(version: Any) -> int | str | None:
+    """The number or name of a run, or ``None``; raises TypeError, or ValueError for a number below 0."""
+    if version is None or isinstance(version, str):
+        return version
+    return _int_in(0, math.inf, "version", version, "an int, a str or None", "0 or more")
+
+
 def optional_positive_int(name: str, value: Any) -> int | None:
     """``None`` or a :func:`positive_int`."""
     if value is None:

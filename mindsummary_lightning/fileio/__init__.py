@@ -1,1 +1,1 @@
-"""Read and write files of records: append, scan, salvage, truncate, replace. Payloads are opaque bytes here."""
+"""Read and write files of records, whose payloads are opaque bytes here."""

@@ -46,7 +46,10 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 def is_locked(path: str) -> bool | None:
-    """Whether a process holds the lock of a file; ``None`` if that cannot be known. It is taken for a moment to ask."""
+    """Tell whether a process holds the lock of a file, ``None`` if that is unknown.
+
+    The lock is taken for a moment to ask.
+    """
     with contextlib.suppress(OSError), open_regular(path) as file:
         is_free = try_lock(file.fileno())
         return None if is_free is None else not is_free
@@ -146,14 +149,14 @@ class RecordFile:
             self._cut_back()
         try:
             if len(record) == 1:  # on the hot path of a training loop
-                size, written = len(record[0]), os.write(self._descriptor, record[0])
+                size = len(record[0])
+                written = os.write(self._descriptor, record[0])
                 if written != size:
                     self._torn_size = written
                     self._write_all([memoryview(record[0])[written:]])
             else:
                 size = total_length(record)
                 self._write_all([memoryview(chunk).cast("B") for chunk in record])
-            self._torn_size = 0
             self.size += size
             self.records += 1
         except BaseException:  # a signal handler may raise between two parts of a record
@@ -174,6 +177,7 @@ class RecordFile:
                 written -= len(views.pop(0))
             if written:
                 views[0] = views[0][written:]
+        self._torn_size = 0
 
     def _cut_back(self) -> None:
         # An incomplete record in the middle hides everything after it from MindInsight for good; so
@@ -189,7 +193,9 @@ class RecordFile:
         self._torn_size = 0
 
     def is_intact(self) -> bool:
-        """Whether the path leads to this file, and it holds all that was appended; cheap, two calls of ``stat``.
+        """Tell whether the path leads to this file, with all that was appended.
+
+        Two calls of ``stat``.
 
         False also if the handle cannot be asked, or other code in the process closed the
         descriptor, whose number may stand for another file now. True if the path cannot be asked
@@ -219,7 +225,9 @@ class RecordFile:
         self._descriptor = -1
 
     def missing(self) -> MissingRecords:
-        """What the file under the path lacks of what was appended; nothing where that cannot be known.
+        """Return what the file under the path lacks of what was appended.
+
+        The answer is empty where that is unknown.
 
         A file that is long enough is not read. One that is not ours by its inode is known by its
         first record: a file system in user space may number its files anew when it is mounted
@@ -254,7 +262,9 @@ class RecordFile:
         os.fsync(self._descriptor)
 
     def reopen(self) -> bool:
-        """Continue with the file under the path through another handle, after :meth:`close` or where this one fails.
+        """Continue with the file under the path through another handle.
+
+        Call it after :meth:`close`, or where this handle fails.
 
         Returns:
             False if the path leads to another file or none, the file is not as long as it was, or
@@ -306,7 +316,10 @@ class RecordFile:
         deque(map(os.close, map(list.pop, [self._opened] * len(self._opened))), maxlen=0)
 
     def discard(self) -> None:
-        """:meth:`close` the file, and remove it if nothing was ever appended to it. Raises as that."""
+        """Close the file, and remove it if nothing was ever appended to it.
+
+        Raises as :meth:`close`.
+        """
         with contextlib.suppress(OSError):
             if (
                 self._opened

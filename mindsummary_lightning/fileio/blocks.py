@@ -1,4 +1,7 @@
-"""Complete records of an open file, checked: the one place that compares header, length, size and CRC of a record."""
+"""Read the complete records of an open file, and check each of them.
+
+The one place that compares header, length, size and CRC of a record.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _MANY = 256
 def blocks_of(
     file: IO[bytes], path: str, offset: int, block_size: int = BLOCK
 ) -> Iterator[tuple[int, Records]]:
-    """The complete records of an open file from the start of one on, as many as one block holds at a time.
+    """Yield the complete records from an offset on, as many as one block holds at a time.
 
     Yields the end of the last of them in the file, and them; ends before a record that the file
     cannot hold. ``path`` is for errors.

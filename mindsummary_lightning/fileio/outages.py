@@ -1,4 +1,4 @@
-"""What the errors of a file system say about its files: no room, no such file, or a place that is out of reach."""
+"""Tell errors of a file system apart: no room, no such file, out of reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way in which a file of a run directory is opened: a regular file, reached by no link, without waiting.
+"""Open files of a run directory: regular files, through no link, without waiting.
 
 Whoever may write to a run's directory can put a FIFO, a device, a socket or a link under any name
 in it. Python's own ``open`` would wait at the first for ever, read from the second without end, and
@@ -24,7 +24,9 @@ _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 def open_regular(
     path: str, mode: str = "rb", *, root: str | None = None, max_size: int | None = None
 ) -> FileIO:
-    """Open a regular file, unbuffered; ``mode`` is one of ``rb``, ``r+b`` and ``ab``, which makes none.
+    """Open a regular file that exists, unbuffered.
+
+    ``mode`` is ``rb``, ``r+b`` or ``ab``.
 
     Args:
         path: the file; if it is a link, it is refused.
@@ -82,7 +84,9 @@ def _check(found: os.stat_result, max_size: int | None) -> None:
 def place_below(
     root: str | None, path: str, *, is_made: bool = False
 ) -> Iterator[tuple[str, int | None]]:
-    """The name of ``path`` in its directory, and a descriptor of that, reached from ``root`` through no link.
+    """Return the name of a file and a descriptor of its directory.
+
+    The directory is reached from ``root`` through no link.
 
     Without a root, and on Windows, ``path`` and ``None``. ``is_made``: what is missing on the way
     is made.
@@ -102,13 +106,8 @@ def place_below(
             here = os.path.join(here, part)
             name = here if descriptor is None else part
             try:
-                if part and is_made:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=descriptor)
-                if part and os.path.islink(here):
-                    raise OSError(
-                        errno.EINVAL, "is a symbolic link; below a run directory none is followed"
-                    )
+                if part:
+                    _check_part(here, name, descriptor, is_made)
                 if os.open in os.supports_dir_fd:
                     descriptor = os.open(
                         name, _DIRECTORY | (os.O_NOFOLLOW if part else 0), dir_fd=descriptor
@@ -120,10 +119,21 @@ def place_below(
         yield path if descriptor is None else os.path.basename(path), descriptor
 
 
+def _check_part(path: str, name: str, parent: int | None, is_made: bool) -> None:
+    """Refuse a link on the way to a file; ``is_made``: make the directory if it is missing."""
+    if is_made:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+    if os.path.islink(path):
+        raise OSError(errno.EINVAL, "is a symbolic link; below a run directory none is followed")
+
+
 def files_below(
     root: str, on_error: Callable[[OSError], object] | None = None
 ) -> dict[str, tuple[int, int]]:
-    """Size (-1: no regular file) and modification time in ns of all below a directory that is none, by relative path.
+    """Return size and modification time of all in a directory, by relative path.
+
+    The size is -1 for what is no regular file, the time is in ns. The directory must be no link.
 
     Links are not followed; ``on_error`` is called for each directory that cannot be listed and is
     there.
@@ -140,6 +150,9 @@ def files_below(
 
 
 def path_of_open(file: FileIO) -> str:
-    """A path that leads to an open file whatever has become of its name, for a library that opens paths only."""
+    """Return a path that leads to an open file, whatever has become of its name.
+
+    For a library that opens only paths.
+    """
     own = f"/dev/fd/{file.fileno()}"
     return own if os.path.exists(own) else str(file.name)  # Windows

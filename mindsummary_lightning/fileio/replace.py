@@ -1,4 +1,4 @@
-"""Files that appear under their name complete: readers see the old bytes or the new ones, never a part.
+"""Replace files at once: readers see the old bytes or the new ones, never a part.
 
 What a repair replaced and what was cut off a file is kept in the directory ``.damaged`` inside the
 run.
@@ -24,12 +24,15 @@ _TIMESTAMP = re.compile(r"summary\.(?=\d)")
 
 
 def temporary_name(directory: str) -> str:
-    """An unused path in a directory for something unfinished; MindInsight parses nothing of that name."""
+    """Return an unused path in a directory, which MindInsight does not parse."""
     return os.path.join(directory, f".mindsummary-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
 def remove_stale_temporaries(directory: str) -> None:
-    """Remove what a killed process left unfinished in a directory under a :func:`temporary_name`; others' stay."""
+    """Remove unfinished files that a killed process left in a directory.
+
+    Their names are those of :func:`temporary_name`. Files of running processes stay.
+    """
     try:
         names = os.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
@@ -59,7 +62,7 @@ def _is_running(pid: int) -> bool:
 def replacement(
     path: str, mode: int = 0o600, *, root: str | None = None, is_synced: bool = True
 ) -> Iterator[IO[bytes]]:
-    """A binary file to write to, which takes the place of ``path`` when the block ends without an error.
+    """Yield a binary file, which replaces ``path`` when the block ends without an error.
 
     A crash at any moment leaves either the old file or the complete new one.
 
@@ -99,7 +102,10 @@ def replacement(
 
 
 def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
-    """Put ``data`` at ``path`` as :func:`replacement` does; return device and inode of the new file."""
+    """Put ``data`` at ``path`` as :func:`replacement` does.
+
+    Returns device and inode of the new file.
+    """
     with replacement(path, mode) as file:
         file.write(data)
         written = os.fstat(file.fileno())

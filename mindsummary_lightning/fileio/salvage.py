@@ -1,4 +1,6 @@
-"""Complete records of a damaged file. Reading continues after damage at the next offset where both CRCs match.
+"""Read the complete records of a damaged file.
+
+Reading continues after damage at the next offset where both CRCs match.
 
 Payloads are opaque here: a record is what its length CRC and its payload CRC agree on. The file is
 read, never mapped, because another process may truncate it, and a mapped page that is gone kills
@@ -81,7 +83,7 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
 
 
 def find_record(path: str, at: int) -> int | None:
-    """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none."""
+    """Return the offset of the first complete record at or after an offset, or ``None``."""
     with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
         start = next_record(file, at, size)
@@ -98,7 +100,10 @@ def _read_at(file: FileIO, start: int, count: int) -> bytes:
 
 
 def skip_hole(file: FileIO, at: int, size: int) -> int:
-    """The first offset from ``at`` on that is not in a hole of a sparse file; ``size`` if there is none."""
+    """Return the first offset from ``at`` on that is in no hole of a sparse file.
+
+    The answer is ``size`` if there is none.
+    """
     if not hasattr(os, "SEEK_DATA"):
         return at
     try:
@@ -125,7 +130,10 @@ def shortage(file: FileIO, at: int, size: int) -> str:
     header = _read_at(file, at, HEADER_SIZE)
     if len(header) < HEADER_SIZE:
         return f"{size - at} bytes are left, a record has at least {OVERHEAD}"
-    return f"the record should end at byte {at + checked_length(header)[0] + OVERHEAD}, the file ends at {size}"
+    return (
+        f"the record should end at byte {at + checked_length(header)[0] + OVERHEAD}, the file "
+        f"ends at {size}"
+    )
 
 
 def _is_tail(file: FileIO, at: int, size: int) -> bool:
@@ -148,7 +156,10 @@ def _is_tail(file: FileIO, at: int, size: int) -> bool:
 
 
 def next_record(file: FileIO, begin: int, size: int) -> int:
-    """Offset of the next complete record of an open file at or after ``begin``; the size if there is none."""
+    """Return the offset of the next complete record at or after ``begin``.
+
+    The answer is the file's size if there is none.
+    """
     while begin + OVERHEAD < size:
         # A length may begin with zeros, so a header can reach from a hole into what follows.
         begin = max(begin, skip_hole(file, begin, size) - HEADER_SIZE)

@@ -46,7 +46,7 @@ class RecordScanner:
         self._last: tuple[int, bytes] | None = None
 
     def was_rewritten(self) -> bool:
-        """Whether the file does not hold what was read of it any more: it was rewritten, or is another one."""
+        """Tell whether the file was rewritten or replaced since it was read."""
         if self._last is None:
             return False
         end, checksum = self._last
@@ -68,7 +68,10 @@ class RecordScanner:
         return self.decoded(bytes)
 
     def decoded(self, decode: Callable[[bytes], _T]) -> Iterator[_T]:
-        """Yield each complete record decoded; raises as in iterating, and where ``decode`` raises ``ValueError``."""
+        """Yield each complete record, decoded.
+
+        Raises as in iterating, and where ``decode`` raises ``ValueError``.
+        """
         for payloads in self._blocks(BLOCK):
             for payload in payloads:
                 start = self.offset
@@ -80,7 +83,9 @@ class RecordScanner:
 
     # in smaller ones NumPy's calls cost too much
     def batches(self, block_size: int = 4 * BLOCK) -> Iterator[Records]:
-        """Yield the payloads of neighbouring records, as many as one block holds; ``offset`` is the end of them all.
+        """Yield the payloads of neighbouring records, as many as one block holds.
+
+        ``offset`` is then the end of the last of them.
 
         Raises:
             DamagedFileError, OSError: as in iterating.
@@ -99,5 +104,8 @@ class RecordScanner:
             # A writer may have appended several records since the last one was read: then nothing
             # is incomplete.
             if following < size and not is_record(file, self.offset):
-                reason = f"{shortage(file, self.offset, size)}, but complete records follow at byte {following}"
+                reason = (
+                    f"{shortage(file, self.offset, size)}, but complete records follow at byte "
+                    f"{following}"
+                )
                 raise DamagedFileError(self.path, self.offset, reason)

@@ -106,8 +106,9 @@ class WholeStepWriter:
         """
         if self._file is None:
             raise ValueError(
-                f"step {step.step} is not recorded whole: it takes {_megabytes(self.size)} and whole_tensors_max_bytes allows "
-                f"{_megabytes(self._max_bytes)}. Pass a greater whole_tensors_max_bytes, or record a smaller batch"
+                f"step {step.step} is not recorded whole: it takes {_megabytes(self.size)} and "
+                f"whole_tensors_max_bytes allows {_megabytes(self._max_bytes)}. Pass a greater "
+                "whole_tensors_max_bytes, or record a smaller batch"
             )
         self._file.writestr(INDEX_MEMBER, encode_whole_step(step))
         self._close()

@@ -1,4 +1,4 @@
-"""The last value of each tag in the live summary file, so that a value already in the file is not written again.
+"""Keep the last value of each tag, so that no value is written twice to a file.
 
 Tags are counted too, for MindInsight 2.3.1 drops the oldest where there are too many
 (``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers
@@ -80,7 +80,8 @@ class DuplicateFilter:
             if count > limit:
                 self._warnings.warn(
                     what,
-                    "%s has %d %s so far; MindInsight shows the %d that appeared last and drops the others: %s",
+                    "%s has %d %s so far; MindInsight shows the %d that appeared last and drops "
+                    "the others: %s",
                     *(self._directory, count, what, limit, advice),
                 )
 
@@ -89,14 +90,17 @@ class DuplicateFilter:
         if kind != "loss_landscape":
             self._warnings.warn(
                 "changed",
-                "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "
-                "step or another tag. Later repeats are not reported.",
+                "%s %r is recorded again at step %d with another value; MindInsight shows one of "
+                "the two. Give a later step or another tag. Later repeats are not reported.",
                 *(kind, tag, step),
             )
 
 
 def _mark(value: SummaryValue) -> object:
-    """What identifies a value that is not a scalar; ``None`` where comparing costs more than writing it twice."""
+    """Return what identifies a value that is not a scalar.
+
+    ``None`` where comparing costs more than writing the value twice.
+    """
     if isinstance(value, Histogram):
         return value
     return hash(value.encoded) if isinstance(value, Image) else None

@@ -110,7 +110,10 @@ class EventFiles:
         )
 
     def newest_summary_file(self) -> RecordFile | None:
-        """The newest summary file, closed, if it is one of this package or of MindSpore; raises OSError."""
+        """Return the newest summary file, closed; raises OSError.
+
+        ``None`` if it is neither of this package nor of MindSpore.
+        """
         self.prepare()
         names = read_order(filter(is_summary_name, os.listdir(self.directory)))
         for name in names[-1:]:
@@ -122,10 +125,13 @@ class EventFiles:
         return None
 
     def check_again(self) -> None:
-        """Let the next file check the older ones again, because somebody else has changed one of them."""
+        """Let the next file check the older ones again.
+
+        For when another process has changed one of them.
+        """
         self._prepared = None
 
-    def begin_anew(self) -> None:
+    def reset_second(self) -> None:
         """Give the next file a later second than every file here has."""
         self._stem_second = None
 
@@ -135,7 +141,10 @@ class EventFiles:
         return [os.path.join(self.directory, name) for name in read_order(names)]
 
     def prepare(self) -> None:
-        """Create the directory, and cut the truncated last records that earlier processes left in it."""
+        """Create the directory, and cut off the incomplete records that are in it.
+
+        Earlier processes have left them at the end of their files.
+        """
         os.makedirs(self.directory, exist_ok=True)
         status = os.stat(self.directory)
         if self._prepared == (status.st_dev, status.st_ino):
@@ -147,7 +156,10 @@ class EventFiles:
             elif is_lineage_name(name):
                 self._cut(name, is_lineage_file)
             if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
-                text = "%s: because of its name's time MindInsight does not show what is recorded now; move it away"
+                text = (
+                    "%s: because of its name's time MindInsight does not show what is recorded "
+                    "now; move it away"
+                )
                 _LOG.warning(text, printable(os.path.join(self.directory, name)))
 
     def _cut(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
@@ -161,7 +173,8 @@ class EventFiles:
             self._checked[name] = size - cut
             if cut:
                 _LOG.warning(
-                    "cut %d bytes of an unfinished record off the end of %s; they are kept in .damaged beside it",
+                    "cut %d bytes of an unfinished record off the end of %s; they are kept in "
+                    ".damaged beside it",
                     *(cut, printable(path)),
                 )
 

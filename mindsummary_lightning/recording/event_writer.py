@@ -1,4 +1,4 @@
-"""Writer of the live summary file and the lineage file of a run directory, shared within the process.
+"""Write the summary file and the lineage file of a run directory.
 
 The reader follows only the newest summary file of a directory, so whoever records into a directory
 gets the same :class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file
@@ -42,10 +42,10 @@ _MAX_WITH_VALUES = 64  # writers used last, whose values stay in memory when the
 _P = ParamSpec("_P")
 
 
-def _in_turn(
+def _serialized(
     method: Callable[Concatenate[EventWriter, _P], None],
 ) -> Callable[Concatenate[EventWriter, _P], bool]:
-    """Makes a method wait for its turn; it returns whether it had it, and is not queued."""
+    """Make calls of a method one after the other; each returns whether it was made, not queued."""
 
     @functools.wraps(method)
     # keywords would cost a dict at each call
@@ -76,7 +76,7 @@ class EventWriter:
         self.options: FileOptions = options
         # appending cannot be interrupted by a signal handler
         self.users: list[weakref.ref[object]] = []
-        self.is_abandoned: bool = False
+        self.is_owned_by_parent: bool = False
         self._clock = clock
         self._timer = timer
         self._turns = SerializedCalls()
@@ -92,9 +92,10 @@ class EventWriter:
         file = self._live.file
         return self._files.expected_path() if file is None else file.path
 
-    @_in_turn
-    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
-        """Write a step's values: scalars, images and histograms in one event, every other value in its own.
+    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
+        """Write a step's values.
+
+        Scalars, images and histograms share one event; every other value has its own.
 
         A value that is already in the file is skipped.
 
@@ -105,6 +106,9 @@ class EventWriter:
                 the disk.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
+        return self._turns.call(self._write_values, step, values)  # no decorator: the hot path
+
+    def _write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         wall_time, now = self._clock(), self._timer()
         live = self._live
         if not live.is_open or now >= live.next_check:
@@ -130,7 +134,7 @@ class EventWriter:
         if now >= live.next_sync:
             live.sync(now)
 
-    @_in_turn
+    @_serialized
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own; raises as :meth:`write_values`."""
         wall_time, now = self._clock(), self._timer()
@@ -146,19 +150,21 @@ class EventWriter:
         if now >= live.next_sync:
             live.sync(now)
 
-    @_in_turn
+    @_serialized
     def write_lineage(self, *values: LineageValue) -> None:
-        """Add values to the lineage file, which is replaced atomically; what it says already is skipped.
+        """Add values to the lineage file, which is replaced atomically.
+
+        Values that it has already are skipped.
 
         After an OSError the file is as it was before.
         """
-        self._check_ours()
+        self._check_process()
         self._lineage.write(*values)
 
-    @_in_turn
+    @_serialized
     def replace_custom(self, replaced: frozenset[str], *values: LineageValue) -> None:
-        """Add values as :meth:`write_lineage`, in the place of the custom data that ``replaced`` names."""
-        self._check_ours()
+        """Add values as :meth:`write_lineage`, in place of the custom data ``replaced``."""
+        self._check_process()
         self._lineage.write(*values, replaced=replaced)
 
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
@@ -174,7 +180,7 @@ class EventWriter:
         file.append(record)
 
     def _find_file(self, now: float) -> None:
-        self._check_ours()
+        self._check_process()
         before = self._live.file
         try:
             self._live.find(now)
@@ -182,44 +188,52 @@ class EventWriter:
             if self._live.file is not before or before is None:
                 self._written.clear()  # another file has none of it
 
+    def check_soon(self) -> None:
+        """Let the next value look whether the summary file is still there."""
+        self._live.next_check = 0.0
+
     def take_losses(self) -> list[MissingRecords]:
         """What files lacked that was recorded, summary and lineage, since the last call."""
         return [*self._live.take_losses(), *self._lineage.take_losses()]
 
-    @_in_turn
+    @_serialized
     def take_options(self, options: FileOptions) -> None:
         """Go on in a new file, with other options."""
         self.options = self._files.options = options
         self._max_bytes = options.max_file_size or math.inf
-        self._live.leave()
+        self._live.rotate()
 
-    @_in_turn
+    @_serialized
     def begin_file(self, is_new_run: bool = False) -> None:
-        """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
+        """Finish the summary file; the next value begins a later one.
+
+        The later file's steps replace those after its first one.
 
         For a run that goes back to a checkpoint in the process that trained it: in one file, the
         steps it does again would be beside the old ones. ``is_new_run``: finish the lineage file,
         too, and carry nothing over.
         """
         if is_new_run:
-            self._lineage.begin_anew()
-        self._live.leave()
+            self._lineage.reset()
+        self._live.rotate()
 
-    @_in_turn
+    @_serialized
     def continue_file(self) -> None:
-        """Append the next value to the newest summary file that is here, whoever wrote it; does nothing while one is.
+        """Append the next value to the newest summary file here, whoever wrote it.
+
+        Does nothing while a file is written.
 
         For an evaluation, which may come from another process than the fit: in a file of its own
         its steps would replace those of the fit.
         """
-        self._check_ours()
-        if self._live.file is None:
-            self._live.file = self._files.newest_summary_file()
+        self._check_process()
+        self._live.continue_newest()
 
     def _check_size(self, size: int) -> None:
         if size - OVERHEAD > MAX_EVENT:
             raise RecordTooLargeError(
-                f"an event of {size - OVERHEAD} bytes is larger than the {MAX_EVENT} that MindInsight takes"
+                f"an event of {size - OVERHEAD} bytes is larger than the {MAX_EVENT} that "
+                "MindInsight takes"
             )
         if not self.options.free_space_factor:
             return
@@ -234,15 +248,16 @@ class EventWriter:
                     self.directory,
                 )
 
-    def _check_ours(self) -> None:
-        if self.is_abandoned:
+    def _check_process(self) -> None:
+        if self.is_owned_by_parent:
             raise ForkedWriterError(
                 errno.EPERM,
-                "this process was forked from the one that records the run; it must not write the same files",
+                "this process was forked from the one that records the run; it must not write the "
+                "same files",
                 self.directory,
             )
 
-    @_in_turn
+    @_serialized
     def sync(self) -> None:
         """Fsync what is written; raises UnsyncedError."""
         self._live.sync(self._timer())
@@ -255,7 +270,10 @@ class EventWriter:
         self._turns.call(self._remove_user, user)
 
     def release_when_free(self) -> None:
-        """:meth:`release` of users that are gone; never waits: garbage may be collected in the middle of a write."""
+        """Release users that are gone, without waiting.
+
+        Garbage may be collected in the middle of a write.
+        """
         try:
             self._turns.call(self._remove_user, None, is_waiting=False)
         except OSError as error:
@@ -271,7 +289,10 @@ class EventWriter:
             self._live.close()
 
     def forget_content(self) -> None:
-        """Keep of a closed writer only what is needed to go on in its files; does nothing while it is used."""
+        """Forget the content of closed files, but not where they are.
+
+        Does nothing while the writer is used.
+        """
         self._turns.call(self._forget_content, is_waiting=False)
 
     def _forget_content(self) -> None:
@@ -283,13 +304,9 @@ class EventWriter:
         """In a forked child: give up the parent's files, without touching them."""
         # it may be the turn of another thread, which is not in the child
         self._turns = SerializedCalls()
-        live = self._live
-        if live.file is not None or self._lineage.has_file:
-            self.is_abandoned = True
-            live.is_open = False
-            if live.file is not None:
-                with contextlib.suppress(OSError):
-                    live.file.close()
+        if self._live.file is not None or self._lineage.has_file:
+            self.is_owned_by_parent = True
+            self._live.give_up()
 
 
 _WRITERS: dict[str, EventWriter] = {}  # one for each directory that this process has recorded into
@@ -299,7 +316,9 @@ _WRITERS_LOCK = threading.RLock()
 
 
 def shared_event_writer(directory: str, options: FileOptions, user: object) -> EventWriter:
-    """The writer of a directory, created if there is none; :meth:`EventWriter.release` it when ``user`` is done.
+    """Return the writer of a directory, created if there is none.
+
+    Call :meth:`EventWriter.release` when ``user`` is done.
 
     One that is in use keeps its own options.
     """
@@ -309,7 +328,7 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
         # writer too.
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(weakref.ref(user))
-        writer._live.next_check = 0.0  # who begins anew may have deleted the directory before
+        writer.check_soon()  # a new user may have deleted the directory before
         if writer.options != options and all(each() in (None, user) for each in writer.users):
             writer.take_options(options)
         elif writer.options != options:
@@ -334,7 +353,7 @@ def _after_fork_in_child() -> None:
     _WRITERS_LOCK = threading.RLock()
     for path, writer in list(_WRITERS.items()):
         writer.abandon_after_fork()
-        if writer.is_abandoned:
+        if writer.is_owned_by_parent:
             del _WRITERS[path]
             _WITH_VALUES.pop(path, None)
 

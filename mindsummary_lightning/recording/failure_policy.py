@@ -39,7 +39,10 @@ class FailurePolicy:
         self.raise_exception = raise_exception
 
     def attempt(self, what: str, action: Callable[..., bool | None], *arguments: object) -> bool:
-        """Call something that writes; whether it succeeded, which is False too if it is queued and returns False."""
+        """Call a function that writes, and return whether everything is in the file.
+
+        That is False too if the call is queued and returns False.
+        """
         try:
             return action(*arguments) is not False
         except UnsyncedError as error:
@@ -50,7 +53,9 @@ class FailurePolicy:
             return False
 
     def call_in_reach(self, action: Callable[..., bool | None], *arguments: object) -> bool | None:
-        """Call something that writes a whole file; for some seconds after a time-out, raise the last error at once.
+        """Call a function that writes a whole file.
+
+        For some seconds after a time-out it raises the last error at once.
 
         The writer of the summary file has a pause of its own.
         """
@@ -65,7 +70,10 @@ class FailurePolicy:
         return answer
 
     def write_failed(self, what: str, error: Exception) -> None:
-        """Count a failed write and log the first one of its kind; raise the error if ``raise_exception`` is set."""
+        """Count a failed write, and log the first one of its kind.
+
+        With ``raise_exception`` the error is raised.
+        """
         if self.raise_exception:
             raise error
         self.lost += 1
@@ -75,14 +83,16 @@ class FailurePolicy:
             key = ("write", "out of reach")
         self.warnings.warn(
             key,
-            "%s could not be recorded in %s: %s. Training continues; later failures of this kind are only counted, and "
-            "the total is logged at the end",
+            "%s could not be recorded in %s: %s. Training continues; later failures of this kind "
+            "are only counted, and the total is logged at the end",
             *(what, self._directory, error_text(error)),
             level=logging.ERROR,
         )
 
     def unconfirmed(self, error: OSError) -> None:
-        """Log that the system could not promise that what was recorded is on the disk; raise with ``raise_exception``.
+        """Log that the last records may not be on the disk.
+
+        With ``raise_exception`` the error is raised.
 
         What is missing then is counted by :meth:`records_missing`, as soon as the file shows it.
         """
@@ -91,13 +101,17 @@ class FailurePolicy:
         if not self.lost:  # otherwise the user has been told, and the total follows
             self.warnings.warn(
                 "unconfirmed",
-                "%s may lack its last records, for the file system could not keep them: %s. Training continues",
+                "%s may lack its last records, for the file system could not keep them: %s. "
+                "Training continues",
                 *(self._directory, error_text(error)),
                 level=logging.ERROR,
             )
 
     def records_missing(self, losses: Iterable[MissingRecords]) -> None:
-        """Count records that were in files, and are not any more; whoever found it has logged it."""
+        """Count records that were in files and are not any more.
+
+        The caller has logged them.
+        """
         for loss in losses:
             self.lost += loss.count
             if loss.is_removed:
@@ -130,7 +144,10 @@ class FailurePolicy:
             return None
 
     def step(self, name: str, tag: str, value: Any) -> int | None:
-        """The step of a tag as an int, of a fraction its whole part; ``None`` if it is not a number and is skipped."""
+        """Return the step of a tag as an int, of a fraction its whole part.
+
+        ``None`` if the step is not a number; then the value is skipped.
+        """
         if type(value) is int:
             return value
         read = self.converted(f"{name} of", tag, _whole_part, value)
@@ -143,7 +160,10 @@ class FailurePolicy:
         return number
 
     def skip(self, kind: str, tag: str, error: BaseException, per_tag: bool = False) -> None:
-        """Log the first value of a kind that cannot be recorded; raise the error if ``raise_exception`` is set."""
+        """Log the first value of a kind that cannot be recorded.
+
+        With ``raise_exception`` the error is raised.
+        """
         if isinstance(error, MemoryError):  # not the value's fault: it counts as lost
             self.write_failed(f"{kind} {tag!r}", error)
             return
@@ -151,13 +171,17 @@ class FailurePolicy:
             raise named_error(f"{kind} {tag!r}", error)
         self.warnings.warn(
             ("value", kind, tag if per_tag else ""),
-            "%s %r is skipped: %s. Later values of this kind that cannot be recorded are skipped without a message",
+            "%s %r is skipped: %s. Later values of this kind that cannot be recorded are skipped "
+            "without a message",
             *(kind, tag, error_text(error)),
         )
 
     def skip_closed(self, what: str, when: str = "") -> None:
         """Say once of each tag or kind of value that nothing is recorded after the end."""
-        text = "the record of %s is closed: %s%s is not recorded; record before close(), or make a new one"
+        text = (
+            "the record of %s is closed: %s%s is not recorded; record before close(), or make a "
+            "new one"
+        )
         self.warnings.warn(("closed", what), text, self._directory, what, when)
 
     def log_total(self) -> None:

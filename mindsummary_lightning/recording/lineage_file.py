@@ -78,8 +78,11 @@ class LineageFileWriter:
         """Whether a file was started."""
         return self._path is not None
 
-    def begin_anew(self) -> None:
-        """Start a file with the next event that says nothing of what is there now: that is another run's."""
+    def reset(self) -> None:
+        """Begin a file with the next event, which carries nothing over.
+
+        What is there now is another run's.
+        """
         self._path, self._newest, self._carries_over, self._calls = None, {}, False, 0
 
     def forget_content(self) -> None:
@@ -119,7 +122,10 @@ class LineageFileWriter:
             self._losses.append(MissingRecords(calls, is_removed=True))
 
     def take_losses(self) -> list[MissingRecords]:
-        """The calls whose values went with a file that somebody removed or replaced, since the last call."""
+        """Return the calls whose values went with a removed or replaced file.
+
+        Only those since the last call of this method.
+        """
         losses, self._losses = self._losses, []
         return losses
 
@@ -143,17 +149,7 @@ class LineageFileWriter:
         elif kind in newest and newest[kind].what == value:
             return False
         _put(newest, LineageEvent(now, value))
-        hidden = _repeated(newest, _custom(newest, UserDefinedInfo))
-        if hidden:
-            _put(newest, LineageEvent(now, RunInfo({**_custom(newest, RunInfo), **hidden})))
-            left = {
-                key: entry
-                for key, entry in _custom(newest, UserDefinedInfo).items()
-                if key not in hidden
-            }
-            del newest[UserDefinedInfo]
-            if left:  # MindInsight fails on an empty one
-                newest[UserDefinedInfo] = LineageEvent(now, UserDefinedInfo(left))
+        _hide_repeated(newest, now)
         return True
 
     def _replace(self, newest: _Newest) -> _Newest:
@@ -183,7 +179,10 @@ class LineageFileWriter:
         return {type(event.what): event for event in events}
 
     def _fitting(self, newest: _Newest) -> dict[type, LineageEvent]:
-        """What of it fits into the file: of custom data the first keys, of anything else all or nothing."""
+        """Return what of a value fits into the file.
+
+        Of custom data these are the first keys; any other value fits as a whole or not at all.
+        """
         fitting: dict[type, LineageEvent] = {}
         left = _MAX_CONTENT
         for kind in _BY_RANK:
@@ -194,8 +193,8 @@ class LineageFileWriter:
                 shorter = _shortened(event, left)
                 self._warnings.warn(
                     ("large", kind),
-                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded: record fewer or shorter "
-                    "texts",
+                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded: "
+                    "record fewer or shorter texts",
                     *(_described(event, shorter), self._files.directory),
                 )
                 if shorter is None:
@@ -229,7 +228,10 @@ class LineageFileWriter:
 
 
 def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent]:
-    """The events without some of the custom data, also where a field of the training says the same."""
+    """Return the events without some of the custom data.
+
+    Data that a field of the training holds count as well.
+    """
     left = dict(newest)
     dropped = {
         UserDefinedInfo: {*names},
@@ -256,7 +258,10 @@ def _with_earlier_metrics(newest: _Newest, added: AddedEvaluation) -> Evaluation
 
 
 def _metrics(evaluation: EvaluationInfo) -> dict[str, Any]:
-    """The metrics of an evaluation without the numbers that are not JSON, as MindSpore writes them."""
+    """Return the metrics of an evaluation without numbers that are not JSON.
+
+    MindSpore writes such numbers.
+    """
     try:
         metrics = parsed_metric(evaluation.metric or "{}")
     except ValueError:  # another program's text
@@ -270,6 +275,19 @@ def _is_non_finite(value: Any) -> bool:
 
 def _is_same(old: CustomValue, new: CustomValue) -> bool:
     return old == new and type(old) is type(new)  # 1 and 1.0 are shown and filtered differently
+
+
+def _hide_repeated(newest: dict[type, LineageEvent], now: float) -> None:
+    """Move custom data that a field of the training repeats to where only our readers look."""
+    custom = _custom(newest, UserDefinedInfo)
+    hidden = _repeated(newest, custom)
+    if not hidden:
+        return
+    _put(newest, LineageEvent(now, RunInfo({**_custom(newest, RunInfo), **hidden})))
+    left = {key: entry for key, entry in custom.items() if key not in hidden}
+    del newest[UserDefinedInfo]
+    if left:  # MindInsight fails on an empty one
+        newest[UserDefinedInfo] = LineageEvent(now, UserDefinedInfo(left))
 
 
 def _put(newest: dict[type, LineageEvent], event: LineageEvent) -> None:
@@ -303,7 +321,7 @@ def _size(event: LineageEvent) -> int:
 
 
 def _shortened(event: LineageEvent, size: int) -> LineageEvent | None:
-    """The event with as many of its custom data as there is room for; ``None`` where that is none."""
+    """Return the event with as many of its custom data as fit, or ``None``."""
     what = event.what
     if not isinstance(what, UserDefinedInfo):
         return None

@@ -27,7 +27,7 @@ class LiveFile:
     All times are seconds of the monotonic ``timer``.
 
     Attributes:
-        file: what is written to; ``None`` before the first value, and after :meth:`leave`.
+        file: what is written to; ``None`` before the first value, and after :meth:`rotate`.
         is_open: whether its handle is open.
         next_check: from when on :meth:`find` is to be called before a value is written; 0 after a
             failure.
@@ -48,7 +48,9 @@ class LiveFile:
         self._warnings = WarnOnce(_LOG)
 
     def find(self, now: float) -> None:
-        """Make sure that the file is open, and that its path leads to it; otherwise begin another one.
+        """Make sure that the file is open and its path leads to it.
+
+        Otherwise begin another file.
 
         Raises:
             OSError: there can be no file; while the place is out of reach, the error of the last
@@ -67,17 +69,33 @@ class LiveFile:
 
     def begin(self, now: float) -> RecordFile:
         """Go on in a new file; raises OSError."""
-        self.leave()
+        self.rotate()
         self.is_open = True  # first: an interrupt right behind the creation finds an open file
         return self._take(self._files.create(), now)
 
-    def leave(self) -> None:
+    def continue_newest(self) -> None:
+        """Go on in the newest summary file of the directory, unless there is a file already.
+
+        Raises:
+            OSError: the directory is out of reach.
+        """
+        if self.file is None:
+            self.file = self._files.newest_summary_file()
+
+    def give_up(self) -> None:
+        """Close the handle of a file that another process writes, without touching the file."""
+        self.is_open = False
+        if self.file is not None:
+            with contextlib.suppress(OSError):
+                self.file.close()
+
+    def rotate(self) -> None:
         """Close the file, which is complete; raises as :meth:`close`."""
         file, is_open = self.file, self.is_open
         # first, so that an error does not leave a closed file behind
         self.file, self.is_open = None, False
         if file is not None:
-            self._files.begin_anew()  # the reader never goes back to an older file
+            self._files.reset_second()  # the reader never goes back to an older file
             if is_open:
                 self._close(file)
 
@@ -103,7 +121,10 @@ class LiveFile:
             raise UnsyncedError(error.errno, error.strerror, self.file.path) from error
 
     def note_failure(self, error: BaseException, began: float) -> None:
-        """Let the next call look for the file: it may be gone, or its handle forgotten by a server or daemon."""
+        """Let the next call look for the file.
+
+        It may be gone, or a server or daemon may have forgotten its handle.
+        """
         self.next_check = 0.0
         records = 0 if self.file is None else self.file.records
         if records != self._records_before:
@@ -142,7 +163,7 @@ class LiveFile:
         # before another file can get its name
         missing = file.missing() if is_counted else MissingRecords()
         self._files.check_again()
-        self._files.begin_anew()
+        self._files.reset_second()
         new = self._files.create()
         try:
             with contextlib.suppress(OSError):  # of a file that is gone
@@ -176,8 +197,14 @@ class LiveFile:
 
     def _warn_of_missing(self, path: str, missing: MissingRecords) -> None:
         if missing.is_removed:
-            text = "%s was removed or replaced while it was being written: %d records are lost; recording continues"
+            text = (
+                "%s was removed or replaced while it was being written: %d records are lost; "
+                "recording continues"
+            )
             self._warnings.warn("gone", text, path, missing.count)
         else:
-            text = "the file system took back %d records of %s that it had accepted; recording continues"
+            text = (
+                "the file system took back %d records of %s that it had accepted; recording "
+                "continues"
+            )
             self._warnings.warn("gone", text, missing.count, path)

@@ -1,4 +1,7 @@
-"""Tensors as ``.npy`` files beside a run: MindSpore's ``export_options={"tensor_format": "npy"}``."""
+"""Save tensors as ``.npy`` files in a run's directory.
+
+MindSpore's ``export_options={"tensor_format": "npy"}``.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,10 @@ class TensorExport:
             self._identity = _identity(self._folder)
 
     def take_losses(self) -> list[MissingRecords]:
-        """The tensors whose files went with the folder since the last call: somebody removed or replaced it."""
+        """Return the tensors whose files went with a removed or replaced folder.
+
+        Only those since the last call.
+        """
         if self._saved:
             self._compare_folder()
         losses, self._losses = self._losses, []
@@ -122,7 +128,10 @@ class TensorExport:
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
-    """Device and inode of a folder; ``None`` if there is none. Raises OSError if the place does not answer."""
+    """Return device and inode of a folder, ``None`` if there is none.
+
+    Raises OSError if the place does not answer.
+    """
     try:
         status = os.stat(folder)
     except (FileNotFoundError, NotADirectoryError):

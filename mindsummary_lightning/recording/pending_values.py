@@ -1,4 +1,7 @@
-"""Values that wait for the next ``record()``: those that ``add_value`` converted, and those of summary operators."""
+"""Keep values until the next ``record()``.
+
+They come from ``add_value`` and from summary operators.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,8 @@ from mindsummary_lightning.values import (
 )
 
 Plugin: TypeAlias = Literal[
-    "scalar", "image", "tensor", "histogram", "graph", "train_lineage", "eval_lineage", "dataset_graph",
-    "custom_lineage_data", "LANDSCAPE", "landscape",
+    "scalar", "image", "tensor", "histogram", "graph", "train_lineage", "eval_lineage",
+    "dataset_graph", "custom_lineage_data", "LANDSCAPE", "landscape",
 ]  # fmt: skip
 _CONVERTERS: dict[str, Callable[[Any], SummaryValue]] = {
     "scalar": to_scalar,
@@ -71,13 +74,17 @@ class PendingValues:
             operator_buffer.close(self._operators)
 
     def add(self, plugin: str, name: str, value: Any) -> None:
-        """Convert and keep a value; arguments and errors are those of ``SummaryRecord.add_value``."""
+        """Convert and keep a value.
+
+        Arguments and errors are those of ``SummaryRecord.add_value``.
+        """
         if not isinstance(plugin, str):  # before it is a key: it may be a list
-            raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, not {plugin!r}")
-        key = (plugin, checked_name(name))
+            raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, got {plugin!r}")
+        name = checked_name(name)
+        key = (plugin, name)
         is_repeated = key in self._values
         try:
-            self._keep(*key, value)
+            self._keep(plugin, name, value)
         except (RecordTooLargeError, MemoryError) as error:
             self._has_skipped = True
             self._policy.skip(*key, error)
@@ -95,9 +102,11 @@ class PendingValues:
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
     ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]], bool]:
-        """Remove everything; ``(plugin, tag, value)`` in order, original arrays of tensors by tag, and if that is all.
+        """Remove and return everything that waits.
 
-        It is not if a value that was given has been skipped.
+        Returns:
+            ``(plugin, tag, value)`` in order; original arrays of tensors by tag; and whether that
+            is all. It is not if a value that was given has been skipped.
 
         ``plugin_filter`` is called once per plugin. Values of operators come after those that were
         added, and not where one was added under the same name.
@@ -111,13 +120,10 @@ class PendingValues:
         values, self._values = self._values, {}
         originals, self._originals = self._originals, {}
         is_all, self._has_skipped = not self._has_skipped, False
-        plugins = {plugin for plugin, _ in values}
-        wanted = plugins if plugin_filter is None else set(filter(plugin_filter, plugins))
-        return (
-            [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted],
-            originals,
-            is_all,
-        )
+        if plugin_filter is not None:
+            wanted = set(filter(plugin_filter, {plugin for plugin, _ in values}))
+            values = {key: value for key, value in values.items() if key[0] in wanted}
+        return [(*key, value) for key, value in values.items()], originals, is_all
 
     def _keep(self, plugin: str, tag: str, value: Any) -> None:
         recorded = _convert(plugin, value)
@@ -127,17 +133,19 @@ class PendingValues:
 
 
 def _convert(plugin: str, value: Any) -> Any:
+    convert = _CONVERTERS.get(plugin)
+    if convert is not None:
+        return convert(value)
     plugin = "LANDSCAPE" if plugin == "landscape" else plugin  # MindSpore 2.7 spells it so
-    if plugin not in PLUGINS:
-        raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, not {plugin!r}")
-    if plugin in _CONVERTERS:
-        return _CONVERTERS[plugin](value)
-    kind = _KINDS[plugin]
+    kind = _KINDS.get(plugin)
+    if kind is None:
+        raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, got {plugin!r}")
     if kind is UserDefinedInfo and isinstance(value, Mapping):
         value = UserDefinedInfo(value)
     if not isinstance(value, kind):
         raise TypeError(
-            f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: {value!r}"
+            f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: "
+            f"{value!r}"
         )
     check_recordable(value)
     return value

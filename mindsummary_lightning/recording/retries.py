@@ -1,4 +1,6 @@
-"""How often a place is asked and tried again that may have gone away; every such time is a constant here.
+"""Decide how often a place that may be gone is tried again.
+
+Every such time is a constant here.
 
 A value that is recorded meanwhile is refused at once and counted, so a training waits for a file
 system that is away only as long as that file system itself takes to say so.
@@ -13,24 +15,35 @@ from mindsummary_lightning.fileio.outages import is_no_room
 PATH_CHECK_S = 4.0
 """Seconds between two comparisons of the live file with its path.
 
-Two calls of ``stat``: 2.4 microseconds on ext4, a round trip each on a network mount. Below the 5 seconds within which
-docs/reliability.md promises that recording resumes.
+Two calls of ``stat``: 2.4 microseconds on ext4, a round trip each on a network mount. Below the 5
+seconds within which docs/reliability.md promises that recording resumes.
 """
 
 FREE_TRIES = 8
-"""Failures in a row after which an attempt follows at once; a handle that was forgotten takes one attempt."""
+"""Failures in a row after which an attempt follows at once.
+
+A handle that was forgotten takes one attempt.
+"""
 
 PAUSE_S = 1.0
-"""Seconds between two further attempts; one costs 17 microseconds on ext4 where the place says no at once."""
+"""Seconds between two further attempts.
+
+One costs 17 microseconds on ext4 where the place says no at once.
+"""
 
 SLOW_S = 0.5
-"""Seconds of a failed attempt that was a time-out of the file system; a local disk says no within milliseconds."""
+"""Seconds of a failed attempt that count as a time-out of the file system.
+
+A local disk says no within milliseconds.
+"""
 
 SLOW_PAUSE_S = 4.0
-"""Seconds after a time-out without another attempt, for each may stop the training as long as the last one did.
+"""Seconds after a time-out without another attempt.
 
-NFS with ``soft`` says no after ``timeo * (retrans + 1)``, 3 minutes over TCP by default (nfs(5)). With 4 seconds,
-recording resumes within the promised 5.
+Each may stop the training as long as the last one did.
+
+NFS with ``soft`` says no after ``timeo * (retrans + 1)``, 3 minutes over TCP by default (nfs(5)).
+With 4 seconds, recording resumes within the promised 5.
 """
 
 
@@ -39,7 +52,9 @@ class UnsyncedError(OSError):
 
 
 class Retries:
-    """When a place that failed is tried again: at once for the first few times, then at a bounded rate.
+    """Decide when a place that failed is tried again.
+
+    At once for the first few times, then at a bounded rate.
 
     Attributes:
         failures: attempts in a row that a place out of reach let fail; 0 after one that succeeded.

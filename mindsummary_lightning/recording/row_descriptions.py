@@ -13,7 +13,10 @@ _Row = TypeVar("_Row")
 
 
 class RowDescriptions(Generic[_Row]):
-    """The file of one run. A later fit into the run begins with the ``recorded`` rows, to which it adds what is new."""
+    """Keep the file of one run that describes the rows of its tables.
+
+    A later fit into the run begins with the ``recorded`` rows, and adds new ones.
+    """
 
     def __init__(
         self,
@@ -28,7 +31,10 @@ class RowDescriptions(Generic[_Row]):
         self._encode = encode
 
     def add(self, rows: Sequence[_Row]) -> None:
-        """Replace the file if there are more rows than it has; before the first table with them is written."""
+        """Replace the file if there are more rows than it has.
+
+        Call it before the first table with new rows is written.
+        """
         if len(rows) > len(self.recorded):
             self.recorded = [*rows]
             self._record.policy.attempt(f"the rows in {self._file_name}", self._write)

@@ -1,4 +1,4 @@
-"""``RunRecorder``: brings converted values, graphs and lineage into the files of one run, by one failure policy.
+"""``RunRecorder``: writes values, graphs and lineage of one run, by one failure policy.
 
 ``SummaryRecord`` is its interface for users; the rest of the package records through it directly.
 """
@@ -26,7 +26,9 @@ from mindsummary_lightning.values.events import LineageValue
 
 
 class RunRecorder:
-    """Records into one directory. Two recorders of one directory share its writer; nothing is opened before a value.
+    """Writes into one directory; no file is opened before the first value.
+
+    Two recorders of one directory share its writer.
 
     Every method that writes returns whether everything is in the file. That is False also in a
     signal handler that interrupted another call to this run's writer: what it recorded is queued,
@@ -67,7 +69,7 @@ class RunRecorder:
 
     @property
     def summary_path(self) -> str:
-        """Full path of the live summary file; before the first value, the path that it will have."""
+        """Full path of the summary file, also before it is there."""
         return self._acquire().summary_path
 
     @property
@@ -81,7 +83,9 @@ class RunRecorder:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[Any]] | None = None,
     ) -> bool:
-        """Write a step's values immediately, in one event where the format allows it; a scalar is a ``float``.
+        """Write a step's values immediately, in one event where the format allows it.
+
+        A scalar is a ``float``.
 
         ``originals`` are tensors in the dtype they had, for the npy export; of others their float32
         values are exported.
@@ -127,7 +131,9 @@ class RunRecorder:
         example: Any,
         prepare: Callable[[Any, Any], Any] = lambda network, example: example,
     ) -> bool:
-        """Capture and write the graph of a ``torch.nn.Module``, once; what cannot be captured is logged.
+        """Capture and write the graph of a ``torch.nn.Module``, once.
+
+        A graph that cannot be captured is logged.
 
         ``prepare`` makes of the network and the example what the network is called with.
         Returns whether the graph is in the file, now or since an earlier call.
@@ -147,7 +153,9 @@ class RunRecorder:
         return self._has_graph
 
     def write_lineage(self, *values: LineageValue, replaced: Collection[str] = ()) -> bool:
-        """Write lineage immediately, all in one replacement of its file; nothing at all if there are no values.
+        """Write lineage immediately, all in one replacement of its file.
+
+        Without values it writes nothing.
 
         ``replaced`` names custom data that leave the file, unless the values have them.
 
@@ -167,7 +175,10 @@ class RunRecorder:
         return is_done
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
-        """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""
+        """Return evaluation lineage of the metrics that a user's ``call`` was given.
+
+        Metrics that are not one finite number are named in a warning.
+        """
         numbers = finite_metrics(metrics)
         lost = ", ".join(repr(name) for name, _ in leaves(metrics) if name not in numbers)
         if lost:
@@ -179,7 +190,9 @@ class RunRecorder:
         return [EvaluationInfo(metric=metric_json(numbers))] if numbers else []
 
     def defer_lineage(self, value: LineageValue) -> None:
-        """Write a lineage value together with the next value; if none follows, it is not recorded either.
+        """Write a lineage value together with the next value.
+
+        If no value follows, it is not recorded either.
 
         Raises as :meth:`write_lineage`.
         """
@@ -190,6 +203,11 @@ class RunRecorder:
         """Write what :meth:`defer_lineage` took."""
         self.write_lineage(*self._take_deferred_lineage())
 
+    def write_ready_lineage(self) -> None:
+        """Write what :meth:`defer_lineage` took at once, if anything is recorded already."""
+        if self.has_recorded:
+            self.write_deferred_lineage()
+
     def _take_deferred_lineage(self) -> list[LineageValue]:
         values, self._deferred_lineage = self._deferred_lineage, []
         return values
@@ -199,14 +217,16 @@ class RunRecorder:
         self._take_deferred_lineage()
 
     def begin_file(self, is_new_run: bool = False) -> None:
-        """Start a new file with the next value; MindInsight then drops what older files have beyond its step.
+        """Start a new file with the next value.
+
+        MindInsight then drops what older files have beyond its step.
 
         ``is_new_run``: start a new lineage file, too, for which MindInsight drops all older ones.
         """
         self._attempt("a new file", self._acquire().begin_file, is_new_run)
 
     def continue_file(self) -> None:
-        """Append the next value to the newest summary file of the directory, if there is one that can be continued."""
+        """Append the next value to the directory's newest summary file, if it can be continued."""
         self.policy.attempt("the newest file", self._acquire().continue_file)
 
     def sync(self) -> None:
@@ -215,7 +235,10 @@ class RunRecorder:
             self._attempt("flush", self._writer.sync)
 
     def release(self) -> None:
-        """Close the files until the next value; the number of lost records is logged if it has grown."""
+        """Close the files until the next value.
+
+        The number of lost records is logged if it has grown.
+        """
         self.policy.attempt("the end of the run", self._release)
         if self._export is not None:
             self.policy.records_missing(self._export.take_losses())

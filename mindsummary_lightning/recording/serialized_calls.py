@@ -1,4 +1,4 @@
-"""One caller at a time, also where a signal handler calls in the middle of a call of its own thread.
+"""Make one call at a time, also where a signal handler interrupts a call.
 
 A lock alone does not do: a plain one would deadlock, and a re-entrant one would let the handler
 write in the middle of a record. So the handler's call is queued and made by the call that it
@@ -21,7 +21,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class SerializedCalls:
-    """Makes calls one after the other; thread-safe and safe to use from a signal handler or finalizer."""
+    """Makes calls one after the other.
+
+    Thread-safe, and safe to use from a signal handler or finalizer.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -31,7 +34,9 @@ class SerializedCalls:
     def call(
         self, action: Callable[..., object], *arguments: object, is_waiting: bool = True
     ) -> bool:
-        """Make a call when those of other threads are over, or queue it if this thread is in the middle of one.
+        """Make a call when those of other threads are over.
+
+        A call that interrupts one of its own thread is queued.
 
         Without ``is_waiting`` it is queued also while another thread makes one. Returns False if it
         is queued, and made when the call that is interrupted ends; what it raises then is logged.

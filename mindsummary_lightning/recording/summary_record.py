@@ -147,7 +147,9 @@ class SummaryRecord(TensorBoardMethods):
 
     @untraced
     def set_mode(self, mode: Literal["train", "eval"]) -> None:
-        """Set the phase of the network; in ``"eval"`` the values of summary operators are not taken.
+        """Set the phase of the network.
+
+        In ``"eval"`` the values of summary operators are not taken.
 
         Args:
             mode: ``"train"`` or ``"eval"``.
@@ -191,7 +193,9 @@ class SummaryRecord(TensorBoardMethods):
         train_network: Any = None,
         plugin_filter: Callable[[str], bool] | None = None,
     ) -> bool:
-        """Write every value that was added, at ``step``, and in mode ``"train"`` those of summary operators.
+        """Write every value that was added, at ``step``.
+
+        In mode ``"train"`` the values of summary operators are written too.
 
         Of the values that an operator gave since the last call, the newest is recorded. While a
         SummaryCollector collects a step, it gets the values of operators instead.
@@ -244,7 +248,9 @@ class SummaryRecord(TensorBoardMethods):
 
     @untraced
     def close(self) -> None:
-        """Close the files; a second call does nothing. The number of lost records, if any, is logged.
+        """Close the files; a second call does nothing.
+
+        The number of lost records is logged, if there are any.
 
         Values that wait for :meth:`record` are not recorded, with one warning.
 
@@ -255,7 +261,10 @@ class SummaryRecord(TensorBoardMethods):
         self._pending.take_operators(False)
         names = self._pending.drop()
         if names:
-            text = "close() was called before record(): %s of %s is not recorded. Call record(step) after add_value()"
+            text = (
+                "close() was called before record(): %s of %s is not recorded. Call record(step) "
+                "after add_value()"
+            )
             self._recorder.policy.warnings.warn(
                 "pending", text, listed(list(map(repr, names)), 3), self.directory
             )
@@ -275,7 +284,10 @@ class SummaryRecord(TensorBoardMethods):
         self.close()
 
     def _capture_graph(self, train_network: Any) -> bool:
-        """At the first call with a network, capture it or else ``train_network``; False if that failed."""
+        """Capture the graph at the first call with a network; False if that failed.
+
+        ``train_network`` counts where the constructor got none.
+        """
         network = self._network if self._network is not None else train_network
         if network is None or self._has_tried_graph:
             return True

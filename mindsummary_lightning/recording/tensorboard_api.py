@@ -1,4 +1,4 @@
-"""The ``add_*`` methods that users of TensorBoard's ``SummaryWriter`` call on ``logger.experiment``.
+"""Offer the ``add_*`` methods of TensorBoard's ``SummaryWriter``.
 
 Names and arguments are the same; those that only place or time a TensorBoard event are accepted and
 ignored. A value that cannot be recorded, or a kind that MindInsight has no page for, is skipped
@@ -31,13 +31,14 @@ from mindsummary_lightning.recording.untraced import untraced
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
-    "%s records no graph: it needs an input. Give it one, or give the module an example_input_array; a "
-    "SummaryCollector records the graph of the first training step without"
+    "%s records no graph: it needs an input. Give it one, or give the module an "
+    "example_input_array; a SummaryCollector records the graph of the first training step without"
 )
 NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
 _WITHOUT_PAGE = [
-    "add_audio", "add_custom_scalars", "add_custom_scalars_marginchart", "add_custom_scalars_multilinechart",
-    "add_embedding", "add_mesh", "add_onnx_graph", "add_pr_curve", "add_pr_curve_raw", "add_text", "add_video",
+    "add_audio", "add_custom_scalars", "add_custom_scalars_marginchart",
+    "add_custom_scalars_multilinechart", "add_embedding", "add_mesh", "add_onnx_graph",
+    "add_pr_curve", "add_pr_curve_raw", "add_text", "add_video",
 ]  # fmt: skip
 
 
@@ -46,20 +47,26 @@ _SETTINGS = "logger.log_hyperparams({name: value})"
 _NOT_NEEDED = "no call: each record is in its file when the call that made it returns"
 _FILES = "no call: put the file into logger.log_dir"
 _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
-    "log": _METRICS, "log_metric": _METRICS, "log_metrics": _METRICS, "log_batch": _METRICS, "track": _METRICS,
-    "summary": _METRICS, "config": _SETTINGS, "log_param": _SETTINGS, "log_params": _SETTINGS,
-    "log_parameter": _SETTINGS, "log_parameters": _SETTINGS, "set_tag": _SETTINGS, "set_tags": _SETTINGS,
-    "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED, "set_terminated": _NOT_NEEDED,
+    "log": _METRICS, "log_metric": _METRICS, "log_metrics": _METRICS, "log_batch": _METRICS,
+    "track": _METRICS, "summary": _METRICS,
+    "config": _SETTINGS, "log_param": _SETTINGS, "log_params": _SETTINGS,
+    "log_parameter": _SETTINGS, "log_parameters": _SETTINGS,
+    "set_tag": _SETTINGS, "set_tags": _SETTINGS,
+    "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED,
+    "set_terminated": _NOT_NEEDED,
     "define_metric": "no call: runs are sorted by the last, least or greatest value of any scalar",
     "watch": "no call: a SummaryCollector(collect_gradients='.*') records gradients",
     "log_image": "logger.log_image(tag, [image], step)",
-    "log_figure": "logger.log_figure(tag, figure, step)", "log_artifact": _FILES, "log_artifacts": _FILES,
-    "log_model": _FILES, "save": _FILES,
+    "log_figure": "logger.log_figure(tag, figure, step)",
+    "log_artifact": _FILES, "log_artifacts": _FILES, "log_model": _FILES, "save": _FILES,
 }  # fmt: skip
 
 
 def call_of_other_tracker(name: str) -> str:
-    """What an AttributeError says of a call of wandb, mlflow, comet or neptune; ``""`` for other names."""
+    """Return what an AttributeError says of a call of another tracker.
+
+    These are wandb, mlflow, comet and neptune. The answer is ``""`` for other names.
+    """
     return f"; that is another tracker's: here it is {_CALLS[name]}" if name in _CALLS else ""
 
 
@@ -97,7 +104,10 @@ class TensorBoardMethods:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Record several numbers under ``main_tag/key``, in this run (TensorBoard creates a run for each)."""
+        """Record several numbers under ``main_tag/key``, in this run.
+
+        TensorBoard creates a run for each.
+        """
         main = checked_name(main_tag)
         items = self._recorder.policy.converted("scalars", main, items_of, tag_scalar_dict) or []
         pairs: list[tuple[str, SummaryValue]] = []
@@ -125,7 +135,10 @@ class TensorBoardMethods:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Record the distribution of a number, tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
+        """Record the distribution of a number, tensor or array.
+
+        The buckets are MindSpore's; ``bins`` is ignored.
+        """
         self._write(
             "histogram", tag, global_step, lambda values: to_histogram(at_least_1d(values)), values
         )
@@ -144,7 +157,9 @@ class TensorBoardMethods:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Record a distribution that was counted already: right edges of buckets, and the elements in each.
+        """Record a distribution that was counted already.
+
+        Give the right edges of buckets, and the elements in each.
 
         Of more than 90 buckets neighbours are joined; the sum of squares is not used.
         """
@@ -166,7 +181,10 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Record one image: uint8 in 0..255 or floating in [0, 1], in the layout ``dataformats``."""
+        """Record one image in the layout ``dataformats``.
+
+        Its values are uint8 in 0..255 or floating in [0, 1].
+        """
         check_dataformats(dataformats)
         self._write("image", tag, global_step, to_image, img_tensor, dataformats)
 
@@ -194,7 +212,10 @@ class TensorBoardMethods:
         dataformats: str = "CHW",
         labels: Any = None,
     ) -> None:
-        """Record an image with boxes, left, top, right and bottom in pixels, drawn on it; a label for each."""
+        """Record an image with boxes drawn on it, and a label for each.
+
+        A box is left, top, right and bottom in pixels.
+        """
         check_dataformats(dataformats)
         self._write(
             "image",
@@ -217,7 +238,10 @@ class TensorBoardMethods:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """Record a Matplotlib figure, or a list of them as one image, then close it unless ``close`` is False."""
+        """Record a Matplotlib figure, or a list of them as one image.
+
+        Figures are closed then, unless ``close`` is False.
+        """
         self._write("figure", tag, global_step, figure_to_image, figure)
         for one in (figure if isinstance(figure, (list, tuple)) else [figure]) if close else ():
             if hasattr(one, "savefig"):  # close(None) would close another one
@@ -242,7 +266,10 @@ class TensorBoardMethods:
         verbose: bool = False,
         use_strict_trace: bool = True,
     ) -> None:
-        """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
+        """Record the computational graph of a module, once.
+
+        The module is called with ``input_to_model``, or with its own example.
+        """
         optional_module("model", model)
         example = (
             getattr(model, "example_input_array", None)
@@ -263,7 +290,9 @@ class TensorBoardMethods:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Record hyper-parameters as custom lineage and metrics as evaluation lineage; a run has one set of them.
+        """Record hyper-parameters as custom lineage, metrics as evaluation lineage.
+
+        A run has one set of hyper-parameters.
 
         Other hyper-parameters than those of an earlier call replace these, and its metrics.
         """
@@ -275,8 +304,8 @@ class TensorBoardMethods:
         results = self._recorder.metric_lineage("add_hparams", metric_dict)
         if any(params.get(key) != value for key, value in self._params.items()):
             text = (
-                "add_hparams replaces the values of an earlier trial in %s: a run has one row on MindInsight's page. "
-                "Give each trial a run of its own"
+                "add_hparams replaces the values of an earlier trial in %s: a run has one row on "
+                "MindInsight's page. Give each trial a run of its own"
             )
             self._recorder.policy.warnings.warn("hparams", text, self._recorder.directory)
             if self._has_results and not results:

@@ -1,7 +1,6 @@
-"""``untraced``: keeps a method that records out of what ``torch.compile`` traces, without importing torch.
+"""Keep methods that record out of what ``torch.compile`` traces, without importing torch.
 
-It does what ``torch.compiler.disable`` does, which would import the compiler and makes each call
-slower.
+``torch.compiler.disable`` does the same. It would import the compiler, and makes each call slower.
 """
 
 from __future__ import annotations
@@ -16,50 +15,97 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _COMPILER = "torch._dynamo.eval_frame"
-# sets what the compiler does with the frames of this thread
-_set_callback: Callable[[Any], Any] | None = None
+
+# Of the compiler, once it is known: what it calls for the frames of this thread, ``None`` outside
+# of compiled code; and the function that sets it and returns the one before.
+_get_callback: Callable[[], Any] | None = None
+_set_callback: Any = None
 
 
 def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a method of which nothing is compiled, also where compiled code calls it."""
+    """Wrap a method so that the compiler traces neither it nor what it calls."""
 
     @functools.wraps(method)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if _set_callback is None:
-            return (
-                method(*args, **kwargs)
-                if _COMPILER not in sys.modules
-                else _first_call(method, *args, **kwargs)
-            )
-        prior = _set_callback(None)
-        try:
-            return method(*args, **kwargs)
-        finally:
-            _set_callback(prior)
+        if _get_callback is None:
+            if _COMPILER in sys.modules:
+                return _first_call(method, *args, **kwargs)
+        elif _get_callback() is not None:
+            return _call_without_compiler(method, *args, **kwargs)
+        return method(*args, **kwargs)
 
     call._torchdynamo_disable = True  # type: ignore[attr-defined]  # what torch.compiler.disable sets
     return call
 
 
-def leave_calls_alone() -> None:
-    """Tell torch's compiler, if it is loaded, that the methods' wrappers are not compiled either.
+def refused_in_compiled_code(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Wrap a method so that it raises RuntimeError where compiled code calls it."""
 
-    Whoever records calls this when it is made: told by the first call itself, the compiler would
-    look at that one.
+    @functools.wraps(method)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if _is_in_compiled_code():
+            raise RuntimeError(
+                f"{method.__qualname__} must be called outside of compiled code, got a call in a "
+                "function under torch.compile. Call it around the compiled function"
+            )
+        return method(*args, **kwargs)
+
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]  # as above
+    return call
+
+
+def _is_in_compiled_code() -> bool:
+    leave_calls_alone()
+    if _get_callback in (None, _unknown_callback):
+        return False
+    return _get_callback() is not None
+
+
+def _call_without_compiler(method: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    callback = _set_callback(None)
+    try:
+        return method(*args, **kwargs)
+    finally:
+        _set_callback(callback)
+
+
+def leave_calls_alone() -> None:
+    """Tell torch's compiler, if it is loaded, not to compile the wrappers of methods either.
+
+    A record and a logger call this when they are made: told by the first call itself, the compiler
+    would look at that one.
     """
-    global _set_callback
-    if _set_callback is not None or _COMPILER not in sys.modules:
+    global _get_callback, _set_callback
+    if _get_callback is not None or _COMPILER not in sys.modules:
         return
     torch: Any = sys.modules["torch"]
     # a later PyTorch: each call is then disabled by itself, which is slower
     with contextlib.suppress(AttributeError):
-        torch._dynamo.eval_frame.skip_code(_stand_in.__code__)
-        _set_callback = torch._C._dynamo.eval_frame.set_eval_frame
+        for function in (
+            _stand_in,
+            _refusing_stand_in,
+            _is_in_compiled_code,
+            _call_without_compiler,
+        ):
+            torch._dynamo.eval_frame.skip_code(function.__code__)
+        functions = torch._C._dynamo.eval_frame
+        _set_callback = functions.set_eval_frame
+        _get_callback = getattr(functions, "get_eval_frame_callback", _unknown_callback)
 
 
 @untraced
 def _stand_in() -> None:
     """Stand for all wrappers, which share their code."""
+
+
+@refused_in_compiled_code
+def _refusing_stand_in() -> None:
+    """Stand for all wrappers that refuse, likewise."""
+
+
+def _unknown_callback() -> object:
+    """Stand for a callback that an older PyTorch (before 2.6) does not tell."""
+    return _unknown_callback
 
 
 def _first_call(method: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:

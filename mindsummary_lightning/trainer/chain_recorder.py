@@ -64,7 +64,10 @@ class ChainRecorder:
             method.arm()
 
     def before_backward(self, loss: torch.Tensor) -> None:
-        """Take the loss of a module that calls ``manual_backward``; another's is what ``training_step`` returns."""
+        """Take the loss of a module that calls ``manual_backward``.
+
+        The loss of any other module is what ``training_step`` returns.
+        """
         if self.chain is not None and not self._module.automatic_optimization:
             self.chain.add_loss(loss)
 
@@ -110,7 +113,10 @@ class ChainRecorder:
     def _clip(
         self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Clip, and take the gradients once more if that has changed any: in place, or for another tensor."""
+        """Clip, and take the gradients once more if clipping has changed them.
+
+        It may change them in place, or put another tensor there.
+        """
         optimizer: Any = args[0] if args else kwargs.get("optimizer")
         before: list[tuple[int, int]] = []
         with self._guard("the output statistics"):

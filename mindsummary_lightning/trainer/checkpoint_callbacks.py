@@ -1,4 +1,4 @@
-"""``CheckpointCallbacks``: the directories of a Trainer's ``ModelCheckpoint``, where a run is not the one before."""
+"""``CheckpointCallbacks``: where a Trainer's ``ModelCheckpoint`` saves in a later run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class CheckpointCallbacks:
         self._placed: weakref.WeakKeyDictionary[Any, int | str] = weakref.WeakKeyDictionary()
 
     def place(self, trainer: Any, version: int | str) -> None:
-        """Let Lightning place those anew that it placed in another version and that have saved nothing there.
+        """Let Lightning place callbacks again that it placed in another version.
+
+        Callbacks that have saved something there stay where they are.
 
         It places a callback at the first call of a Trainer and never again; an evaluation may come
         before the fit.
@@ -36,14 +38,18 @@ class CheckpointCallbacks:
 
     @staticmethod
     def warn_of_earlier_fit(trainer: Any) -> None:
-        """Say in one line that a callback has saved checkpoints of another Trainer's fit, which it may remove."""
+        """Warn in one line of a callback that has saved in another Trainer's fit.
+
+        It may remove that fit's checkpoints.
+        """
         for callback in trainer.checkpoint_callbacks:
             path = _saved_path(callback)
             if path:
                 _WARN_ONCE.warn(
                     path,
-                    "%s must be new for each Trainer, got one that has saved %s in an earlier fit: it goes on to save "
-                    "into that directory and may delete what is there. Give each Trainer a callbacks list of its own",
+                    "%s must be new for each Trainer, got one that has saved %s in an earlier "
+                    "fit: it goes on to save into that directory and may delete what is there. "
+                    "Give each Trainer a callbacks list of its own",
                     *(type(callback).__name__, os.path.relpath(path)),
                 )
 

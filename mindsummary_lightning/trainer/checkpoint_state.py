@@ -1,4 +1,4 @@
-"""What the collector keeps in a checkpoint, so that a fit that resumes from it goes on where the run was.
+"""Keep the collector's state in a checkpoint, so that a resumed fit continues the run.
 
 A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved
 in the middle of an epoch holds one batch less than was trained (``_batches_that_stepped``, read in
@@ -34,7 +34,9 @@ def save_state(
     directories: Sequence[str],
     graph: str | None,
 ) -> None:
-    """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
+    """Put the collector's state into a checkpoint, as plain values.
+
+    They are the steps done, how many of them are of the default range, and the graph's fingerprint.
 
     ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are
     where the collector records the run, then where the logger does; empty on ranks above zero.
@@ -53,7 +55,9 @@ def save_rates(checkpoint: dict[str, Any], rates: Sequence[float]) -> None:
 
 
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that :func:`save_state` put there, none if the run had no collector, and ``learning_rates``.
+    """Return the values of :func:`save_state`, and ``learning_rates``.
+
+    There are no values of a run without a collector.
 
     ``directory`` is the first of the ``directories``: where the collector recorded.
     """
@@ -73,7 +77,9 @@ def continued_state(steps: StepCollector) -> dict[str, Any]:
 def steps_before_fit(
     state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None
 ) -> int:
-    """Steps done before this fit; warns if MindInsight will not draw one curve with the run that it resumes.
+    """Return how many steps were done before this fit.
+
+    Warns if MindInsight will not draw one curve with the run that this fit resumes.
 
     ``state`` is that of :func:`saved_state`, empty if the fit starts from no checkpoint;
     ``directory`` is where it is recorded, ``None`` on ranks above zero.
@@ -81,12 +87,12 @@ def steps_before_fit(
     step = state.get("step")
     if not isinstance(step, int):
         step = int(trainer.global_step) if module.automatic_optimization else steps_done(trainer)
-    earlier = state.get("directory")
-    if directory and earlier and not is_same_directory(earlier, directory):
+    earlier, present = state.get("directory"), directory
+    if None not in (earlier, present) and not is_same_directory(str(earlier), str(present)):
         _LOG.warning(
-            "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one curve only for the files "
-            "of one directory. To continue the curve, pass version=%r to the logger, or summary_dir=%r to the "
-            "collector",
-            *(step, earlier, directory, os.path.basename(earlier), earlier),
+            "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one "
+            "curve only for the files of one directory. To continue the curve, pass version=%r "
+            "to the logger, or summary_dir=%r to the collector",
+            *(step, earlier, present, os.path.basename(str(earlier)), earlier),
         )
     return step

@@ -1,4 +1,6 @@
-"""``SummaryCollector``: which hook of a Lightning run collects what, with the semantics of MindSpore's callback.
+"""``SummaryCollector``: collects in the hooks of a Lightning run.
+
+What it collects and when follows MindSpore's callback.
 
 The values of a step are collected in `step_collector`, the steps chosen in `schedule`, lineage
 written by `lineage_recorder`.
@@ -73,7 +75,7 @@ _LOG = logging.getLogger(__name__)
 
 @guarded_hooks
 class SummaryCollector(EvaluationHooks, CallbackBase):
-    """Collects loss, input images, parameter histograms, graph, data pipeline and lineage of a Lightning run.
+    """Collects loss, inputs, histograms, graph and lineage of a Lightning run.
 
     Steps are optimizer steps, counted from 1. The first, every ``collect_freq``-th and the last
     step are collected: the loss as scalar ``loss/auto``, the input as image ``input_data/auto``,
@@ -226,64 +228,75 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             raise ValueError(
                 "a Trainer may have one SummaryCollector; give one that collects everything"
             )
-        logger = next(
-            (logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None
-        )
-        if (
-            logger is not None
-            and self._own_run is not None
-            and logger._run.is_at(self._own_run.directory)
-        ):
-            self._summary_dir = self._own_run = None  # it is the logger's
-        is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
-        if is_on and logger is not None and self._summary_dir is None:
-            logger._run.take_options(self._file_options)
-        elif (
-            not is_on
-            and trainer.is_global_zero
-            and not trainer.fast_dev_run
-            and not is_tuning(trainer)
-        ):
-            self._warn_once.warn(
-                "nowhere",
-                "SummaryCollector has no directory and records nothing. Pass summary_dir=..., or use "
-                "Trainer(logger=MindInsightLogger(...))",
-            )
-        if is_on and self._own_run is not None:
+        runs = self._runs_of(trainer)
+        if runs and self._own_run is not None:
             refuse_file_in_the_way(self._own_run.directory)
         with self._guard("in setup"):
             self._exception_checkpoints.end()
-            # The state of an earlier fit is dropped, but for what this one needs if it continues
-            # it.
-            is_at_same_step = trainer.global_step == self._global_step
-            self._resumed = (
-                {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
+            self._drop_earlier_fit(trainer, is_needed=stage != "fit" and bool(runs))
+            self._runs = runs
+            for run in runs:
+                run.begin(trainer)
+            self._open(trainer)
+
+    def _runs_of(self, trainer: Any) -> list[CurrentRun]:
+        """Return the runs that a Trainer's call is recorded in, the collector's own first."""
+        if trainer.fast_dev_run:
+            return []
+        logger = next(
+            (logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None
+        )
+        if logger is None:
+            self._warn_if_nowhere(trainer)
+            return [] if self._own_run is None else [self._own_run]
+        if self._own_run is not None and logger._run.is_at(self._own_run.directory):
+            self._summary_dir = self._own_run = None  # it is the logger's
+        if self._own_run is not None:
+            return [self._own_run, logger._run]
+        logger._run.take_options(self._file_options)
+        return [logger._run]
+
+    def _warn_if_nowhere(self, trainer: Any) -> None:
+        if self._own_run is None and trainer.is_global_zero and not is_tuning(trainer):
+            self._warn_once.warn(
+                "nowhere",
+                "SummaryCollector has no directory and records nothing. "
+                "Pass summary_dir=..., or use Trainer(logger=MindInsightLogger(...))",
             )
-            self._landscape = LandscapeSaver(self._guard)
-            # after an evaluation one may save a checkpoint
-            if stage == "fit" or not is_at_same_step or not is_on:
-                self._steps = None
-            if not is_on:
-                self._record, self._lineage, self._runs = None, None, []
-            else:
-                self._runs = [
-                    run for run in (self._own_run, getattr(logger, "_run", None)) if run is not None
-                ]
-                for run in self._runs:
-                    run.begin(trainer)
-                if trainer.is_global_zero and self._record is not (
-                    record := self._runs[0].recorder()
-                ):
-                    self._graph.forget()
-                    custom = {**hyper_config(), **self._custom}
-                    training = self._specified.collect_train_lineage
-                    self._record, self._lineage = (
-                        record,
-                        LineageRecorder(record, custom, records_training=training),
-                    )
-                    self._guard.raise_exception = record.policy.raise_exception
-                if self._lineage is not None:
-                    self._lineage.call_begins()
+
+    def _drop_earlier_fit(self, trainer: Any, is_needed: bool) -> None:
+        """Drop the state of an earlier fit, but for what a fit needs that continues it.
+
+        ``is_needed``: the call is an evaluation that is recorded, and one may save a checkpoint
+        after it.
+        """
+        is_at_same_step = trainer.global_step == self._global_step
+        self._resumed = {}
+        if self._steps is not None and is_at_same_step:
+            self._resumed = continued_state(self._steps)
+        self._landscape = LandscapeSaver(self._guard)
+        if not (is_needed and is_at_same_step):
+            self._steps = None
+
+    def _open(self, trainer: Any) -> None:
+        """Record with what the first of the runs has, from now on."""
+        if not self._runs:
+            self._record, self._lineage = None, None
+            return
+        if trainer.is_global_zero:
+            self._use(self._runs[0].recorder())
+        if self._lineage is not None:
+            self._lineage.call_begins()
+
+    def _use(self, record: RunRecorder) -> None:
+        if record is self._record:
+            return
+        self._graph.forget()
+        custom = {**hyper_config(), **self._custom}
+        training = self._specified.collect_train_lineage
+        self._record = record
+        self._lineage = LineageRecorder(record, custom, records_training=training)
+        self._guard.raise_exception = record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
@@ -308,8 +321,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
         self._chain.plan(pl_module, record)
         self._steps = StepCollector(
-            self._specified, schedule, named, self._gradients, step, record is not None, statistics, self._statistics,
-            self._chain.chain,
+            self._specified, schedule, named, self._gradients, step, record is not None,
+            statistics, self._statistics, self._chain.chain,
         )  # fmt: skip
         self._steps.raises = self._guard.raise_exception
         if record is None or lineage is None:
@@ -334,7 +347,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Record the in-flight steps that have arrived, and take what summary operators are going to give."""
+        """Record the steps that have arrived, and begin to take values of operators."""
         steps = self._steps
         if steps is None:
             return
@@ -347,14 +360,20 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        """Take the loss, if asked for, and learn from the first one which function it comes from."""
+        """Take the loss, if asked for.
+
+        The first one tells which function it comes from.
+        """
         self._chain.before_backward(loss)
         if self._lineage is not None and self._lineage.awaits_loss:
             self._graph.confirm()
             self._lineage.loss_computed(loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""
+        """Collect gradients and their statistics, if asked for.
+
+        They are accumulated, unscaled and not clipped yet.
+        """
         if (self._gradients or self._statistics) and self._steps is not None:
             self._steps.take_gradients(
                 optimizer, partial(loss_scale, trainer, pl_module, optimizer)
@@ -429,7 +448,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape.end_epoch(self._steps.step, trainer.current_epoch + 1, pl_module)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
+        """Put the step and the run directory into a checkpoint.
+
+        Its own path and size are recorded at the next batch.
+        """
         if self._steps is not None:  # a tuner saves one before any training
             # a callback before this one saves it
             is_in_step = trainer.global_step != self._global_step
@@ -460,13 +482,16 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._say_what_is_not_recorded(trainer)
 
     def _say_what_is_not_recorded(self, trainer: Any) -> None:
-        """Metrics are a logger's to record; a library that makes its Trainer itself may have left ours out."""
+        """Say which logged metrics are not recorded for want of a logger.
+
+        A library that makes its Trainer itself may have left ours out.
+        """
         logged = [name for name in trainer.logged_metrics if name not in ("epoch", "step")]
         has_logger = any(isinstance(logger, MindInsightLogger) for logger in trainer.loggers)
         if logged and not has_logger:
             rank_zero_info(
-                f"SummaryCollector alone does not record logged metrics ({listed(logged, 3)}). Add a logger: "
-                f"trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
+                f"SummaryCollector alone does not record logged metrics ({listed(logged, 3)}). "
+                "Add a logger: trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
             )
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

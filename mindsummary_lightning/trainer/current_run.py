@@ -14,8 +14,8 @@ import shutil
 import sys
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
@@ -26,7 +26,7 @@ from mindsummary_lightning.trainer.checkpoint_callbacks import CheckpointCallbac
 from mindsummary_lightning.trainer.end_status import REQUEUED, recorded_status
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_ownership import (
-    HAS_STATUS_OF_EVALUATION,
+    FITS,
     Holds,
     RecordPlace,
     TrainerCall,
@@ -37,6 +37,7 @@ from mindsummary_lightning.trainer.run_ownership import (
     newest_fit_has_recorded,
     place_of,
     reports_status,
+    speaks_for_run,
 )
 from mindsummary_lightning.trainer.run_version import RunVersion, run_directory
 from mindsummary_lightning.trainer.trainer_frames import (
@@ -52,35 +53,33 @@ from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass
+def _no_trainer() -> None:
+    """Stand for the reference to a Trainer where there is none."""
+
+
+@dataclass(frozen=True)
 class _Begun:
-    """A call of a Trainer that has begun."""
+    """A call of a Trainer that has begun.
 
-    is_trainer: Callable[[Any], bool]  # whether another Trainer is the one that called
+    Attributes:
+        trainer: a weak reference to the Trainer.
+        call: which call it is.
+        held: what the directory held when it began.
+        to_enter: where it is recorded, until this process has gone there.
+        depth: how many calls of Trainers ran in this thread when it began, with this one.
+        is_launched: whether it began in the process that launched this one, with a copy of its
+            Trainer that has not called here yet.
+    """
+
+    trainer: Callable[[], Any]
     call: TrainerCall
-    held: Holds  # by the directory when it began
-    to_enter: list[RecordPlace]  # where it is recorded, until this process has gone there
-    # calls of Trainers that ran in this thread when it began, with this one
-    depth: int = sys.maxsize
-
-    def is_of(self, trainer: Any, call: TrainerCall) -> bool:
-        return self.call is call and self.is_trainer(trainer)
+    held: Holds
+    to_enter: list[RecordPlace] = field(default_factory=list)
+    depth: int = -1  # of no call
+    is_launched: bool = False
 
 
-def _is_referent(reference: weakref.ref[Any], trainer: Any) -> bool:
-    return reference() is trainer
-
-
-def _is_of_launched_copy(_: Any) -> bool:
-    """Take the Trainer of a copy for the one that launched it: they came together."""
-    return True
-
-
-def _is_none(_: Any) -> bool:
-    return False
-
-
-_NO_CALL = _Begun(_is_none, TrainerCall.TUNING, Holds.OTHERS, [])
+_NO_CALL = _Begun(_no_trainer, TrainerCall.TUNING, Holds.OTHERS)
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,7 @@ class _Outer:
     begun: _Begun
     version: RunVersion
     record: SummaryRecord | None
+    recorder: RunRecorder | None
     last_step: int
 
 
@@ -147,13 +147,14 @@ class CurrentRun:
         """The directory of the run's files, absolute."""
         return self._directory or run_directory(self._root_dir, self.version.value, self._sub_dir)
 
-    def move(self, root_dir: str, directory: str | None = None) -> None:
-        """Record below another root directory from the next run on, and where given, in just this directory."""
-        self._root_dir = self._view_dir = self.version.root_dir = os.path.abspath(
-            os.path.join(self._working_dir, root_dir)
-        )
-        if directory is not None:
-            self._directory = os.path.abspath(os.path.join(self._working_dir, directory))
+    def move_root(self, root_dir: str) -> None:
+        """Record in another root directory from the next run on."""
+        path = os.path.abspath(os.path.join(self._working_dir, root_dir))
+        self._root_dir = self._view_dir = self.version.root_dir = path
+
+    def fix_directory(self, directory: str) -> None:
+        """Record in just this directory, whatever the root directory and the version are."""
+        self._directory = os.path.abspath(os.path.join(self._working_dir, directory))
 
     @property
     def _short_directory(self) -> str:
@@ -207,8 +208,9 @@ class CurrentRun:
                 continue
             if own is not None:
                 raise ValueError(
-                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, which record into the "
-                    "same files: give it to one of them, or give the collector a summary_dir"
+                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, "
+                    "which record into the same files: give it to one of them, or give the "
+                    "collector a summary_dir"
                 )
             self._options[name] = value
             self._drop_record()
@@ -221,104 +223,105 @@ class CurrentRun:
     # ---- hyper-parameters
 
     def add_hyperparameters(self, info: UserDefinedInfo, is_trainers: bool) -> None:
-        """Record those of a Trainer's call with its first value; a user's between two calls are the next fit's.
+        """Record hyper-parameters of a call, or keep a user's for the next fit.
+
+        A Trainer's are recorded with its call's first value.
 
         Those that a Trainer gives of the module that it evaluates in a fit's run may not be those
         of the fit.
         """
-        is_evaluation = self._begun.call is TrainerCall.EVALUATION
-        if is_trainers and is_evaluation and self._begun.held not in HAS_STATUS_OF_EVALUATION:
+        if is_trainers and not speaks_for_run(self._begun.call, self._begun.held):
             return
         if is_within_trainer():
-            recorder = self.recorder()
-            recorder.defer_lineage(info)
-            if self._is_fitting and recorder.has_recorded:
-                recorder.write_deferred_lineage()
+            self.recorder().defer_lineage(info)
+            self.recorder().write_ready_lineage()
             return
         self._waiting.add(info)
         if not self._has_met_trainer:  # a loop of the user's own
             self._waiting.hand_to(self.recorder())
-            if self.has_recorded:
-                self.recorder().write_deferred_lineage()
+            self.recorder().write_ready_lineage()
 
     # ---- a Trainer's call
 
     def begin(self, trainer: Any) -> None:
-        """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
+        """Enter the place where a Trainer's call is recorded.
+
+        All ranks call it, for they learn the version from rank zero.
+        """
         if trainer.is_global_zero:
             self.launch(trainer)
-            enter = {
-                RecordPlace.NEWEST_FILE: self._continue_file,
-                RecordPlace.NEW_FILE: self._begin_file,
-            }
-            enter[RecordPlace.INSTEAD] = self._begin_instead
-            places, self._begun.to_enter = self._begun.to_enter, []
+            places, self._begun = self._begun.to_enter, replace(self._begun, to_enter=[])
             for place in places:
-                enter.get(place, self.recorder)()
-            if places and self._is_fitting and self._notes_start:
-                # With the first value; a run that has no end after it was killed.
-                self.recorder().defer_lineage(RunInfo({"status": STARTED}))
+                _ENTER[place](self)
+                if self._is_fitting and self._notes_start:
+                    # With the first value; a run that has no end after it was killed.
+                    self.recorder().defer_lineage(RunInfo({"status": STARTED}))
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
         self._checkpoints.place(trainer, self.version.value)
 
     def launch(self, trainer: Any) -> None:
-        """Decide where a call is recorded, also for the processes that a Trainer starts, each with a copy of this."""
+        """Decide where a call is recorded.
+
+        That holds for the processes that the Trainer starts, too: each has a copy of this object.
+        """
+        if self._begun.is_launched:
+            # Now the call is one of this process's, so that its end is recorded here.
+            self._set_begun(trainer, replace(self._begun, is_launched=False))
+            return
         path, depth = resume_path(trainer), calls_of_trainers()
-        # of a call that has not said that it is over
-        while self._outer and self._begun.depth > depth:
-            self._go_on_with_outer()
+        while self._begun.depth > depth:  # of a call that has not said that it is over
+            self._leave_call()
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
-        if self._begun.is_of(trainer, call):
-            self._take_over_launch(trainer)
+        if self._begun.trainer() is trainer and self._begun.call is call:
             return
         held = contents(self.directory, self.has_recorded)
-        is_nested = depth > self._begun.depth
-        if is_nested:
-            self._outer.append(_Outer(self._begun, self.version, self._record, self.last_step))
-            self.values_recorder = None
+        if 0 <= self._begun.depth < depth:
+            self._suspend()
         else:
             self._leave(held)
         place = place_of(call, held, self.version.is_given)
         if place is RecordPlace.NEXT_VERSION:
             self._begin_next_version()
-        self._begun = _Begun(
-            partial(_is_referent, weakref.ref(trainer)), call, held, [place], depth
-        )
-        if self._is_fitting:
-            begin_fit(trainer, self.directory)
-        if self._is_fitting and not is_nested:
-            self._waiting.hand_to(self.recorder())
+        self._set_begun(trainer, _Begun(_no_trainer, call, held, [place], depth))
         self._explain(trainer, path)
 
-    def _take_over_launch(self, trainer: Any) -> None:
-        """In a launched process: make the fit one of this process's, so that its end is recorded here."""
-        if self._begun.is_trainer is _is_of_launched_copy:
-            self._begun = replace(
-                self._begun, is_trainer=partial(_is_referent, weakref.ref(trainer))
-            )
-            if self._is_fitting:
-                begin_fit(trainer, self.directory)
+    def _set_begun(self, trainer: Any, begun: _Begun) -> None:
+        self._begun = replace(begun, trainer=weakref.ref(trainer))
+        if self._is_fitting:
+            begin_fit(trainer, self.directory)
+            self._waiting.hand_to(self.recorder())
 
     def _leave(self, held: Holds) -> None:
         """Leave the call before, of whose directory it is known now what it holds."""
         self._has_met_trainer, self.values_recorder = True, None
-        self._waiting.settle(held is not Holds.NOTHING and newest_fit_has_recorded(self.directory))
+        self._waiting.settle(newest_fit_has_recorded(self.directory))
         self.recorder().discard_deferred_lineage()
         if held is Holds.NOTHING:  # what was recorded has been removed, the graph too
             self._drop_record()
 
-    def _go_on_with_outer(self) -> None:
-        """Go on with the call whose hook has made the present one."""
-        outer = self._outer.pop()
-        if outer.record is not self._record:
-            self._drop_record()
-        self._begun, self.version, self.last_step = outer.begun, outer.version, outer.last_step
-        self._record, self.values_recorder = outer.record, None
-        self.open_recorder = None if outer.record is None else recorder_of(outer.record)
+    def _suspend(self) -> None:
+        """Keep the present call, a hook of which makes another one, to go on with it later."""
+        outer = _Outer(self._begun, self.version, self._record, self.open_recorder, self.last_step)
+        self._outer.append(outer)
+        self.values_recorder = None
+
+    def _leave_call(self) -> None:
+        """Go on with the call whose hook has made the present one, if there is one."""
+        self._begun = _NO_CALL
+        if self._outer:
+            outer = self._outer.pop()
+            if outer.record is not self._record:
+                self._drop_record()
+            self._begun, self.version, self.last_step = outer.begun, outer.version, outer.last_step
+            self._record, self.open_recorder = outer.record, outer.recorder
+            self.values_recorder = None
 
     @property
     def _is_fitting(self) -> bool:
-        return self._begun.call not in (TrainerCall.EVALUATION, TrainerCall.TUNING)
+        return self._begun.call in FITS
+
+    def _stay(self) -> None:
+        self.recorder()
 
     def _begin_file(self) -> None:
         self.recorder().begin_file()
@@ -328,9 +331,9 @@ class CurrentRun:
 
     def _begin_instead(self) -> None:
         _LOG.warning(
-            "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
-            "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
-            "summary_dir of its own",
+            "%s already contains an earlier fit. MindInsight will show the new fit instead of "
+            "the old one, from the first step of the new fit on. To keep both, give each fit a "
+            "new logger with version=None, or a summary_dir of its own",
             self._short_directory,
         )
         self._drop_record()
@@ -344,7 +347,8 @@ class CurrentRun:
         self.version.claim()
         self.last_step = -1
         rank_zero_info(
-            f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}"
+            f"{_shortest(earlier)} holds an earlier fit; this one is recorded in "
+            f"{self._short_directory}"
         )
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
@@ -359,8 +363,9 @@ class CurrentRun:
         ) == new_run
         if self.has_explained_resume:
             _LOG.warning(
-                "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight draws one curve only "
-                "for the files of one directory. To continue the curve, pass version=... of that run to the logger",
+                "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight "
+                "draws one curve only for the files of one directory. To continue the curve, "
+                "pass version=... of that run to the logger",
                 *(resumed, self._short_directory),
             )
 
@@ -369,25 +374,26 @@ class CurrentRun:
 
         ``trainer`` is whose call it is, ``None`` for a user's.
         """
-        is_over = status != REQUEUED
-        status = recorded_status(status, sys.exc_info()[1])
         if self.has_recorded:
             if records_status and self._reports_status(trainer):
-                self.recorder().write_lineage(RunInfo({"status": status}))
+                info = RunInfo({"status": recorded_status(status, sys.exc_info()[1])})
+                self.recorder().write_lineage(info)
             self._say_once("end", "MindInsight files of this run: {}\nto view them: {}")
-        if not is_over:
+        if status == REQUEUED:
             return
+        self._close_files()
+        if trainer is not None:
+            self._leave_call()
+
+    def _close_files(self) -> None:
+        """Close the files; a run that has none gives its version back, if no call goes on in it."""
         self.values_recorder = None
         if self.has_recorded:
             self.recorder().release()
             self._waiting.remember_run(self.recorder())
-        elif all(outer.record is not self._record for outer in self._outer):
+        elif not self._outer:
             self._drop_record()
             self.version.release_unused()
-        if trainer is not None:
-            self._begun = _NO_CALL
-            if self._outer:
-                self._go_on_with_outer()
 
     def _reports_status(self, trainer: Any) -> bool:
         if trainer is None:
@@ -397,7 +403,10 @@ class CurrentRun:
     # ---- where the files are
 
     def announce(self, note: str = "") -> None:
-        """Say where the files of the run are going to be, ``note`` of them, and how to look at them meanwhile."""
+        """Say where the run's files are going to be, and how to view them.
+
+        ``note`` says more about the files.
+        """
         escaped = note.replace("{", "{{").replace("}", "}}")
         self._say_once("begin", f"MindInsight files go to {{}}{escaped}; while it trains: {{}}")
 
@@ -405,21 +414,7 @@ class CurrentRun:
         """Say something of the run's directory and of how to look at it, once."""
         if self._said.get(when) != self.directory:
             self._said[when] = self.directory
-            rank_zero_info(text.format(self._short_directory, self._view_command()))
-
-    def _view_command(self) -> str:
-        """``mindsummary view``, as this environment has it."""
-        own = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
-        default = shutil.which("mindsummary")
-        if own is None:
-            command = (
-                f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
-            )
-        elif os.path.realpath(own) == os.path.realpath(str(default)):
-            command = "mindsummary"
-        else:
-            command = shlex.quote(_shortest(own))
-        return f"{command} view {shlex.quote(_shortest(self._view_dir))}"
+            rank_zero_info(text.format(self._short_directory, view_command(self._view_dir)))
 
     # ---- copies
 
@@ -428,12 +423,34 @@ class CurrentRun:
         trainer, begun = launching_trainer(), _NO_CALL
         if trainer is not None:
             self.launch(trainer)
-            begun = replace(self._begun, is_trainer=_is_of_launched_copy, depth=0)
+            # In the copy, Trainer.fit is not among the calls that run.
+            begun = replace(self._begun, trainer=_no_trainer, depth=0, is_launched=True)
         self.version.claim()
         return {**self.__dict__, "_begun": begun, "_outer": [], "values_recorder": None}
 
 
+_ENTER: dict[RecordPlace, Callable[[CurrentRun], None]] = {
+    RecordPlace.HERE: CurrentRun._stay,
+    RecordPlace.NEWEST_FILE: CurrentRun._continue_file,
+    RecordPlace.NEW_FILE: CurrentRun._begin_file,
+    RecordPlace.INSTEAD: CurrentRun._begin_instead,
+    RecordPlace.NEXT_VERSION: CurrentRun._stay,
+}
+
+
+def view_command(directory: str) -> str:
+    """The command that shows a directory's runs, as this environment has it."""
+    found = str(shutil.which("mindsummary"))
+    is_own = os.path.dirname(found) == os.path.dirname(sys.executable)
+    module = f"{shlex.quote(_shortest(sys.executable))} -m mindsummary_lightning"
+    return f"{'mindsummary' if is_own else module} view {shlex.quote(_shortest(directory))}"
+
+
 def _shortest(path: str) -> str:
-    """The path from here, if it is below; there may be no way from here, or no here any more."""
-    relative = value_or_default(path, os.path.relpath, path)
-    return path if relative.startswith(os.pardir) else relative
+    """The path from the working directory, if it is in there."""
+    return value_or_default(path, _path_from_here, path)
+
+
+def _path_from_here(path: str) -> str:
+    """Raises ValueError for a path elsewhere, OSError if the working directory was removed."""
+    return str(PurePath(path).relative_to(os.getcwd()))

@@ -1,4 +1,7 @@
-"""Whether recording on a device is what it is on a CPU: a small training and its landscape, for a report to paste."""
+"""Prove that recording on a device equals recording on a CPU.
+
+A small training and its landscape give a report to paste.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,9 @@ class Proof(NamedTuple):
 
 
 def prove_device(device: str) -> list[Proof]:
-    """Train on a device of PyTorch with and without a collector, and compare counts, weights, values and a landscape.
+    """Train on a device of PyTorch with and without a collector, and compare.
+
+    Counts, weights, values and a landscape are compared.
 
     Raises:
         ValueError: PyTorch has no such device here.
@@ -82,7 +87,10 @@ def _proofs(accelerator: str | Accelerator, folder: str) -> list[Proof]:
     copies, waits, events = (
         getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events")
     )
-    versions = f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python {platform.python_version()}"
+    versions = (
+        f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python "
+        f"{platform.python_version()}"
+    )
     return [
         Proof("device", f"{before.device}, {versions}, {platform.platform()}"),
         Proof(
@@ -115,7 +123,10 @@ def _count(run: SummaryReader) -> str:
 
 
 class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts copies from a device to the host, operations that wait for it, and its events that are waited for."""
+    """Counts copies from a device to the host, and what waits for the device.
+
+    Operations and events can wait.
+    """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -213,7 +224,8 @@ def _accelerator(name: str) -> str | Accelerator:
             is_there = False
     if not is_there:
         raise ValueError(
-            f"PyTorch has no device {name!r} here; of a vendor's device its package must be installed"
+            f"PyTorch has no device {name!r} here; of a vendor's device its package must be "
+            "installed"
         )
     return name if device is None else _accelerator_of(device)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 REQUEUED = "finished"
-"""What Lightning gives a logger before it requeues a Slurm job; training continues until Slurm ends the job."""
+"""The status that Lightning gives a logger before it requeues a Slurm job.
+
+Training continues until Slurm ends the job.
+"""
 
 # by name: Lightning's has two namespaces
 _SIGNAL_ERRORS = ("KeyboardInterrupt", "SIGTERMException")
@@ -22,7 +25,7 @@ def recorded_status(status: str, error: BaseException | None) -> str:
         ``"interrupted"`` where a signal ended it. ``"pruned"`` where a study has pruned the trial,
         whose values count. Otherwise Lightning's word.
     """
-    kinds = [] if error is None else [kind.__name__ for kind in type(error).__mro__]
+    kinds = [kind.__name__ for kind in type(error).__mro__]
     if _PRUNED in kinds:
         return "pruned"
     if status == REQUEUED or any(name in kinds for name in _SIGNAL_ERRORS):

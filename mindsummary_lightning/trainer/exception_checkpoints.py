@@ -1,4 +1,4 @@
-"""``ExceptionCheckpoints``: learns which checkpoint a Trainer's callbacks save when an exception ends a fit.
+"""``ExceptionCheckpoints``: finds the checkpoint that is saved on an exception.
 
 Lightning calls ``on_exception`` of checkpoint callbacks after that of ours, and no public hook
 after theirs.
@@ -24,7 +24,10 @@ class ExceptionCheckpoints:
     def follow(
         self, trainer: Any, module: Any, lineage: LineageRecorder, guard: HookGuard, releases: bool
     ) -> None:
-        """Write the first checkpoint that is saved into the lineage; ``releases`` its files then."""
+        """Write the first checkpoint that is saved from now on into the lineage.
+
+        ``releases`` its files then.
+        """
 
         def told(path: str) -> None:
             with guard("the train lineage"):

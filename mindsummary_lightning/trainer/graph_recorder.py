@@ -17,7 +17,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class GraphRecorder:
-    """Records the graph of a run once, and once more if a later fit into the run trains other modules."""
+    """Records the graph of a run once.
+
+    If a later fit into the run trains other modules, it records theirs too.
+    """
 
     def __init__(self) -> None:
         self.recorded: str | None = None  # fingerprint of the modules whose graph is recorded
@@ -32,7 +35,9 @@ class GraphRecorder:
         self._observer = self.recorded = None
 
     def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
-        """Observe the first training step with a loss, unless the graph of these modules is in the run already.
+        """Observe the first training step with a loss.
+
+        Does nothing if the graph of these modules is in the run already.
 
         ``resumed`` holds the values of :func:`saved_state`; it is empty if the run starts from no
         checkpoint.
@@ -46,7 +51,10 @@ class GraphRecorder:
 
     @property
     def losses(self) -> Mapping[int, str]:
-        """Names of the losses in the training step that was observed last, for :func:`loss_name`."""
+        """Return the names of the losses in the step observed last.
+
+        For :func:`loss_name`.
+        """
         return {} if self._observer is None else self._observer.losses
 
     def begin_batch(self) -> None:
@@ -90,7 +98,10 @@ class GraphRecorder:
 
 
 def _fingerprint(module: Any) -> str:
-    """A text that is the same for two modules with the same submodules and the same parameters' names and shapes."""
+    """Return a text that is the same for two modules of the same structure.
+
+    They have the same submodules, and parameters of the same names and shapes.
+    """
     lines = [f"{name} {type(part).__qualname__}" for name, part in module.named_modules()]
     weights = module.named_parameters()
     lines += [

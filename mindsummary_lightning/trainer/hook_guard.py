@@ -19,7 +19,9 @@ C = TypeVar("C", bound=type)
 
 
 class HookGuard:
-    """Logs the first failure of each kind, counts all of them and logs the total; or raises, with ``raise_exception``.
+    """Logs the first failure of each kind, and counts all of them.
+
+    The total is logged at the end. With ``raise_exception`` it raises instead.
 
     ``logger`` is that of the module with the hooks, ``owner`` the callback's class name, for
     messages.
@@ -47,8 +49,8 @@ class HookGuard:
         self._failures += 1
         self._warn_once.warn(
             (what, type(error)),
-            "%s could not record %s: %s: %s. Training continues; further failures of this kind are counted and the "
-            "total is logged at the end",
+            "%s could not record %s: %s: %s. Training continues; further failures of this kind "
+            "are counted and the total is logged at the end",
             *(self._owner, what, type(error).__name__, error_text(error)),
             level=logging.ERROR,
         )
@@ -61,7 +63,9 @@ class HookGuard:
 
 
 def guarded_hooks(callback_class: C) -> C:
-    """Class decorator: run every ``on_...`` hook and ``teardown`` that the class defines under ``self._guard``.
+    """Run every ``on_...`` hook and ``teardown`` of a class under ``self._guard``.
+
+    A class decorator; hooks that the class inherits stay as they are.
 
     ``setup`` is not guarded: there a callback refuses what the user must change before training
     begins. Hooks of a user's subclass are not touched, so their own errors are theirs.

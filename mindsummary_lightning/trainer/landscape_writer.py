@@ -20,7 +20,10 @@ _WHAT = "the parameters for a landscape"
 
 
 class LandscapeSaver:
-    """Saves the parameters at the steps and epochs of a landscape, from :meth:`begin` on if any are wanted."""
+    """Saves the parameters at the steps and epochs of a landscape.
+
+    It begins with :meth:`begin`, if any are wanted.
+    """
 
     def __init__(self, guard: HookGuard) -> None:
         self._writer: LandscapeCheckpointWriter | None = None
@@ -34,7 +37,10 @@ class LandscapeSaver:
         trainer: Any,
         module: nn.Module,
     ) -> None:
-        """A fit begins; nothing is saved of it if no landscape is wanted, or the parameters cannot be saved."""
+        """Begin a fit.
+
+        Nothing is saved of it if no landscape is wanted, or the parameters cannot be saved.
+        """
         settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
         if settings is None:
             return
@@ -69,7 +75,10 @@ class LandscapeSaver:
             return ""
         count, size = planned
         off = "collect_specified_data={'collect_landscape': None}"
-        return f", with {counted(count, 'landscape checkpoint')} of {size / 1e6:.1f} MB in all ({off} saves none)"
+        return (
+            f", with {counted(count, 'landscape checkpoint')} of {size / 1e6:.1f} MB in all "
+            f"({off} saves none)"
+        )
 
     def end_step(self, step: int, module: nn.Module) -> None:
         """A step is done."""

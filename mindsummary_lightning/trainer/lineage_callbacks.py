@@ -50,12 +50,14 @@ class _LineageCallback(CallbackBase):
             self._recorder = RunRecorder(directory, raise_exception=raise_exception)
         else:
             raise TypeError(
-                f"summary_record must be a SummaryRecord, a MindInsightLogger or a directory, not {summary_record!r}"
+                "summary_record must be a SummaryRecord, a MindInsightLogger or a directory, not "
+                f"{summary_record!r}"
             )
         self._lineage: LineageRecorder | None = None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._logger if self._recorder is None else self._recorder.directory!r})"
+        target = self._logger if self._recorder is None else self._recorder.directory
+        return f"{type(self).__name__}({target!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
@@ -95,7 +97,9 @@ class _LineageCallback(CallbackBase):
 
 @guarded_hooks
 class TrainLineage(_LineageCallback):
-    """Records the lineage of a training job: network, optimizer, loss, data set, hyper-parameters, checkpoint.
+    """Records the lineage of a training job.
+
+    That is network, optimizer, loss, data set, hyper-parameters and checkpoint.
 
     It is written when training starts, after each checkpoint and when training ends, so that a
     killed run keeps it.
@@ -135,7 +139,10 @@ class TrainLineage(_LineageCallback):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Write the lineage with a checkpoint that was saved since the last batch, and look at the first one."""
+        """Write the lineage with a checkpoint saved since the last batch.
+
+        The first batch is looked at as well.
+        """
         if self._lineage is not None:
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
 
@@ -161,7 +168,10 @@ class TrainLineage(_LineageCallback):
             self._lineage.end_epoch(trainer)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Put the first learning rates into it; its own path and size are recorded at the next batch."""
+        """Put the first learning rates into a checkpoint.
+
+        Its own path and size are recorded at the next batch.
+        """
         if self._lineage is not None:
             self._lineage.checkpoint_saved(checkpoint)
 
@@ -194,7 +204,9 @@ class TrainLineage(_LineageCallback):
 
 @guarded_hooks
 class EvalLineage(EvaluationHooks, _LineageCallback):
-    """Records the lineage of an evaluation: its metrics and data set, after each validation and test.
+    """Records the lineage of an evaluation, after each validation and test.
+
+    That is its metrics and its data set.
 
     One that follows another within ten seconds waits that long, or for a later one, or for the end.
 

@@ -1,4 +1,6 @@
-"""Writing of a run's lineage: when, and with what; shared by the collector and the lineage callbacks.
+"""Write a run's lineage.
+
+The collector and the lineage callbacks share it.
 
 What is known is written at the start, at each checkpoint and at the end, so that a killed run keeps
 its lineage; results of evaluations also in between, but not every few steps: each time, the file is
@@ -73,7 +75,9 @@ class _WaitingEvaluation:
 
 
 class LineageRecorder:
-    """Writes the lineage of one run; ``custom`` data override everything else, ``timer`` is a monotonic clock.
+    """Writes the lineage of one run.
+
+    ``custom`` data override everything else; ``timer`` is a monotonic clock.
 
     Attributes:
         record: what it writes with.
@@ -125,7 +129,9 @@ class LineageRecorder:
     def custom(
         self, trainer: Any, module: Any, with_run: bool = True, notes_end: bool = True
     ) -> None:
-        """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too.
+        """Write the custom data, the precision and the parameter groups.
+
+        ``with_run``: write settings and the environment, too.
 
         ``notes_end``: how the run ends is going to be recorded, so that a run that has no end was
         killed.
@@ -151,11 +157,17 @@ class LineageRecorder:
         self._exception_checkpoint = None
 
     def fit_begins(self, trainer: Any) -> None:
-        """A fit begins: one that begins at the first step has no metrics yet, whatever the file says."""
+        """Begin a fit.
+
+        A fit that begins at the first step has no metrics yet, whatever the file says.
+        """
         self._drops_earlier_metrics = trainer.global_step == 0
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
-        """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
+        """Determine the learning rates that the optimizers were made with.
+
+        ``saved_rates`` are those of a checkpoint, if there is one.
+        """
         self.fit_begins(trainer)
         self._has_begun, self._checkpoints = True, trainer.checkpoint_callback
         self._best_path = getattr(self._checkpoints, "best_model_path", "")
@@ -166,7 +178,10 @@ class LineageRecorder:
         self._steps_before = trainer.global_step
 
     def begin_batch(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
-        """A batch begins: write a checkpoint saved since the last one, and check what its loader states of batches."""
+        """Write a checkpoint saved since the last batch, at the start of a batch.
+
+        Check what the batch's loader states of batches, too.
+        """
         self.write_saved_checkpoint(trainer, module)
         self.flush_when_due()
         if self.awaits_loss and self._sizes is None:
@@ -188,14 +203,19 @@ class LineageRecorder:
             self._sizes.end_epoch()
 
     def loss_computed(self, loss: Any, observed: Mapping[int, str]) -> None:
-        """Name a loss that is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
+        """Name a loss that is about to be propagated back.
+
+        ``observed`` is as for :func:`loss_name`.
+        """
         watched = {} if self._watched is None else self._watched.names
         self._losses[value_or_default(None, loss_name, loss, {**watched, **observed})] = None
 
     def end_early_batch(
         self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True
     ) -> None:
-        """Write what a batch has shown, of the training job and of its data; called while ``awaits_loss``.
+        """Write what a batch has shown of the training job and of its data.
+
+        Called while ``awaits_loss``.
 
         ``outputs`` is what ``training_step`` returned. Of batches without a loss only the first is
         written.
@@ -228,7 +248,10 @@ class LineageRecorder:
         return has_stepped or self._batches_without_loss >= _MOST_SILENT_BATCHES
 
     def checkpoint_saved(self, checkpoint: dict[str, Any]) -> None:
-        """Put the first learning rates into it; its own path and size are written at the next batch."""
+        """Put the first learning rates into a checkpoint.
+
+        Its own path and size are written at the next batch.
+        """
         if self._has_begun:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
             save_rates(checkpoint, self.first_rates)
@@ -243,7 +266,10 @@ class LineageRecorder:
             self.progress(trainer, module)
 
     def progress(self, trainer: Any, module: Any) -> None:
-        """Write the lineage as far as the training is, and the evaluation that waits; nothing before it began."""
+        """Write the lineage as far as the training is.
+
+        The evaluation that waits is written, too. Before the training began there is no lineage.
+        """
         self._has_saved_checkpoint, self._best_path = (
             False,
             getattr(self._checkpoints, "best_model_path", ""),
@@ -265,7 +291,9 @@ class LineageRecorder:
     def training(
         self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None
     ) -> None:
-        """Write what is known of the training job now, and the evaluation that waits, in one replacement of the file.
+        """Write what is known of the training job now.
+
+        The evaluation that waits goes into the same replacement of the file.
 
         ``loss`` and ``epochs`` (done) as far as there are any.
         """
@@ -323,12 +351,18 @@ class LineageRecorder:
         self._has_all_batches = True
 
     def evaluation_broke_off(self, trainer: Any) -> None:
-        """An exception ends the call; if it came out of a hook at the end of an evaluation, that one is complete."""
+        """End a call that an exception ends.
+
+        If the exception came out of a hook at the end of an evaluation, that evaluation is
+        complete.
+        """
         if self._before is not None and self._has_all_batches:
             self.evaluation_ends(trainer)
 
     def evaluation_ends(self, trainer: Any) -> None:
-        """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
+        """Take the evaluation's metrics.
+
+        They are written now, or ten seconds after the last ones were.
 
         ``metric`` has what all evaluations of the run have found, of each name the newest value.
         ``valid_dataset`` is that of the last evaluation.
@@ -358,7 +392,10 @@ class LineageRecorder:
         return checked.sizes.dataset_size
 
     def flush_when_due(self) -> None:
-        """Write the evaluation that waits, if the last one is ten seconds old; cheap, for every batch."""
+        """Write the evaluation that waits, if the last one is ten seconds old.
+
+        Cheap enough for every batch.
+        """
         if self._waiting is not None and self._timer() >= self._next_evaluation:
             self.flush()
 
@@ -425,7 +462,10 @@ class EvaluationHooks:
             recorder.evaluation_ends(trainer)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Remember that the evaluation is complete, in case that a later hook of another callback raises."""
+        """Remember that the evaluation is complete.
+
+        A later hook of another callback may raise.
+        """
         recorder = self._evaluation_recorder()
         if recorder is not None:
             recorder.evaluation_has_all_batches()

@@ -16,6 +16,7 @@ from mindsummary_lightning.conversion.arguments import (
     checked_bool,
     checked_name,
     checked_path,
+    checked_version,
     file_permissions,
     max_file_bytes,
     optional_module,
@@ -145,7 +146,10 @@ class MindInsightLogger(LoggerBase):
             "file_mode": file_permissions(file_mode),
         }
         self._fit_run = CurrentRun(
-            os.path.join(self._save_dir, self._name), version, self._sub_dir, options
+            os.path.join(self._save_dir, self._name),
+            checked_version(version),
+            self._sub_dir,
+            options,
         )
         changed = {
             name
@@ -173,25 +177,32 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def version(self) -> int | str:
-        """Number or name of this run; asking for a number reserves its directory, which goes if it stays empty."""
+        """Number or name of this run.
+
+        Asking for a number reserves its directory, which goes if it stays empty.
+        """
         if self._is_placed_by_subclass:
-            self._fit_run.move(self.root_dir)
+            self._fit_run.move_root(self.root_dir)
         return self._fit_run.version.tell()
 
     @property
     def root_dir(self) -> str:
-        """Directory of all versions, which is what MindInsight's ``--summary-base-dir`` should be."""
+        """Directory of all versions, for MindInsight's ``--summary-base-dir``."""
         return os.path.join(self.save_dir, self.name) if self.name else self.save_dir
 
     @property
     def log_dir(self) -> str:
-        """Directory of this run's files, that of the version below the root, also where a subclass names these."""
+        """Directory of this run's files.
+
+        It is that of the version below the root, also where a subclass names these.
+        """
         return run_directory(self.root_dir, self.version, self._sub_dir)
 
     @property
     def _run(self) -> CurrentRun:
         if self._is_placed_by_subclass:
-            self._fit_run.move(self.root_dir, self.log_dir)
+            self._fit_run.move_root(self.root_dir)
+            self._fit_run.fix_directory(self.log_dir)
         return self._fit_run
 
     # ---- what Lightning calls
@@ -247,7 +258,9 @@ class MindInsightLogger(LoggerBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Record hyper-parameters as custom lineage, flattened to ``outer/inner`` keys, with the run's first value.
+        """Record hyper-parameters as custom lineage, with the run's first value.
+
+        They are flattened to ``outer/inner`` keys.
 
         Args:
             params: a mapping, ``Namespace``, dataclass or OmegaConf container; keys with a leading
@@ -357,7 +370,8 @@ class MindInsightLogger(LoggerBase):
             or not isinstance(images, Iterable)
         ):
             raise TypeError(
-                f"images must be a list of images, not {type(images).__name__}; put a single one in a list"
+                f"images must be a list of images, not {type(images).__name__}; put a single one "
+                "in a list"
             )
         check_dataformats(dataformats)
         batch = list(images)
@@ -368,7 +382,10 @@ class MindInsightLogger(LoggerBase):
     @untraced
     @rank_zero_only
     def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
-        """Record the distribution of a number, tensor or array; ``step`` as in :meth:`log_image`."""
+        """Record the distribution of a number, tensor or array.
+
+        ``step`` is as in :meth:`log_image`.
+        """
         self._write(
             "histogram",
             checked_name(key),
@@ -380,7 +397,10 @@ class MindInsightLogger(LoggerBase):
     @untraced
     @rank_zero_only
     def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
-        """Record a number, tensor or array, element by element; ``step`` as in :meth:`log_image`."""
+        """Record a number, tensor or array, element by element.
+
+        ``step`` is as in :meth:`log_image`.
+        """
         self._write(
             "tensor", checked_name(key), step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor
         )
@@ -388,7 +408,10 @@ class MindInsightLogger(LoggerBase):
     @untraced
     @rank_zero_only
     def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:
-        """Record a Matplotlib figure as an image; it stays open. ``step`` as in :meth:`log_image`."""
+        """Record a Matplotlib figure as an image; the figure stays open.
+
+        ``step`` is as in :meth:`log_image`.
+        """
         self._write("figure", checked_name(key), step, figure_to_image, figure)
 
     def _write(
@@ -424,7 +447,7 @@ class MindInsightLogger(LoggerBase):
 
 
 def _launch_by_fork() -> None:
-    """Let the loggers of a Trainer choose their runs before it forks the processes that it launches."""
+    """Let the loggers of a Trainer choose their runs before it forks processes."""
     trainer = launching_trainer()
     for logger in getattr(trainer, "loggers", ()):
         if isinstance(logger, MindInsightLogger):

@@ -15,7 +15,10 @@ _MAX_EXACT = 2**53  # ints below it are floats
 
 
 class MetricScalars:
-    """Converts metrics, a prefix before each name; what is not a number is skipped as the record's policy says."""
+    """Converts metrics to tags and numbers, with a prefix before each name.
+
+    What is not a number is skipped as the record's policy says.
+    """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -59,24 +62,27 @@ def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
 
 
 def without_added_epoch(metrics: Any, logger: Any) -> Any:
-    """The metrics of a Trainer without the ``epoch`` that Lightning adds to them: an int, behind all others.
+    """Return a Trainer's metrics without the ``epoch`` that Lightning adds to them.
+
+    It is an int, after all other metrics.
 
     ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6); what a user logs with
     ``self.log`` comes from there as a float. Calls from elsewhere are the user's: only theirs is
     the word on what they log.
     """
-    is_added = (
-        type(metrics) is dict
-        and next(reversed(metrics), None) == "epoch"
-        and type(metrics["epoch"]) is int
-    )
-    if not is_added or not is_called_by_trainer(logger):
+    if type(metrics) is not dict or "epoch" not in metrics:  # on the hot path of a training loop
         return metrics
-    return {name: value for name, value in metrics.items() if name != "epoch"}
+    is_added = next(reversed(metrics)) == "epoch" and type(metrics["epoch"]) is int
+    if is_added and is_called_by_trainer(logger):
+        return {name: value for name, value in metrics.items() if name != "epoch"}
+    return metrics
 
 
 def checked_step(step: Any, last_step: int, record: RunRecorder) -> int | None:
-    """The step as an int, the one after the last for ``None``; ``None`` if its values are skipped with a warning."""
+    """Return the step as an int, the one after the last for ``None``.
+
+    The answer is ``None`` if the values are skipped with a warning.
+    """
     if type(step) is int:
         return step
     return last_step + 1 if step is None else record.policy.step("step", "log_metrics", step)

@@ -35,15 +35,18 @@ def _installed() -> list[ModuleType]:
                 raise
     if not found:
         raise ModuleNotFoundError(
-            "neither lightning nor pytorch_lightning is installed; 'pip install lightning' brings what the logger and "
-            "the callbacks need"
+            "neither lightning nor pytorch_lightning is installed; 'pip install lightning' "
+            "brings what the logger and the callbacks need"
         )
     return found
 
 
 @contextlib.contextmanager
 def _logging_as_before() -> Iterator[None]:
-    """A context in which an import replaces no level of a logger, and not the one that Lightning's messages go to."""
+    """Keep the levels of Lightning's loggers through an import.
+
+    Lightning's messages go to the same logger after it.
+    """
     known = {
         logging.getLogger(name) for name in _LOGGERS if name in logging.root.manager.loggerDict
     }
@@ -71,7 +74,7 @@ if TYPE_CHECKING:
     _F = TypeVar("_F", bound=Callable[..., object])
 
     def rank_zero_experiment(get_experiment: _F) -> _F:
-        """Lightning's decorator has no types: what it decorates would be unknown to a user's type checker."""
+        """Stand for Lightning's decorator, which has no types."""
 else:
     LoggerBase = type("LoggerBase", tuple(space.loggers.Logger for space in _NAMESPACES), {})
     CallbackBase = type(

@@ -1,4 +1,4 @@
-"""The table that says which run a Trainer's call belongs to, and what is known to look a row and a column up in it.
+"""Decide by a table which run a Trainer's call belongs to.
 
 Rows are calls that begin, columns what their directory holds then. What it holds is read from the
 directory and from the fits that this process has begun there, through whatever objects: a
@@ -69,8 +69,15 @@ PLACES_IN_FIXED: dict[TrainerCall, tuple[RecordPlace, ...]] = {
 
 _TABLES = {False: PLACES, True: PLACES_IN_FIXED}
 
-# An evaluation reports how it ended only in a run that holds no fit, and that this process began.
-HAS_STATUS_OF_EVALUATION = frozenset({Holds.NOTHING, Holds.VALUES})
+FITS = frozenset({TrainerCall.NEW_FIT, TrainerCall.CONTINUED_FIT, TrainerCall.RESUMED_FIT})
+
+# What the directory holds where other calls than fits speak for the run: its module's
+# hyper-parameters and how it ended are the run's.
+_SPEAKS_FOR_RUN: dict[TrainerCall, frozenset[Holds]] = {
+    # only in a run that holds no fit, and that this process began
+    TrainerCall.EVALUATION: frozenset({Holds.NOTHING, Holds.VALUES}),
+    TrainerCall.TUNING: frozenset(),
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,10 @@ _FITS: dict[str, tuple[_Fit, _Fit]] = {}
 
 
 def event_files(directory: str) -> dict[str, int]:
-    """The names and sizes of a directory's summary and lineage files; empty if it is out of reach."""
+    """Return names and sizes of a directory's summary and lineage files.
+
+    Empty if the directory is out of reach.
+    """
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(directory):
@@ -107,12 +117,12 @@ def _fits(directory: str) -> tuple[_Fit, _Fit]:
 
 
 def _recorded_fit(directory: str) -> _Fit:
-    """The newest fit that this process began in a directory and that has recorded a value there, or ``_NO_FIT``."""
-    newest, before = _fits(directory)
-    now = _summaries(event_files(directory))
-    if not now:  # removed
-        return _NO_FIT
-    return before if _summaries(newest.files) == now else newest
+    """Return the newest fit of this process that has recorded a value in a directory.
+
+    ``_NO_FIT`` if there is none.
+    """
+    now = _summaries(event_files(directory)).items()
+    return next((fit for fit in _fits(directory) if now - fit.files.items()), _NO_FIT)
 
 
 def begin_fit(trainer: Any, directory: str) -> None:
@@ -122,7 +132,10 @@ def begin_fit(trainer: Any, directory: str) -> None:
 
 
 def contents(directory: str, has_own_values: bool) -> Holds:
-    """Which column of the table a directory is; ``has_own_values``: whoever asks has recorded there."""
+    """Return the column of the table that a directory is in.
+
+    ``has_own_values``: the caller has recorded there.
+    """
     columns = (
         (not _summaries(event_files(directory)), Holds.NOTHING),
         (holds_fit(directory), Holds.FIT),
@@ -163,7 +176,12 @@ def holds_fit(directory: str) -> bool:
 def newest_fit_has_recorded(directory: str) -> bool:
     """Whether anything has been recorded in a directory since the newest fit began there."""
     newest, _ = _fits(directory)
-    return newest.files != event_files(directory)
+    return bool(event_files(directory).items() - newest.files.items())
+
+
+def speaks_for_run(call: TrainerCall, held: Holds) -> bool:
+    """Whether the module of a call, and how the call ends, are those of its run."""
+    return held in _SPEAKS_FOR_RUN.get(call, Holds)
 
 
 def reports_status(trainer: Any, call: TrainerCall, directory: str, held: Holds) -> bool:
@@ -172,8 +190,7 @@ def reports_status(trainer: Any, call: TrainerCall, directory: str, held: Holds)
     ``held`` is what the directory held when the call began. A fit that recorded nothing leaves what
     is said of the one before.
     """
-    if call is TrainerCall.EVALUATION:
-        return held in HAS_STATUS_OF_EVALUATION
+    if call not in FITS:
+        return speaks_for_run(call, held)
     newest, _ = _fits(directory)
-    is_newest = call is not TrainerCall.TUNING and newest.trainer() is trainer
-    return is_newest and newest_fit_has_recorded(directory)
+    return newest.trainer() is trainer and newest_fit_has_recorded(directory)

@@ -17,21 +17,19 @@ _VERSION_DIR = re.compile(r"version_(\d+)")
 def run_directory(root_dir: str, version: int | str, sub_dir: str = "") -> str:
     """The directory of a version below a root directory."""
     name = f"version_{version}" if isinstance(version, int) else version
-    return os.path.join(root_dir, name, sub_dir).rstrip(os.sep) or os.sep
+    return os.path.normpath(os.path.join(root_dir, name, sub_dir))
 
 
 class RunVersion:
-    """The version of one run below a root directory: the user's number or name, or the number after the highest there.
+    """The version of one run below a root directory.
+
+    It is the user's number or name, or the number after the highest there.
 
     A number is claimed by making its directory, which is atomic: of many processes that start
     together each gets one of its own. The ranks of one run are told by rank zero.
     """
 
     def __init__(self, root_dir: str, given: int | str | None) -> None:
-        if isinstance(given, bool) or not isinstance(given, (int, str, type(None))):
-            raise TypeError(f"version must be an int, a str or None, not {given!r}")
-        if isinstance(given, int) and given < 0:
-            raise ValueError(f"version must be 0 or more, not {given}")
         self.is_given: bool = given is not None
         self.root_dir = root_dir
         self._value = given
@@ -48,7 +46,10 @@ class RunVersion:
         return self._value
 
     def tell(self) -> int | str:
-        """The version, for a user: what is recorded next goes there, also if its directory gets other files before."""
+        """Return the version for a user.
+
+        What is recorded next goes there, also if its directory gets other files before.
+        """
         self._is_told |= not self._made
         if not _is_further_rank():  # further ranks are told by rank zero
             self.claim()
@@ -59,7 +60,9 @@ class RunVersion:
         self._value = value
 
     def claim(self) -> None:
-        """Make the directory of the number, or of the next one that is free; a given version needs none.
+        """Make the directory of the number, or of the next one that is free.
+
+        A given version needs no directory.
 
         One that cannot be made is left to the first record, which reports it.
         """
@@ -78,7 +81,10 @@ class RunVersion:
             self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
 
     def release_unused(self) -> None:
-        """Remove the claimed directory and give the claim back, unless it has files or its number was told."""
+        """Remove the claimed directory and give the claim back.
+
+        A directory with files, or whose number was told, stays.
+        """
         if not self._is_told:
             self._cleanup()
         if self._made and not os.path.lexists(self._made[-1]):
@@ -86,7 +92,10 @@ class RunVersion:
 
 
 def _next_number(root_dir: str) -> int:
-    """The number after the highest; on a further rank the highest itself where rank zero has claimed it."""
+    """Return the number after the highest.
+
+    On a further rank it is the highest itself where rank zero has claimed it.
+    """
     names: list[str] = []
     with contextlib.suppress(OSError):  # not there yet, or out of reach
         names = os.listdir(root_dir)

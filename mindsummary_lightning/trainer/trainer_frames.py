@@ -15,7 +15,11 @@ _LOG = logging.getLogger(__name__)
 _WARN_ONCE = WarnOnce(_LOG)
 
 _NAMESPACES = ("lightning.pytorch.", "pytorch_lightning.")
-_CALLS = ("fit", "validate", "test", "predict")
+_CALLS = {
+    (f"{namespace}trainer.trainer", name)
+    for namespace in _NAMESPACES
+    for name in ("fit", "validate", "test", "predict")
+}
 # of a logger's methods
 _WRAPPERS = ("lightning_utilities.", "mindsummary_lightning.recording.untraced")
 
@@ -42,7 +46,10 @@ def _self(frame: FrameType) -> Any | None:
 
 
 def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | None:
-    """The innermost frame of Lightning, if between it and ``frame`` there are only a logger's own methods."""
+    """Return the innermost frame of Lightning, if it calls the logger.
+
+    Between it and ``frame`` there are only the logger's own methods then.
+    """
     while frame is not None:
         module = _module(frame)
         if module.startswith(_NAMESPACES):  # and not Fabric
@@ -53,12 +60,18 @@ def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | Non
 
 
 def is_called_by_trainer(logger: Any) -> bool:
-    """Whether the call of a logger's method comes from a Trainer, not counting methods of a user's subclass."""
+    """Tell whether a Trainer calls a logger's method.
+
+    Methods of a user's subclass in between do not count.
+    """
     return _frame_of_lightning(sys._getframe(2), logger) is not None
 
 
 def calling_trainer(logger: Any) -> Any | None:
-    """The Trainer that calls a logger's method and has that logger; ``None`` if something else calls."""
+    """Return the Trainer that calls a logger's method and has that logger.
+
+    ``None`` if another caller does.
+    """
     values = getattr(_frame_of_lightning(sys._getframe(1), logger), "f_locals", {})
     owner = values.get("trainer", values.get("self"))
     trainer = getattr(owner, "trainer", owner)  # a connector's
@@ -73,10 +86,12 @@ def is_within_trainer() -> bool:
 
 
 def calls_of_trainers() -> int:
-    """How many calls of Trainers' methods run in this thread: two where a hook of one has made another."""
-    modules = tuple(f"{namespace}trainer.trainer" for namespace in _NAMESPACES)
+    """Count the calls of Trainers' methods that run in this thread.
+
+    There are two where a hook of one has made another.
+    """
     frames = _frames(inspect.currentframe())
-    return sum(frame.f_code.co_name in _CALLS and _module(frame) in modules for frame in frames)
+    return sum((_module(frame), frame.f_code.co_name) in _CALLS for frame in frames)
 
 
 def launching_trainer() -> Any | None:
@@ -108,8 +123,8 @@ def resume_path(trainer: Any) -> Any | None:
             return frame.f_locals["ckpt_path"]
     _WARN_ONCE.warn(
         "ckpt_path",
-        "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be recorded as a new run; pass "
-        "version=... to the logger to continue the old one",
+        "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be "
+        "recorded as a new run; pass version=... to the logger to continue the old one",
         level=logging.ERROR,
     )
     return getattr(trainer, "ckpt_path", None)

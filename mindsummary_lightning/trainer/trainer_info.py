@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
@@ -79,7 +79,9 @@ def parallel_mode(trainer: Any) -> str:
 
 
 def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> str | None:
-    """Absolute path of the best checkpoint of the Trainer's first checkpoint callback, else of its last, else ``None``.
+    """Return the absolute path of the checkpoint that the lineage names, or ``None``.
+
+    That is the best one of the Trainer's first checkpoint callback, else its last one.
 
     A callback without a ``monitor`` calls its newest one the best, which is
     ``exception_checkpoint`` if there is one.
@@ -92,13 +94,16 @@ def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> st
 
 
 def absolute_path(path: str) -> str:
-    """The absolute path of a checkpoint; the address of a remote one (``s3://...``) stays as it is."""
+    """Return the absolute path of a checkpoint.
+
+    The address of a remote one (``s3://...``) stays as it is.
+    """
     return path if "://" in path else os.path.abspath(path)
 
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """A checkpoint, and when it was written."""
+    """A checkpoint, and when the newest of its files was written."""
 
     path: str | None
     modified_ns: int | None
@@ -107,7 +112,15 @@ class CheckpointFile:
 def checkpoint_file(trainer: Any) -> CheckpointFile:
     """What :func:`checkpoint_path` names, as it is now."""
     path = checkpoint_path(trainer)
-    return CheckpointFile(path, _known(lambda: os.stat(str(path)).st_mtime_ns))
+    return CheckpointFile(path, _known(lambda: max(_modification_times(str(path)))))
+
+
+def _modification_times(path: str) -> Iterator[int]:
+    """Yield the times of a checkpoint: of a file, or of a directory and all in it."""
+    yield os.stat(path).st_mtime_ns
+    for root, folders, names in os.walk(path):
+        for name in folders + names:
+            yield os.stat(os.path.join(root, name)).st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,10 @@ def recorded_checkpoint(trainer: Any, known: KnownCheckpoints) -> str | None:
 
 
 def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
-    """The checkpoint that a callback saved in another fit, when a fit begins that neither resumes nor goes on."""
+    """Return the checkpoint that a callback saved in another fit.
+
+    For a fit that begins and neither resumes nor goes on.
+    """
     return None if trainer.ckpt_path or trainer.global_step else checkpoint_file(trainer)
 
 
@@ -147,7 +163,10 @@ def size_of(path: str) -> int | None:
 
 
 def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str | None, int | None]:
-    """Path of the first evaluation data set, and the number of samples that were read of all if each is known.
+    """Return path and size of the evaluation data sets.
+
+    The path is that of the first. The size is the number of samples that were read of all, if each
+    is known.
 
     ``loaders`` is what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader,
     a list or a dict.
@@ -166,7 +185,10 @@ def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str |
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
-    """Hyper-parameters of the data module and, over them, of the module, flattened; none if the Trainer logs none."""
+    """Return the flattened hyper-parameters of the data module and of the module.
+
+    The module's win. There are none if the Trainer logs none.
+    """
     params: dict[str, CustomValue] = {}
     if not getattr(trainer, "enable_autolog_hparams", True):
         return params
@@ -187,7 +209,10 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
 
 
 def arithmetic(trainer: Any) -> dict[str, CustomValue]:
-    """What two runs must share to be comparable: the precision, the optimizers' groups, and whether it is by hand."""
+    """Return what two runs must share to be comparable.
+
+    That is the precision, the optimizers' groups, and whether optimization is manual.
+    """
     precision, groups = (
         _known(lambda: str(trainer.precision)),
         _known(lambda: _parameter_groups(trainer.optimizers)),
@@ -203,7 +228,10 @@ def arithmetic(trainer: Any) -> dict[str, CustomValue]:
 
 
 def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
-    """By number: the optimizer's class, how many parameters, and the settings that are numbers, texts or tuples."""
+    """Return class, count of parameters and settings of each parameter group.
+
+    The settings are those that are numbers, texts or tuples.
+    """
     groups: dict[str, CustomValue] = {}
     for optimizer in real_optimizers(optimizers):
         # of a wrapper that strategies put around it
@@ -232,7 +260,10 @@ def _plain(value: Any) -> int | float | str | None:
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
-    """What differs between runs and has no field of its own: type of the device, first rates of several groups."""
+    """Return what differs between runs and has no field of its own.
+
+    That is the type of the device, and first rates of several groups.
+    """
     accelerator = _known(lambda: str(trainer.strategy.root_device.type))
     return {**({"accelerator": accelerator} if accelerator else {}), **first_rates_by_group(rates)}
 
@@ -252,7 +283,9 @@ def learning_rates(trainer: Any) -> list[float]:
 
 
 def first_learning_rates(trainer: Any) -> list[float]:
-    """The learning rate that each parameter group was made with, in the optimizers' order; finite ones only.
+    """Return the learning rate that each parameter group was made with.
+
+    In the optimizers' order; only finite ones.
 
     A scheduler of torch keeps it as ``initial_lr``, in checkpoints too; without one it is the rate
     when the fit begins. ``OneCycleLR`` and ``CyclicLR`` overrule the optimizer's own rate: there it

@@ -1,4 +1,7 @@
-"""Questions about what a Trainer is doing; what Lightning keeps private is read here and nowhere else."""
+"""Ask what a Trainer is doing.
+
+Only this module reads what Lightning keeps private.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 
 def is_tuning(trainer: Any) -> bool:
@@ -16,7 +20,9 @@ def is_tuning(trainer: Any) -> bool:
 
 
 def transferred(module: Any, batch: Any) -> Any:
-    """A batch as a Trainer hands it to its module: through the hooks of batch transfer; elsewhere as it is.
+    """Return a batch as a Trainer hands it to its module.
+
+    It passes the hooks of batch transfer; without a Trainer it stays as it is.
 
     Calls ``_on_before_batch_transfer`` and ``_apply_batch_transfer_handler`` (lightning 2.4 to
     2.6.6).
@@ -28,11 +34,11 @@ def transferred(module: Any, batch: Any) -> Any:
 
 def planned_steps(trainer: Any) -> int | None:
     """Optimizer steps of the whole run, or ``None`` if unknown."""
-    total: Any = None
+    total = math.inf
     # accumulation that changes with the epoch, loaders of unknown length
     with contextlib.suppress(Exception):
-        total = trainer.estimated_stepping_batches
-    return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
+        total = float(trainer.estimated_stepping_batches)
+    return int(total) if 0 < total < math.inf else None
 
 
 def steps_in_first_epoch(trainer: Any) -> int:
@@ -46,7 +52,9 @@ def steps_in_first_epoch(trainer: Any) -> int:
 
 
 def epochs_done(trainer: Any) -> int:
-    """Epochs whose batches are all trained; Lightning itself counts an epoch after the validation at its end.
+    """Count the epochs whose batches are all trained.
+
+    Lightning itself counts an epoch after the validation at its end.
 
     Reads ``epoch_progress`` and ``batch_progress`` of the loops (lightning 2.4 to 2.6.6).
     """
@@ -66,20 +74,24 @@ def real_optimizers(optimizers: Iterable[Any]) -> list[Any]:
 
 
 def training_loader(trainer: Any) -> Any:
-    """The training loader; several of them as Lightning's ``CombinedLoader``, which knows in which mode they are read.
+    """Return the training loader.
+
+    Several are one ``CombinedLoader``, which knows in which mode they are read.
 
     Reads ``fit_loop._combined_loader`` (lightning 2.4 to 2.6.6); ``train_dataloader`` gives the
     loaders without a mode.
     """
     loaders = trainer.train_dataloader
-    combined = getattr(getattr(trainer, "fit_loop", None), "_combined_loader", None)
-    return (
-        combined if combined is not None and isinstance(loaders, (dict, list, tuple)) else loaders
-    )
+    if isinstance(loaders, (dict, list, tuple)):
+        return getattr(getattr(trainer, "fit_loop", None), "_combined_loader", loaders)
+    return loaders
 
 
 def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
-    """The present evaluation: its kind, its loader, list or dict of loaders, and most batches read of each if known."""
+    """Return kind, loaders and sizes of the present evaluation.
+
+    The loaders are one, a list or a dict. The sizes are the most batches read of each, if known.
+    """
     kind, name = ("test", "test") if trainer.testing else ("validation", "val")
     batches: list[float] = []
     with contextlib.suppress(Exception):
@@ -88,7 +100,9 @@ def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
 
 
 def has_read_all(trainer: Any) -> bool:
-    """Whether the training loader has no more batches in this epoch, so that not something else has ended it.
+    """Tell whether the training loader has no more batches in this epoch.
+
+    Otherwise something else has ended the epoch.
 
     Reads ``fit_loop._data_fetcher`` (lightning 2.4 to 2.6.6).
     """
@@ -96,7 +110,9 @@ def has_read_all(trainer: Any) -> bool:
 
 
 def reads_in_turn(trainer: Any) -> bool:
-    """Whether a batch of the present evaluation comes from one of its loaders, as all but a ``CombinedLoader`` do it.
+    """Tell whether a batch of the present evaluation comes from one of its loaders.
+
+    Only a ``CombinedLoader`` may do it otherwise.
 
     Reads ``_evaluation_loop._is_sequential`` (lightning 2.4 to 2.6.6).
     """
@@ -119,24 +135,29 @@ def scales_loss(trainer: Any) -> bool:
 
 
 def given_loaders(trainer: Any) -> list[Any]:
-    """Training loaders that were handed to ``fit``, before the Trainer has read from them; others are made anew.
+    """Return the training loaders that were handed to ``fit``.
+
+    Asked before the Trainer has read from them. Loaders that it makes anew are not among them.
 
     Reads ``fit_loop._data_source.instance`` (lightning 2.4 to 2.6.6).
     """
     source = getattr(getattr(trainer.fit_loop, "_data_source", None), "instance", None)
-    parts = [*source.values()] if isinstance(source, dict) else source
-    loaders = [*parts] if isinstance(parts, (list, tuple)) else [parts]
-    return [loader for loader in loaders if hasattr(loader, "dataset")]
+    return [loader for loader in tree_leaves(source) if hasattr(loader, "dataset")]
 
 
 def backward_scale(trainer: Any) -> float:
-    """What the loss is multiplied by before the backward pass, as with ``precision="16-mixed"``; else 1."""
+    """Return the factor of the loss in the backward pass.
+
+    It is 1 but for ``precision="16-mixed"``.
+    """
     scaler = getattr(trainer.precision_plugin, "scaler", None)
     return 1.0 if scaler is None else float(scaler.get_scale())
 
 
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
-    """What an optimizer's gradients are multiplied by in its step, on the module's device; ``None``: by nothing.
+    """Return the factor of an optimizer's gradients in its step, or ``None``.
+
+    It is on the module's device.
 
     With ``precision="16-mixed"`` the loss is scaled. Lightning unscales the gradients before the
     hooks of a step, but not those of fused optimizers, which do it in their step. Scaling a one

@@ -1,4 +1,4 @@
-"""``WaitingHyperparameters``: what a user gave a logger between two calls of a Trainer, until its fit begins."""
+"""``WaitingHyperparameters``: keeps a user's hyper-parameters for the next fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from mindsummary_lightning.values import UserDefinedInfo
 
 
 class WaitingHyperparameters:
-    """Hyper-parameters of the next fit; if none comes, of the last run, with the end of the logger or the process."""
+    """Keeps hyper-parameters of the next fit.
+
+    If no fit comes, the last run gets them, with the end of the logger or of the process.
+    """
 
     def __init__(self) -> None:
         self._values: list[UserDefinedInfo] = []
@@ -24,9 +27,10 @@ class WaitingHyperparameters:
 
     def hand_to(self, recorder: RunRecorder) -> None:
         """Let a run record them with its first value."""
+        for info in self._values:
+            recorder.defer_lineage(info)
         self._handed += self._values
         self._values.clear()
-        self.hand_again(recorder)
 
     def hand_again(self, recorder: RunRecorder) -> None:
         """Let what takes a run's place record what was handed to it."""

@@ -1,5 +1,6 @@
-"""Writes that fail at a chosen byte: an ``os`` for :mod:`mindsummary_lightning.fileio.append`,
-above the real one.
+"""Writes that fail at a chosen byte.
+
+An ``os`` for :mod:`mindsummary_lightning.fileio.append`, above the real one.
 """
 
 from __future__ import annotations

@@ -198,8 +198,9 @@ def test_any_prefix_of_any_file_gives_a_prefix_of_its_payloads(
 
 
 def _as_a_plain_loop_reads(content: bytes) -> tuple[list[bytes], int, bool]:
-    """Payloads before the first damage or the incomplete end, the offset of that, and whether it is
-    damage.
+    """Return the payloads before the first damage or the incomplete end.
+
+    The offset of that and whether it is damage come with them.
     """
     payloads, at = [], 0
     while at + 12 <= len(content):

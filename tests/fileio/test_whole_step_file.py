@@ -35,16 +35,23 @@ def written(folder: Path, step: int = 1, arrays: tuple[np.ndarray, ...] = ARRAYS
     writer = WholeStepWriter(str(folder))
     stored = tuple(writer.add(array, f"x.{number}") for number, array in enumerate(arrays))
     whole = WholeStep(
-        framework="torch", framework_version="2.13.0", step=step, modules=(StoredModule("", "Net",
-        False, {"p": 0.5}),),
-        calls=(StoredCall("", "Net", 0, -1, 1, 2, "net.py:3", stored, stored[:1], stored[:1],
-        False),),
-        batches=(stored,), weights=(StoredWeight("w", "parameter", stored[0], None, stored[0]),),
+        framework="torch",
+        framework_version="2.13.0",
+        step=step,
+        modules=(StoredModule("", "Net", False, {"p": 0.5}),),
+        calls=(
+            StoredCall("", "Net", 0, -1, 1, 2, "net.py:3", stored, stored[:1], stored[:1], False),
+        ),
+        batches=(stored,),
+        weights=(StoredWeight("w", "parameter", stored[0], None, stored[0]),),
         losses=stored[:1],
-        optimizers=(StoredOptimizer("SGD", ({"lr": 0.1},), (("w",),), (StoredState("w", "momentum",
-        stored[0]),)),),
+        optimizers=(
+            StoredOptimizer(
+                "SGD", ({"lr": 0.1},), (("w",),), (StoredState("w", "momentum", stored[0]),)
+            ),
+        ),
         random_state=stored[1],
-    )  # fmt: skip
+    )
     writer.finish(whole)
     return whole
 

@@ -1,5 +1,6 @@
-"""Custom data in the lineage file: what MindInsight has a column for already is kept where only our
-readers look.
+"""Custom data in the lineage file.
+
+Data that MindInsight has a column for are kept where only our readers look.
 """
 
 from __future__ import annotations

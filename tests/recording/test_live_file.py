@@ -1,5 +1,6 @@
-"""What becomes of the live summary file where its place goes away: see also
-tests/faults/test_faulty_places.py.
+"""The live summary file when its place goes away.
+
+See also tests/faults/test_faulty_places.py.
 """
 
 from __future__ import annotations

@@ -515,10 +515,8 @@ def test_after_close_nothing_is_recorded_which_is_said_once(
     assert read_scalars(run, "a") == [(0, 1.0)]
     assert not lineage_paths(run)
     assert caplog.messages == [
-        (
-            f"the record of {run} is closed: {what} is not recorded; record before close(), or "
-            "make a new one"
-        )
+        f"the record of {run} is closed: {what} is not recorded; record before close(), or make a "
+        "new one"
         for what in ("'a' at step 1", "'b' at step 1", "lineage")
     ]
 

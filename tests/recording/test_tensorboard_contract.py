@@ -1,5 +1,6 @@
-"""The same calls on our record, on torch's SummaryWriter and on tensorboardX's, and what a reader
-gets of each.
+"""The same calls on our record, on torch's SummaryWriter and on tensorboardX's.
+
+What a reader gets of each is compared.
 
 Differences that are ours by choice stand in the table of ``docs/reference/tensorboard.md``, which is read
 here.
@@ -47,8 +48,9 @@ WRITERS: dict[str, Make] = {
 
 
 def _read(path: Path) -> Points:
-    """Steps and a comparable form of every value: numbers, sizes of images, number and extremes of
-    histograms.
+    """Return steps and a comparable form of every value.
+
+    These are numbers, sizes of images, and number and extremes of histograms.
     """
     if find_run_directories(str(path)):
         reader = SummaryReader(path)

@@ -1,5 +1,6 @@
-"""What records is not traced by torch's compiler, wherever it is called, and torch has nothing to
-say of it.
+"""Recording calls are not traced by torch's compiler, wherever they are made.
+
+Torch has no warning for them.
 """
 
 from __future__ import annotations

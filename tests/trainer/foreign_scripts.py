@@ -116,10 +116,13 @@ def gluonts(trainer: dict[str, Any]) -> Any:
             "callbacks": [*trainer.get("callbacks", []), Keep()],
         }
         torch_models.SimpleFeedForwardEstimator(
-            prediction_length=4, context_length=8, hidden_dimensions=[6], batch_size=_BATCH,
+            prediction_length=4,
+            context_length=8,
+            hidden_dimensions=[6],
+            batch_size=_BATCH,
             num_batches_per_epoch=3,
             trainer_kwargs=options,
-        ).train(dataset)  # fmt: skip
+        ).train(dataset)
     return kept[0]
 
 

@@ -1,5 +1,6 @@
-"""Flows of calls through one logger or collector, and what each run must then hold: the rows of the
-table of runs.
+"""Flows of calls through one logger or collector, and what each run must then hold.
+
+They are the rows of the table of runs.
 
 A flow is a function that a process runs; it writes what must be in the runs as JSON, beside the
 runs themselves. A ``TensorBoardLogger`` of its own records each fit as the judge of steps and
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -19,14 +21,14 @@ from typing import Any
 
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
-from lightning_utilities.core.rank_zero import rank_zero_only
+from lightning.pytorch.strategies import DDPStrategy
+from lightning_utilities.core import rank_zero
 from torch.multiprocessing.spawn import ProcessException
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from tests.trainer.support import Net, loader, trainer
 
-STRATEGIES = {"one process": {}, "ddp": {"strategy": "ddp", "devices": 2}}
-STRATEGIES |= {name: {"strategy": name, "devices": 2} for name in ("ddp_spawn", "ddp_fork")}
+_DDP = {name: {"strategy": name, "devices": 2} for name in ("ddp", "ddp_spawn", "ddp_fork")}
 _RAISED = (RuntimeError, SystemExit, FileNotFoundError, ProcessException)
 
 
@@ -60,6 +62,17 @@ class Noted(Net):
         self._stop("on_test_batch_end")
 
 
+def _options(processes: str) -> dict[str, Any]:
+    """A Trainer's options for a kind of processes.
+
+    ``pickled copies`` are those of ``ddp_spawn``, in processes that a fork server starts: each has
+    PyTorch and Lightning imported when it begins.
+    """
+    if processes == "pickled copies":
+        return {"strategy": DDPStrategy(start_method="forkserver"), "devices": 2}
+    return _DDP.get(processes, {})
+
+
 @dataclass
 class Expected:
     """What one run must hold."""
@@ -86,11 +99,9 @@ class Flow:
 
     def __post_init__(self) -> None:
         self.root = self.directory / "runs"
-        self.logger = (
-            MindInsightLogger(self.root, name="", version=self.version)
-            if self.kind != "C"
-            else False
-        )
+        self.logger: Any = None
+        if self.kind != "C":
+            self.logger = MindInsightLogger(self.root, name="", version=self.version)
         self._judges = 0
 
     def callbacks(self) -> list[Any]:
@@ -107,7 +118,7 @@ class Flow:
         settings = {
             "limit_train_batches": 3,
             "limit_val_batches": 1,
-            **STRATEGIES[self.processes],
+            **_options(self.processes),
             **options,
         }
         logger = [*ours, judge]
@@ -175,8 +186,9 @@ def fit_after_failure(
 
 
 def fit_after_failed_test(flow: Flow) -> None:
-    """A fit after a test that raised after a fit: the test changes no status, and the fit is a run
-    of its own.
+    """A fit after a test that raised after a fit.
+
+    The test changes no status, and the fit is a run of its own.
     """
     module = Noted(0)
     running = flow.trainer()
@@ -190,8 +202,9 @@ def fit_after_failed_test(flow: Flow) -> None:
 
 
 def evaluation_before_second_fit(flow: Flow) -> None:
-    """A new Trainer that validates before it fits: its checkpoints lie with the values
-    of its fit.
+    """A new Trainer that validates before it fits.
+
+    Its checkpoints lie with the values of its fit.
     """
     flow.call(flow.trainer(), "fit", Noted(0))
     flow.expect("version_0", [0, 1, 2], width=0, validations=2, judge="")
@@ -290,9 +303,11 @@ def run_in_process(
 ) -> None:
     """Run a flow in a process of its own, and leave what its runs must hold in a file."""
     # as when Lightning is imported in this process
-    rank_zero_only.rank = int(os.environ.get("RANK", "0"))
+    known: Any = rank_zero.rank_zero_only
+    known.rank = int(os.environ.get("RANK", "0"))
+    multiprocessing.set_forkserver_preload([__name__])
     runs = run_flow(name, kind, processes, Path(directory), version)
-    if rank_zero_only.rank == 0:
+    if known.rank == 0:
         Path(directory, "expected.json").write_text(
             json.dumps({run: vars(facts) for run, facts in runs.items()}), encoding="utf-8"
         )

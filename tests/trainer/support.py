@@ -14,6 +14,7 @@ import lightning as L
 import pytest
 import torch
 import torch.distributed.fsdp
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -35,8 +36,9 @@ torch.set_num_threads(1)
 
 
 class Net(L.LightningModule):
-    """Two linear layers that learn something; ``probe`` is called with the module and the batch in
-    each forward.
+    """Two linear layers that learn something.
+
+    ``probe`` is called with the module and the batch in each forward.
     """
 
     def __init__(
@@ -145,6 +147,14 @@ def points(run: str | Path, tag: str) -> list[tuple[int, float]]:
     return list(zip(series.steps.tolist(), series.values.tolist(), strict=True))
 
 
+def judge_points(directory: str | Path, tag: str) -> list[tuple[int, float]]:
+    """Steps and values of a scalar in TensorBoard's files; none if the tag is not there."""
+    events = EventAccumulator(str(directory), {"scalars": 0})
+    events.Reload()
+    known = events.Tags()["scalars"]
+    return [(event.step, event.value) for event in events.Scalars(tag)] if tag in known else []
+
+
 def steps(run: str | Path, tag: str, kind: str = "scalar") -> list[int]:
     """Steps of a tag, as recorded."""
     reader = SummaryReader(run)
@@ -168,8 +178,9 @@ def kinds(directory: str | Path) -> list[str]:
 
 
 def run_script(code: str, *arguments: object) -> CompletedProcess[str]:
-    """Run a script in a process of its own; the first argument is the directory in which its file
-    is left.
+    """Run a script in a process of its own.
+
+    The first argument is the directory in which its file is left.
     """
     return run_warm(as_script, _file(code, arguments), *arguments)
 

@@ -1,5 +1,6 @@
-"""What cannot be recorded: metrics and hyper-parameters are converted or left out, wrong arguments
-raise at once.
+"""Values that cannot be recorded are converted or left out.
+
+Wrong arguments raise at once.
 """
 
 from __future__ import annotations

@@ -68,8 +68,9 @@ class _SavedLast(ModelCheckpoint):
 
 
 def _check_whole(run: Path, last_said: int) -> None:
-    """Every record up to the last one whose call returned is there, and the file ends on a record
-    boundary.
+    """Check that every record is there whose call returned.
+
+    The file ends on a record boundary.
     """
     recorded = steps(run, "said")
     assert recorded == list(range(1, len(recorded) + 1))
@@ -84,8 +85,9 @@ def _check_whole(run: Path, last_said: int) -> None:
 def _end(
     directory: Path, how: str, said: int, by: signal.Signals | None = None
 ) -> tuple[int, int | None]:
-    """Run the script, and send it a signal when it has said a step; the last step it said, and its
-    exit status.
+    """Run the script, and send it a signal when it has said a step.
+
+    Returns the last step it said, and its exit status.
     """
     script = directory / "script.py"
     script.write_text(_SCRIPT, encoding="utf-8")
@@ -467,7 +469,7 @@ def test_the_command_to_look_exists_in_this_environment(
     command = {
         "here": "mindsummary",
         "not here": "'my venv/bin/python' -m mindsummary_lightning",
-        "elsewhere first": "'my venv/bin/mindsummary'",
+        "elsewhere first": "'my venv/bin/python' -m mindsummary_lightning",
     }[installed]
     messages = [
         record.getMessage()

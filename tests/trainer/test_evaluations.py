@@ -46,8 +46,9 @@ class Counting(Net):
 
 
 class Looking(ModelCheckpoint):
-    """Saves after each validation, and keeps what is recorded when each batch but the
-    first begins.
+    """Saves after each validation.
+
+    Keeps what is recorded when each batch but the first begins.
     """
 
     def __init__(self, directory: Path, run: Path) -> None:

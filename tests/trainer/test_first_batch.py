@@ -1,5 +1,6 @@
-"""What the first batch of a training shows, in the lineage: sizes that loaders state, the loss,
-groups that join.
+"""The lineage has what the first batch of a training shows.
+
+These are sizes that loaders state, the loss, groups that join.
 """
 
 from __future__ import annotations
@@ -116,9 +117,15 @@ def test_an_epoch_that_something_else_ends_contradicts_no_loader(
 
 
 def test_the_sizes_stay_in_the_lineage_that_checkpoints_and_the_end_write(tmp_path: Path) -> None:
-    lineage = lineage_of(tmp_path, "collector", Net(), loader(), max_epochs=2,
-    enable_checkpointing=True,
-                         default_root_dir=tmp_path / "root")  # fmt: skip
+    lineage = lineage_of(
+        tmp_path,
+        "collector",
+        Net(),
+        loader(),
+        max_epochs=2,
+        enable_checkpointing=True,
+        default_root_dir=tmp_path / "root",
+    )
 
     assert (lineage.train.batch_size, lineage.train.train_dataset_size, lineage.train.epoch) == (
         4,
@@ -289,8 +296,9 @@ def test_a_training_without_any_loss_has_no_graph_and_keeps_no_hook(
 
 
 class ByHand(Net):
-    """Calls backward itself with an optimizer that Lightning does not know, after skipping a batch
-    if asked to.
+    """Calls backward itself with an optimizer that Lightning does not know.
+
+    It skips a batch first if asked to.
     """
 
     def __init__(self, is_known: bool, skipped: int = 0) -> None:

@@ -1,6 +1,4 @@
-"""A run is one fit: which calls through one logger or collector share a run, and which get one of
-their own.
-"""
+"""A run is one fit: which calls share a run, and which get one of their own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Gradients in real trainings: scaled, sparse, of several optimizer steps in a batch, and of the
-right step.
+"""Gradients in real trainings: scaled, sparse, of several steps in a batch.
+
+Each is recorded at the right step.
 """
 
 from __future__ import annotations

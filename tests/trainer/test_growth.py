@@ -1,5 +1,6 @@
-"""Cost grows with the work and never faster: counts of calls, files and bytes at growing sizes, and
-what stays alive.
+"""Cost grows with the work and never faster.
+
+Counts of calls, files and bytes at growing sizes, and what stays alive.
 
 ``benchmarks/growth.py`` measures the same as time and memory.
 """

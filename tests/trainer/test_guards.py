@@ -16,8 +16,9 @@ _MAX_TAGS, _MAX_TENSOR_TAGS = 300, 6
 
 
 def _tags_mindinsight_keeps(run: Path) -> list[str]:
-    """An independent statement of ``EventsData.add_tensor_event``: a new tag too many drops the
-    first one seen.
+    """State ``EventsData.add_tensor_event`` independently.
+
+    A new tag too many drops the first one seen.
     """
     kept: list[tuple[str, str]] = []
     dropped: set[tuple[str, str]] = set()

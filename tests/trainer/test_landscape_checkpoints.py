@@ -1,5 +1,6 @@
-"""Landscape checkpoints of real trainings: the budget of the default, and how many steps an epoch
-has.
+"""Landscape checkpoints of real trainings.
+
+The budget of the default, and how many steps an epoch has.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ def test_a_landscape_whose_checkpoints_did_not_fit_says_how_many_bytes_they_need
 
     needed = 3 * size if is_named else 19 * size
     text = (
-        f"need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. "
-        "Train with"
+        f"need {needed} bytes, and landscape_max_bytes of SummaryCollector was {allowed}. Train "
+        "with"
     )
     with pytest.raises((FileNotFoundError, LandscapeCheckpointError), match=text):
         SummaryLandscape(tmp_path).generate(Large(), loader(2))
@@ -247,8 +248,9 @@ class Trained(Large):
 
 
 def peak_of_first_step(callbacks: list[Any]) -> tuple[int, int]:
-    """Most bytes of tensors that a training of one step has at a time beside its weights, and those
-    of the weights.
+    """Return the most bytes of tensors that a training of one step has at a time.
+
+    Its weights are left out; their bytes are returned, too.
     """
     torch.manual_seed(0)
     net = Trained()

@@ -1,5 +1,6 @@
-"""The learning rate in the lineage is the one the optimizer was made with, whatever a scheduler
-does with it.
+"""The lineage has the learning rate that the optimizer was made with.
+
+A scheduler does not change it.
 """
 
 from __future__ import annotations

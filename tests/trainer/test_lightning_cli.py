@@ -1,10 +1,9 @@
-"""LightningCLI: the pair by class name and by path, in both namespaces, twice into one
-directory.
-"""
+"""LightningCLI: the pair by class name and by path, in both namespaces."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -14,7 +13,17 @@ import pytest
 import yaml
 
 import mindsummary_lightning
-from tests.trainer.support import NAMESPACES, Net, OtherNet, files, kinds, loader
+from mindsummary_lightning import SummaryReader
+from tests.trainer.support import (
+    NAMESPACES,
+    Net,
+    OtherNet,
+    files,
+    judge_points,
+    kinds,
+    loader,
+    points,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +40,12 @@ class CliNet(Net):
 
     def train_dataloader(self) -> Any:
         return loader(3)
+
+    def val_dataloader(self) -> Any:
+        return loader(2)
+
+    def test_dataloader(self) -> Any:
+        return loader(2)
 
 
 class OtherCliNet(OtherNet):
@@ -92,6 +107,26 @@ def test_fit_runs_twice_in_one_save_dir(
         assert (run / "config.yaml").is_file()
         assert os.listdir(run / "checkpoints")
     assert {name.split("/")[0] for name in files(tmp_path)} == {"exp"}
+
+
+def test_several_runs_of_one_program_are_numbered_as_tensorboards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, judge = tmp_path / "ours", tmp_path / "judge"
+    loggers = [
+        {"class_path": "MindInsightLogger", "init_args": {"save_dir": str(ours), "name": ""}},
+        {"class_path": "TensorBoardLogger", "init_args": {"save_dir": str(judge), "name": ""}},
+    ]
+    for verb in ("fit", "validate", "fit", "test"):
+        short = _SHORT[:1] * (verb == "fit") + _SHORT[2:] * (verb == "fit")
+        arguments = (verb, *_QUIET, *short, f"--trainer.logger={json.dumps(loggers)}")
+        _run("lightning.pytorch", monkeypatch, *arguments)
+
+    assert sorted(os.listdir(ours)) == sorted(os.listdir(judge))
+    for run in ours.iterdir():
+        assert (run / "config.yaml").is_file()
+        for tag in SummaryReader(run).tags()["scalar"]:
+            assert points(run, tag) == judge_points(judge / run.name, tag)
 
 
 def test_a_printed_config_can_be_run(

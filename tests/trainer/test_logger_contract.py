@@ -1,5 +1,6 @@
-"""What Lightning demands of a logger, as its own tests do it (``tests_pytorch/loggers/test_all.py``
-and others).
+"""What Lightning demands of a logger.
+
+As its own tests do it (``tests_pytorch/loggers/test_all.py`` and others).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Trainers that must not leave files, or not those: tuning, fast_dev_run, barebones, sanity checks,
-no logger.
+"""Trainers that must not leave files, or not those.
+
+Tuning, fast_dev_run, barebones, sanity checks, no logger.
 """
 
 from __future__ import annotations

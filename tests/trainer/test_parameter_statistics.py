@@ -1,5 +1,6 @@
-"""Statistics of every parameter in real trainings, against NumPy in float64 on what the hooks of
-the module see.
+"""Statistics of every parameter in real trainings, against NumPy in float64.
+
+NumPy gets what the hooks of the module see.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def statistics_of(array: np.ndarray[Any, Any], kind: str) -> Numbers:
 
 
 class Judge(L.Callback):
-    """Keeps what NumPy says of the gradients before each optimizer step and of the weights after
-    each batch.
+    """Keeps NumPy's statistics of gradients and weights.
+
+    Gradients before each optimizer step, weights after each batch.
     """
 
     def __init__(self, divisor: float = 1.0) -> None:

@@ -1,6 +1,4 @@
-"""A private name of PyTorch that a later release lacks costs the feature that needs it, and no
-training.
-"""
+"""A private name that a later PyTorch lacks costs its feature and no training."""
 
 from __future__ import annotations
 
@@ -38,10 +36,14 @@ def train_without(module: str, name: str, directory: str) -> None:
     logger = MindInsightLogger(directory)
     collector = SummaryCollector(collect_freq=1, collect_output_statistics=True)
     trainer = L.Trainer(
-        logger=logger, callbacks=[collector], max_steps=3, log_every_n_steps=1,
+        logger=logger,
+        callbacks=[collector],
+        max_steps=3,
+        log_every_n_steps=1,
         enable_progress_bar=False,
-        enable_model_summary=False, enable_checkpointing=False,
-    )  # fmt: skip
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
     trainer.fit(Net(), loader())
 
     run = SummaryReader(logger.log_dir)

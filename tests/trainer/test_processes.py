@@ -1,4 +1,4 @@
-"""Several processes: only rank zero writes, into one run directory, whatever launched the others."""
+"""Several processes: only rank zero writes, into one run directory."""
 
 from __future__ import annotations
 
@@ -30,30 +30,40 @@ from pathlib import Path
 import torch
 from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import ModelCheckpoint
-from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage, scalar_summary
+from mindsummary_lightning import (
+    EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage, scalar_summary,
+)
 from tests.trainer.support import SHARDS_ON_CPU, Net, loader, trainer
 
 class Look(Callback):
     def on_train_end(self, trainer, pl_module):
-        facts = {"rank": trainer.global_rank, "log_dir": trainer.logger.log_dir, "version": trainer.logger.version,
+        facts = {"rank": trainer.global_rank, "log_dir": trainer.logger.log_dir,
+                 "version": trainer.logger.version,
                  "experiment": type(trainer.logger.experiment).__name__}
         Path(sys.argv[1], f"rank{trainer.global_rank}.json").write_text(json.dumps(facts))
 
 def main(directory, strategy):
-    for name, with_collector in (("pair", True), ("pair", False))[: 1 if strategy == "ddp_spawn" else 2]:
+    fits = 1 if strategy == "ddp_spawn" else 2
+    for name, with_collector in (("pair", True), ("pair", False))[:fits]:
         logger = MindInsightLogger(directory + "/runs", name=name)
         callbacks = [Look(), ModelCheckpoint()]
         if with_collector:
             specified = {"histogram_regular": ".*"}
-            callbacks += [SummaryCollector(collect_freq=2, collect_specified_data=specified, collect_gradients=True,
+            callbacks += [SummaryCollector(collect_freq=2, collect_specified_data=specified,
+                                           collect_gradients=True,
                                            collect_tensor_freq=1, collect_parameter_statistics=True,
                                            collect_output_statistics=True)]
             callbacks += [TrainLineage(directory + "/lineage"), EvalLineage(directory + "/lineage")]
         torch.manual_seed(0)
-        net = Net(probe=lambda module, x: scalar_summary("mean", x.mean()) if module.training else None)
+        def probe(module, x):
+            if module.training:
+                scalar_summary("mean", x.mean())
+
+        net = Net(probe=probe)
         if strategy == "ddp_spawn":
             net.probe = None
-        trainer(logger=logger, callbacks=callbacks, devices=2, strategy=strategy, use_distributed_sampler=False,
+        trainer(logger=logger, callbacks=callbacks, devices=2, strategy=strategy,
+                use_distributed_sampler=False,
                 enable_checkpointing=True, limit_val_batches=2).fit(net, loader(), loader(2))
         # In a file of its own: what several processes print to one pipe can be cut into each other.
         with Path(directory, "after" + os.environ.get("LOCAL_RANK", "0")).open("a") as after:
@@ -184,12 +194,16 @@ class Sharded(Net):
 if __name__ == "__main__":
     torch.manual_seed(0)
     collector = SummaryCollector(
-        sys.argv[1] + "/run", 2, {"histogram_regular": ".*"}, collect_gradients=True, collect_tensor_freq=1,
-        collect_parameter_statistics=True, collect_parameter_updates=True, collect_output_statistics=True,
+        sys.argv[1] + "/run", 2, {"histogram_regular": ".*"}, collect_gradients=True,
+        collect_tensor_freq=1, collect_parameter_statistics=True, collect_parameter_updates=True,
+        collect_output_statistics=True,
     )
-    strategy = ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1, process_group_backend="gloo")
+    strategy = ModelParallelStrategy(
+        data_parallel_size=2, tensor_parallel_size=1, process_group_backend="gloo"
+    )
     net = Sharded()
-    trainer(logger=False, callbacks=[collector], devices=2, strategy=strategy, use_distributed_sampler=False,
+    trainer(logger=False, callbacks=[collector], devices=2, strategy=strategy,
+            use_distributed_sampler=False,
             limit_val_batches=2).fit(net, loader(), loader(2))
 """
 
@@ -240,19 +254,23 @@ class Wrapped(Net):
     def on_train_end(self):
         with FullyShardedDataParallel.summon_full_params(self.trainer.model, writeback=False):
             weights = [parameter.tolist() for parameter in self.parameters()]
-        Path(sys.argv[1], f"{name}-{self.trainer.global_rank}").write_text(f"{weights} {torch.rand(1)}")
+        path = Path(sys.argv[1], f"{name}-{self.trainer.global_rank}")
+        path.write_text(f"{weights} {torch.rand(1)}")
 
 if __name__ == "__main__":
     for name in ("original", "flat", "without"):
         collector = SummaryCollector(
-            f"{sys.argv[1]}/runs/{name}", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True,
+            f"{sys.argv[1]}/runs/{name}", 2, collect_specified_data={"histogram_regular": ".*"},
+            collect_gradients=True,
             collect_parameter_statistics=True, collect_output_statistics=True,
         )
         torch.manual_seed(0)
         strategy = OnCpu(process_group_backend="gloo", use_orig_params=name == "original",
                          auto_wrap_policy={torch.nn.Linear})
-        trainer(logger=False, callbacks=[collector] if name != "without" else [], devices=2, strategy=strategy,
-                use_distributed_sampler=False, limit_val_batches=2).fit(Wrapped(), loader(), loader(2))
+        ours = [collector] if name != "without" else []
+        running = trainer(logger=False, callbacks=ours, devices=2, strategy=strategy,
+                          use_distributed_sampler=False, limit_val_batches=2)
+        running.fit(Wrapped(), loader(), loader(2))
 """
 
 

@@ -1,5 +1,6 @@
-"""What a training lets go of, we let go of: outputs and batches with their step, module and Trainer
-with the fit.
+"""What a training lets go of, we let go of.
+
+Outputs and batches with their step, module and Trainer with the fit.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ _OURS: dict[str, Callable[[Path], tuple[Any, list[Any]]]] = {
 
 
 class Watched(Net):
-    """Returns a large output beside the loss, and notes when a step begins what is left of the one
-    before.
+    """Returns a large output in addition to the loss.
+
+    Notes when a step begins what is left of the one before.
     """
 
     def __init__(self) -> None:
@@ -86,9 +88,10 @@ class Handed(L.Callback):
         pl_module.of_step += [(name, weakref.ref(value)) for name, value in handed.items()]
 
 
-def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[Any]:
-    """What of these kinds can be reached from objects of ours and from our modules; Lightning's own
-    cycles aside.
+def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[tuple[Any, str]]:
+    """Return what of these kinds can be reached from our objects and modules, and by which path.
+
+    Lightning's own cycles are left out. A path is the types of the objects on it.
 
     What `torch.compile` made of a frame it keeps among the globals of that frame, under names that
     begin as below.
@@ -101,18 +104,30 @@ def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[Any]:
         ]
     seen: set[int] = {id(sys.modules)}
     held = []
-    while roots:
-        value = roots.pop()
+    holders: dict[int, tuple[int, str]] = {}
+    waiting = [(root, 0) for root in roots]
+    while waiting:
+        value, holder = waiting.pop()
         if id(value) in seen or isinstance(value, (type, ModuleType)):
             continue
         seen.add(id(value))
+        holders[id(value)] = holder, type(value).__name__
         if isinstance(value, kinds):
-            held.append(value)
-        elif isinstance(value, FunctionType):  # not its globals
-            roots += [value.__closure__, value.__defaults__, value.__dict__]
-        else:
-            roots += gc.get_referents(value)
+            held.append((value, _path(holders, id(value))))
+            continue
+        below = gc.get_referents(value)
+        if isinstance(value, FunctionType):  # not its globals
+            below = [value.__closure__, value.__defaults__, value.__dict__]
+        waiting += [(each, id(value)) for each in below]
     return held
+
+
+def _path(holders: dict[int, tuple[int, str]], at: int) -> str:
+    names = []
+    while at:
+        at, name = holders[at]
+        names.append(name)
+    return " < ".join(names)
 
 
 @pytest.mark.parametrize("ours", _OURS)
@@ -131,5 +146,5 @@ def test_what_a_step_made_is_gone_before_the_next_and_the_rest_with_the_fit(
     for callback in callbacks:  # Lightning itself gives them methods of the module
         del callback.log, callback.log_dict
     roots = [*callbacks, logger]
-    known = {id(value) for value in before}
-    assert [type(value).__name__ for value in _held(roots, kinds) if id(value) not in known] == []
+    known = {id(value) for value, _ in before}
+    assert [path for value, path in _held(roots, kinds) if id(value) not in known] == []

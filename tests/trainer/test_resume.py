@@ -1,5 +1,6 @@
-"""A run that resumes from a checkpoint goes on where it was, and says so if MindInsight cannot draw
-it on.
+"""A run that resumes from a checkpoint continues.
+
+It says so if MindInsight cannot draw one curve.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class _Stop(L.Callback):
 
 
 def _part(run: Path, net: Any, *callbacks: Any, resume_from: Any = None, **options: Any) -> None:
-    """One part of a training of two epochs of five batches that saves a checkpoint at every third
-    step.
+    """Train a part of two epochs of five batches.
+
+    It saves a checkpoint at every third step.
     """
     logger = MindInsightLogger(run.parent, name="", version=run.name)
     saving = ModelCheckpoint(

@@ -1,5 +1,6 @@
-"""Which run a fit belongs to, asked of the Trainer, the directory and what this process has
-recorded there.
+"""Which run a fit belongs to.
+
+Asked of the Trainer, the directory and what this process has recorded there.
 """
 
 from __future__ import annotations
@@ -249,8 +250,9 @@ def test_a_fit_that_begins_again_shows_no_lineage_of_the_earlier_one(tmp_path: P
 def test_lightning_shows_which_checkpoint_a_fit_resumes_from_before_it_is_loaded(
     tmp_path: Path, namespace: str, callback: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Fails where a new Lightning has renamed what `resume_path` reads: then that function is to be
-    mended.
+    """Fail where a new Lightning has renamed what `resume_path` reads.
+
+    Mend that function then.
     """
     seen: list[tuple[Any, Any]] = []
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Holds, TrainerCall
@@ -26,18 +25,11 @@ from tests.trainer.ownership_flows import (
     run_flow,
     run_in_process,
 )
-from tests.trainer.support import Net, loader, points, run_script, trainer
+from tests.trainer.support import Net, judge_points, loader, points, run_script, trainer
 from tests.warm_processes import run_two_ranks, run_warm
 
 # Lightning: a Trainer that launches processes fits once
 _NO_SPAWN = ("same_trainer_after_failure",)
-
-
-def _judge_points(directory: str, tag: str) -> list[tuple[int, float]]:
-    events = EventAccumulator(directory, {"scalars": 0})
-    events.Reload()
-    known = events.Tags()["scalars"]
-    return [(event.step, event.value) for event in events.Scalars(tag)] if tag in known else []
 
 
 def _check(run: Path, kind: str, expected: Expected) -> None:
@@ -47,8 +39,8 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
         validated = points(run, "val/loss") if "val/loss" in tags else []
         assert len(validated) == expected.validations, run
         if expected.judge:
-            assert points(run, "train/loss") == _judge_points(expected.judge, "train/loss")
-            assert validated[:1] == _judge_points(expected.judge, "val/loss")[:1]
+            assert points(run, "train/loss") == judge_points(expected.judge, "train/loss")
+            assert validated[:1] == judge_points(expected.judge, "val/loss")[:1]
     if kind != "L":
         assert [step for step, _ in points(run, "loss/auto")] == expected.losses, run
     custom: Any = SummaryReader(run).lineage().custom.values  # type: ignore[union-attr]
@@ -60,11 +52,16 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
         saved = os.listdir(run / "checkpoints")
         assert saved, run
         if kind == "B":
-            path = json.loads(SummaryReader(run).lineage().train.model_path)["ckpt"]  # type: ignore[union-attr]
+            path = _checkpoint_path(run)
             assert os.path.dirname(path) == str(run / "checkpoints")
             assert os.path.basename(path) in saved
     elif (run / "checkpoints").exists():
         raise AssertionError(f"{run} has checkpoints of another fit")
+
+
+def _checkpoint_path(run: Path) -> Any:
+    training: Any = SummaryReader(run).lineage().train  # type: ignore[union-attr]
+    return json.loads(training.model_path)["ckpt"]
 
 
 def _check_all(directory: Path, kind: str, runs: dict[str, Expected]) -> None:
@@ -136,7 +133,7 @@ def test_on_two_ranks_the_runs_are_those_of_one_process(
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("processes", ["ddp_spawn", "ddp_fork"])
+@pytest.mark.parametrize("processes", ["pickled copies", "ddp_fork"])
 @pytest.mark.parametrize("kind", ["L", "C", "B"])
 @pytest.mark.parametrize("flow", [name for name in FLOWS if name not in _NO_SPAWN])
 def test_launched_copies_record_where_the_process_that_launches_them_says(
@@ -146,6 +143,17 @@ def test_launched_copies_record_where_the_process_that_launches_them_says(
     assert done.returncode == 0, done.stderr[-3000:]
 
     _check_processes(tmp_path, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_processes_that_import_everything_record_where_the_process_that_launches_them_says(
+    tmp_path: Path,
+) -> None:
+    done = run_warm(run_in_process, "evaluation_after_fit", "B", "ddp_spawn", str(tmp_path), None)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    _check_processes(tmp_path, "B")
 
 
 def test_the_table_has_a_place_for_every_call_and_state() -> None:
@@ -181,8 +189,7 @@ def test_a_checkpoint_callback_of_an_earlier_fit_is_named_in_one_line_and_its_fi
         running.fit(_Monitored(), loader(2))
         said.append([message for message in _warnings(caplog) if "ModelCheckpoint" in message])
         if kind != "logger":
-            path = SummaryReader(run).lineage().train.model_path  # type: ignore[union-attr]
-            assert (json.loads(path)["ckpt"] is None) == (number == 1)
+            assert (_checkpoint_path(run) is None) == (number == 1)
 
     assert [len(messages) for messages in said] == [0, 1]
     assert os.path.basename(saving.best_model_path) in said[1][0]
@@ -251,7 +258,11 @@ def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(
 ) -> None:
     callbacks = [SummaryCollector()] if with_collector else []
     logger = MindInsightLogger(tmp_path, name="", version="run")
-    options = {"callbacks": callbacks, "limit_train_batches": 2, "enable_autolog_hparams": False}
+    options: dict[str, Any] = {
+        "callbacks": callbacks,
+        "limit_train_batches": 2,
+        "enable_autolog_hparams": False,
+    }
     trainer(logger=logger, **options).fit(Noted(3), loader())
 
     assert "width" not in SummaryReader(logger.log_dir).lineage().custom.values  # type: ignore[union-attr]

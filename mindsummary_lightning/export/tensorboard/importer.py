@@ -304,7 +304,7 @@ class _RunImport:
         if self._file is not None:
             self._file.close()
             self._file, self._second = None, 0
-            self._files.begin_anew()
+            self._files.reset_second()
 
     def _count(self) -> None:
         """Count the samples that a reader of the run gets."""

@@ -30,6 +30,7 @@ from mindsummary_lightning.porting.chain.whole_step_recorder import WholeStepRec
 from mindsummary_lightning.reading.output_statistics import output_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.untraced import refused_in_compiled_code
 from mindsummary_lightning.values.step_chain import OutputRow
 
 
@@ -96,6 +97,7 @@ class StepRecorder:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._record.directory!r})"
 
+    @refused_in_compiled_code
     @contextmanager
     def step(
         self, network: nn.Module, optimizer: Optimizer | Sequence[Optimizer], batch: Any = ()
@@ -114,6 +116,7 @@ class StepRecorder:
 
         Raises:
             TypeError: ``network`` is not a module or ``optimizer`` not an optimizer.
+            RuntimeError: a function under ``torch.compile`` calls it.
         """
         if optional_module("network", network) is None:
             raise TypeError("network must be a torch.nn.Module, not None")

@@ -148,3 +148,29 @@ def test_a_bad_argument_is_refused_at_the_call(
     with pytest.raises(error, match=text):
         call(tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_step_in_compiled_code_is_refused_and_around_it_recorded(tmp_path: Path) -> None:
+    if not hasattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback"):
+        pytest.skip("this PyTorch does not tell what compiles its frames")
+    torch._dynamo.reset()
+    net = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    recorder = StepRecorder(tmp_path)
+
+    def step(x: torch.Tensor) -> None:
+        with recorder.step(net, optimizer, x) as loss_is:
+            loss = cross_entropy(forward(x), Y)
+            loss_is(loss)
+            loss.backward()
+            optimizer.step()
+
+    forward: Any = net
+    with pytest.raises(RuntimeError, match=r"StepRecorder\.step must be called outside"):
+        torch.compile(step, backend="eager")(X[0])
+    forward = torch.compile(net, backend="eager")
+    step(X[0])
+    torch._dynamo.reset()
+
+    assert SummaryReader(tmp_path).scalars("loss/auto").steps.tolist() == [1]
