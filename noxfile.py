@@ -820,7 +820,10 @@ def lock(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Every figure of docs/development/performance.md, each beside its peers; never part of the checks."""
+    """Measure each figure of docs/development/performance.md next to its peers.
+
+    It is never part of the checks.
+    """
     variables = {
         "BENCH_JSON": str(Path(session.create_tmp()).resolve() / "figures.json"),
         "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server"),

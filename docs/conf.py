@@ -98,7 +98,10 @@ def index_questions(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def leave_decisions_out(app: Sphinx, doctree: nodes.document) -> None:
-    """Keep decisions out of the search and of the sidebar; the page decisions/index links to them."""
+    """Keep decisions out of the search and of the sidebar.
+
+    The page decisions/index links to them.
+    """
     docname = app.env.docname
     if docname.startswith("decisions/"):
         app.env.metadata[docname]["nosearch"] = ""

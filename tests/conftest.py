@@ -1,5 +1,6 @@
-"""``--full`` injects each fault as often as docs/development/faults.md says; without it a short form
-runs.
+"""``--full`` injects each fault as often as docs/development/faults.md says.
+
+Without it a short form runs.
 
 What was reached is printed below the results, row by row, in the words of that page's table.
 """

@@ -45,7 +45,12 @@ def positive_int(name: str, value: Any, kind: str = "an int", expected: str = "a
 
 
 def checked_version(version: Any) -> int | str | None:
-    """The number or name of a run, or ``None``; raises TypeError, or ValueError for a number below 0."""
+    """The number or name of a run, or ``None``.
+
+    Raises:
+        TypeError: it is neither an int nor a str.
+        ValueError: the number is below 0.
+    """
     if version is None or isinstance(version, str):
         return version
     return _int_in(0, math.inf, "version", version, "an int, a str or None", "0 or more")

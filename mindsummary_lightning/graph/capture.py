@@ -123,7 +123,8 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
     )
     if set_stance is None:
         return contextlib.nullcontext()
-    return set_stance("force_eager")
+    eager: contextlib.AbstractContextManager[Any] = set_stance("force_eager")
+    return eager
 
 
 @contextlib.contextmanager

@@ -145,4 +145,5 @@ def _without_zeros(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The counts; zeros alone, as most tensors have them, take no memory."""
     if counts.any():
         return counts.copy()
-    return np.broadcast_to(np.int64(0), counts.shape)
+    zeros: NDArray[np.int64] = np.broadcast_to(np.int64(0), counts.shape)
+    return zeros

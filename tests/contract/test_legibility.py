@@ -1,4 +1,4 @@
-"""Rules for code that a newcomer reads and that ruff does not have: dense expressions, and docstrings."""
+"""Rules that ruff does not have: dense expressions, and docstrings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def functions(module: ast.Module) -> Iterator[ast.FunctionDef]:
 
 
 def is_dense(node: ast.AST) -> bool:
-    """A comprehension in a comprehension, a walrus in `and` or `or`, or a generator that is unpacked."""
+    """Tell whether a newcomer would stop at the expression.
+
+    It is a comprehension in a comprehension, a walrus in `and` or `or`, or an unpacked generator.
+    """
     if isinstance(node, COMPREHENSIONS):
         inner = [part for part in ast.walk(node) if isinstance(part, COMPREHENSIONS)]
         return len(inner) > 1

@@ -1,4 +1,4 @@
-"""Counts that show whether the prose of the guides is easy to read: a table for some pages, or for all guides.
+"""Counts that show whether the prose of the guides is easy to read.
 
     python -m tests.docs.prose [PAGE ...]
 
@@ -143,7 +143,8 @@ def _row(name: str, all_words: int, counts: Counts) -> str:
 def main(names: list[str]) -> None:
     """Print a row for each page and one for all of them."""
     print(
-        f"{'page':42}{'wc -w':>7}{'prose':>7}{'you':>7}{'nobody':>8}{'semicolons':>11}{'long':>6}{'passive':>9}"
+        f"{'page':42}{'wc -w':>7}{'prose':>7}{'you':>7}{'nobody':>8}"
+        f"{'semicolons':>11}{'long':>6}{'passive':>9}"
     )
     for name in names:
         print(_row(name, words_of(name), count([name])))

@@ -1,4 +1,4 @@
-"""Questions that a new user asks: the README links to a page that answers within its first 150 words."""
+"""Questions of a new user, each answered near the top of a page that the README links to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prose of the guides stays easy to read: counts of all guides together, with a target for each."""
+"""The prose of the guides stays easy to read: counts of all guides, with targets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The table of docs/reference/tensorboard.md: each row is a value, taken through the doors, with what the
-table says of it.
+"""The table of docs/reference/tensorboard.md.
+
+Each row is a value that passes export and import, with the result that the table states.
 """
 
 from __future__ import annotations

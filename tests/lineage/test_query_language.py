@@ -1,4 +1,4 @@
-"""The query language as docs/reference/query-language.md defines it: what each kind of condition and word finds."""
+"""The query language as docs/reference/query-language.md defines it."""
 
 from __future__ import annotations
 

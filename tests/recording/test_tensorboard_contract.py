@@ -2,8 +2,8 @@
 
 What a reader gets of each is compared.
 
-Differences that are ours by choice stand in the table of ``docs/reference/tensorboard.md``, which is read
-here.
+Differences that are ours by choice stand in the table of ``docs/reference/tensorboard.md``,
+which is read here.
 """
 
 from __future__ import annotations
