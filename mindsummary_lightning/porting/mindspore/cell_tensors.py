@@ -89,10 +89,8 @@ class CellTensors:
     def add_weights(self) -> None:
         """Write parameters and buffers as the step begins."""
         for name, kind, tensor in parameters(self._network):
-            is_hooked = bool(tensor.hooks())
-            self._weights.append(
-                StoredWeight(name, kind, self._stored(tensor), is_hooked=is_hooked)
-            )
+            stored = self._stored(tensor)
+            self._weights.append(StoredWeight(name, kind, stored, is_hooked=_has_hooks(tensor)))
 
     def watch(self) -> None:
         """Write every call of a cell, and all gradients, until :meth:`remove`."""
@@ -318,6 +316,12 @@ def dtype_name(tensor: Any) -> str:
     """The dtype as NumPy names it."""
     name = str(tensor.dtype).lower()
     return "bool" if name == "bool_" else name
+
+
+def _has_hooks(tensor: Any) -> bool | None:
+    """Whether hooks may change the gradient of a weight; ``None`` if MindSpore does not say so."""
+    hooks = getattr(tensor, "hooks", None)
+    return bool(hooks()) if callable(hooks) else None
 
 
 def _draws_random(cell: Any) -> bool:
