@@ -81,6 +81,7 @@ def _called(tree: ast.AST) -> Iterator[str]:
                     yield name if name in OPENING else name.rpartition(".")[2] or part.attr
 
 
+@pytest.mark.slow
 def test_only_these_modules_open_files_in_another_way_than_through_fileio_regular() -> None:
     found = {}
     for name, path in modules():

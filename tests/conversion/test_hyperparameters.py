@@ -239,6 +239,7 @@ def test_whatever_is_flattened_may_be_recorded(params: dict[str, Any]) -> None:
         check_recordable(UserDefinedInfo(flat))
 
 
+@pytest.mark.slow
 def test_more_than_ten_thousand_parameters_are_cut_with_a_word(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

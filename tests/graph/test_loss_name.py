@@ -145,6 +145,7 @@ def test_a_product_of_losses_has_no_name() -> None:
     assert loss_name(2 * nn.functional.mse_loss(given, wanted), {}) == "mse_loss"
 
 
+@pytest.mark.slow
 def test_only_what_is_not_compiled_is_watched() -> None:
     net = nn.Sequential(torch.compile(nn.Sequential(Dice())), nn.MSELoss(), Dice())
     WatchedLosses(net)
