@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import pytest
+
 from tests.contract.test_house import modules
 
 # What opens, reads or writes a file by its path, and libraries that do when they are given one.
