@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import pytest
+
 from tests.contract.test_house import modules
 
 # What opens, reads or writes a file by its path, and libraries that do when they are given one.
@@ -82,6 +84,7 @@ def _called(tree: ast.AST) -> Iterator[str]:
                     yield name if name in OPENING else name.rpartition(".")[2] or part.attr
 
 
+@pytest.mark.slow
 def test_only_these_modules_open_files_in_another_way_than_through_fileio_regular() -> None:
     found = {}
     for name, path in modules():

@@ -185,10 +185,11 @@ def test_a_lazy_module_and_a_tensor_without_data_are_named() -> None:
 
 
 def test_what_is_long_is_cut_and_texts_are_not() -> None:
-    flat = flatten({"list": list(range(10**6)), "text": "x" * 5000})
+    flat = flatten({"list": list(range(10**6)), "text": "x" * 5000, "longest": ["x" * 996]})
 
     assert flat["list"] == str(list(range(1000)))[:1000] + "…"
     assert flat["text"] == "x" * 5000
+    assert flat["longest"] == f"['{'x' * 996}']"
 
 
 def test_a_container_that_holds_itself_ends() -> None:
@@ -238,6 +239,7 @@ def test_whatever_is_flattened_may_be_recorded(params: dict[str, Any]) -> None:
         check_recordable(UserDefinedInfo(flat))
 
 
+@pytest.mark.slow
 def test_more_than_ten_thousand_parameters_are_cut_with_a_word(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -105,6 +105,7 @@ def _flat(payload: bytes, like: EventOutline | None) -> object:
     return outline[:3], sorted([*outline.values, *histograms], key=lambda value: value.start)
 
 
+@pytest.mark.slow
 def test_an_event_is_outlined_alike_whatever_was_seen_before() -> None:
     chance = np.random.default_rng(0)
     like, other = (_of_many(300, chance.integers(1, 40, 20)) for _ in range(2))

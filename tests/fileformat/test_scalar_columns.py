@@ -138,6 +138,7 @@ def test_what_is_not_an_event_is_named_and_costs_itself_only() -> None:
     assert [one.rows.tolist() for one in columns] == [[0, 2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names", ["metric{:02d}", "{0:d}" + "x" * 9], ids=["of one length", "of two lengths"]
 )

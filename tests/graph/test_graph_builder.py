@@ -45,6 +45,7 @@ def test_no_network_yields_a_graph_that_the_reader_drops(chance: random.Random) 
     assert broken_rules(graph) == []
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.tuples(st.lists(st.tuples(_ANY_TEXT, _ANY_TEXT), max_size=4), _ANY_TEXT, _ANY_TEXT),

@@ -139,12 +139,13 @@ def test_a_loss_that_needs_no_gradient_has_no_name() -> None:
 
 def test_a_product_of_losses_has_no_name() -> None:
     given, wanted = torch.ones(2, requires_grad=True), torch.zeros(2)
-    loss = nn.functional.mse_loss(given, wanted) * nn.functional.l1_loss(given, wanted)
+    loss = nn.functional.mse_loss(given, wanted) * nn.functional.huber_loss(given, wanted)
 
     assert loss_name(loss, {}) is None
     assert loss_name(2 * nn.functional.mse_loss(given, wanted), {}) == "mse_loss"
 
 
+@pytest.mark.slow
 def test_only_what_is_not_compiled_is_watched() -> None:
     net = nn.Sequential(torch.compile(nn.Sequential(Dice())), nn.MSELoss(), Dice())
     WatchedLosses(net)

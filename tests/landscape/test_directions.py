@@ -45,6 +45,7 @@ def test_principal_directions_are_those_of_a_full_svd() -> None:
         assert vector[np.abs(vector).argmax()] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are given back by a call of Linux")
 def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

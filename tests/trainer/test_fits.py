@@ -110,6 +110,7 @@ def test_in_a_given_directory_a_second_fit_replaces_the_curve_of_the_first_with_
     assert str(run) in warnings[0]
 
 
+@pytest.mark.slow
 def test_two_fits_of_one_trainer_are_one_run_and_nothing_keeps_the_trainer(tmp_path: Path) -> None:
     runs, link = tmp_path / "runs", tmp_path / "link"
     runs.mkdir()
