@@ -121,10 +121,7 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
     set_stance = (
         getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None
     )
-    if set_stance is None:
-        return contextlib.nullcontext()
-    eager: contextlib.AbstractContextManager[Any] = set_stance("force_eager")
-    return eager
+    return contextlib.nullcontext() if set_stance is None else set_stance("force_eager")
 
 
 @contextlib.contextmanager

@@ -247,11 +247,19 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
     """
     names = _recorded(rows)
     first = [name for name in FIRST if name in names]
-    metrics = [name for name in names if name.startswith(METRIC)]
-    scalars = [name for name in names if is_of_files(name) and name not in FIRST]
-    taken = {*first, *metrics, *scalars}
-    settings = _settings(rows, [name for name in names if name not in taken], differing=differing)
-    return [*first, *metrics, *settings, *scalars]
+    metrics = []
+    scalars = []
+    settings = []
+    for name in names:
+        if name in FIRST:
+            continue
+        if name.startswith(METRIC):
+            metrics.append(name)
+        elif is_of_files(name):
+            scalars.append(name)
+        else:
+            settings.append(name)
+    return first + metrics + _settings(rows, settings, differing=differing) + scalars
 
 
 def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) -> list[str]:

@@ -187,7 +187,7 @@ class FollowedRun:
         """
         with self._lock:
             spans = [file.time_span() for file in self._files]
-        return [span for span in spans if span is not None]
+        return list(filter(None, spans))
 
     def samples(
         self,
@@ -337,12 +337,18 @@ def _merged_samples(
 
     The result has the paths, for every sample the index of its path, and its row.
     """
-    parts = [(file.path, file.samples(kind, tag)) for file in files if (kind, tag) in file.tags]
-    paths, rows = [path for path, _ in parts], np.concatenate([rows for _, rows in parts])
-    owners = np.repeat(np.arange(len(parts)), [rows.size for _, rows in parts])
+    paths = []
+    parts = []
+    for file in files:
+        if (kind, tag) in file.tags:
+            paths.append(file.path)
+            parts.append(file.samples(kind, tag))
+    rows = np.concatenate(parts)
+    owners = np.repeat(np.arange(len(parts)), list(map(len, parts)))
     if _ascends(rows["step"]):
         return paths, owners, rows
-    kept = selected_samples([(path, rows["step"]) for path, rows in parts])
+    steps_of_parts = [part["step"] for part in parts]
+    kept = selected_samples(list(zip(paths, steps_of_parts, strict=True)))
     return paths, owners[kept], rows[kept]
 
 

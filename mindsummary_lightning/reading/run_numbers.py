@@ -143,7 +143,4 @@ def _number(value: float | None) -> float:
 
 def _without_zeros(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The counts; zeros alone, as most tensors have them, take no memory."""
-    if counts.any():
-        return counts.copy()
-    zeros: NDArray[np.int64] = np.broadcast_to(np.int64(0), counts.shape)
-    return zeros
+    return counts.copy() if counts.any() else np.broadcast_to(np.int64(0), counts.shape)

@@ -194,14 +194,15 @@ def _read_alone(run_dir: str, decoder: ScalarDecoder) -> _Result:
 
 def run_scalars(run: FollowedRun) -> RunScalars:
     """The scalars of a run that was read."""
-    series = {tag: run.scalars(tag) for tag in run.tags()["scalar"]}
+    summaries = {}
+    last_steps = []
+    for tag in run.tags()["scalar"]:
+        series = run.scalars(tag)
+        summaries[tag] = tag_summary(series)
+        last_steps.append(int(series.steps[-1]))
     spans = run.time_spans()
-    return RunScalars(
-        {tag: tag_summary(one) for tag, one in series.items()},
-        max((int(one.steps[-1]) for one in series.values()), default=None),
-        min((begin for begin, _ in spans), default=None),
-        duration_s(spans),
-    )
+    started_s = min((begin for begin, _ in spans), default=None)
+    return RunScalars(summaries, max(last_steps, default=None), started_s, duration_s(spans))
 
 
 def tag_summary(series: ScalarSeries) -> TagSummary:
