@@ -46,7 +46,8 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")  # that MindInsight has addresses fo
 _THREADS = 32  # at a time; some may wait for a file system for long
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
-_COMPRESS_FROM_BYTES = 4096
+_COMPRESS_FROM_BYTES = 1024  # below, a packet of the network holds it anyway
+_COMPRESS_WELL_TO_BYTES = 200_000  # of a file; larger ones would take a tenth of a second
 _MAX_KEPT, _MAX_KEPT_BYTES = 200, 32 * 10**6  # encoded answers
 _SELECTION_PREFIX = "/only/"
 _NO_PAGE = (
@@ -205,8 +206,19 @@ def _file_response(request: web.Request, file: StaticFile) -> web.Response:
     headers = file.headers()
     if any(f'"{etag.value}"' == headers["ETag"] for etag in request.if_none_match or ()):
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    body, encoding = _compressed(file.content(), _takes_gzip(request))
+    body, encoding = (
+        _compressed_file(file) if _takes_gzip(request) else _Encoded(file.content(), {})
+    )
     return web.Response(body=body, headers=headers | encoding)
+
+
+@functools.lru_cache(maxsize=64)
+def _compressed_file(file: StaticFile) -> _Encoded:
+    """A file as small as can be: it is compressed once and sent to every visitor."""
+    content = file.content()
+    if len(content) > _COMPRESS_WELL_TO_BYTES:
+        return _compressed(content, takes_gzip=True)
+    return _Encoded(gzip.compress(content, compresslevel=9), {"Content-Encoding": "gzip"})
 
 
 def _takes_gzip(request: web.Request) -> bool:
