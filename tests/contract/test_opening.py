@@ -60,6 +60,7 @@ ELSEWHERE = {
     "recording/npy_export.py": "np.save: into an open file",
     "values/summary_values.py": "PIL.Image.open: memory",
     "viewer/frontend.py": "open, zipfile.ZipFile, read_bytes: the cached wheel of the front end, parts of this package",
+    "viewer/page_frame.py": "read_text: a part of this package",
     "viewer/remarks.py": "open, os.open: remarks, which are in the user's state directory",
 }
 
