@@ -79,7 +79,9 @@ def create_app(
     access: Access,
     handlers: Mapping[str, Handler] | None = None,
 ) -> web.Application:
-    """The application with all pages of MindInsight, whose wheel is ``frontend``; without it, with the table of runs.
+    """The application with all pages of MindInsight, whose wheel is ``frontend``.
+
+    Without it, with the table of runs.
 
     ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by
     default all do.
@@ -145,7 +147,10 @@ class _Site:
             return _error_response(_SYSTEM_ERROR)
 
     def _misspelt(self, request: web.Request, path: str) -> web.Response:
-        """The way to a page whose address has a last slash too many or too few; to a browser, a page that says no."""
+        """The way to a page whose address has a last slash too many or too few.
+
+        To a browser, a page that says no.
+        """
         *_, last = path.rstrip("/").split("/")
         if path.endswith("/") and path[:-1] in self._files:
             return redirection(request, f"../{last}")
@@ -188,7 +193,10 @@ class _Site:
 
 
 async def _in_thread(call: Callable[[], _Encoded]) -> _Encoded:
-    """The answer of a blocking call; its thread ends with the process, also while a file system is stuck."""
+    """The answer of a blocking call.
+
+    Its thread ends with the process, also while a file system is stuck.
+    """
     future: Future[_Encoded] = Future()
     future.set_running_or_notify_cancel()  # a caller that is gone does not cancel it
 
@@ -272,7 +280,9 @@ def _decoded_query(raw: str) -> dict[str, list[str]]:
 
 
 def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
-    """A path below the runs that it selects, and their names; MindInsight's pages then list only these.
+    """A path below the runs that it selects, and their names.
+
+    MindInsight's pages then list only these.
 
     The front end sends every request below the address that it was opened at, so
     ``/only/<JSON list in base64url>/#/compare-analysis/scalar`` compares exactly the runs of the
@@ -303,7 +313,10 @@ def as_recorded(text: str) -> str:
 
 
 def body_as_recorded(body: bytes) -> bytes:
-    """The body of a request with its texts as the run has them; browsers do not escape these characters in JSON."""
+    """The body of a request with its texts as the run has them.
+
+    Browsers do not escape these characters in JSON.
+    """
     for mark in _MARKS:
         body = body.replace((mark + _JOINER).encode(), mark.encode())
     return body

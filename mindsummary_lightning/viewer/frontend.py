@@ -199,7 +199,9 @@ def _checked(path: str) -> bytes:
 
 
 def find_pip() -> list[str] | None:
-    """Start of a pip command line: this Python's own pip, or one on ``PATH``; ``None`` if there is none.
+    """Start of a pip command line: this Python's own pip, or one on ``PATH``.
+
+    ``None`` if there is none.
 
     Any pip will do, as the wheel is the same for every Python; environments made by uv have none of
     their own.

@@ -56,7 +56,10 @@ _SHOWN = ("rms", "minimum", "maximum", "zeros", "non_finite")
 
 
 def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
-    """The page about the run ``train_id``, as HTML; ``step`` names the step whose modules are shown."""
+    """The page about the run ``train_id``, as HTML.
+
+    ``step`` names the step whose modules are shown.
+    """
     words = PageWords(is_chinese(request))
     train_id = required(request, "train_id")
     run = runs.run(train_id)
