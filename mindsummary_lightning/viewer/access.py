@@ -158,7 +158,10 @@ def _is_same(given: str, expected: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on an interface; an unknown name may be reached by others."""
+    """Whether only this machine reaches what listens on an interface.
+
+    An unknown name may be reached by others.
+    """
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 

@@ -151,7 +151,9 @@ def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> 
 
 
 def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tuple[str, str]:
-    """Tag and kind of a tag as the pages name it (``loss/auto/scalar``); the kind is ``""`` for a graph.
+    """Tag and kind of a tag as the pages name it (``loss/auto/scalar``).
+
+    The kind is ``""`` for a graph.
 
     Refused with this code, in a message that begins so, if the run does not have it.
     """

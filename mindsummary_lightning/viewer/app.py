@@ -46,7 +46,8 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")  # that MindInsight has addresses fo
 _THREADS = 32  # at a time; some may wait for a file system for long
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
-_COMPRESS_FROM_BYTES = 4096
+_COMPRESS_FROM_BYTES = 1024  # below, a packet of the network holds it anyway
+_COMPRESS_WELL_TO_BYTES = 200_000  # of a file; larger ones would take a tenth of a second
 _MAX_KEPT, _MAX_KEPT_BYTES = 200, 32 * 10**6  # encoded answers
 _SELECTION_PREFIX = "/only/"
 _NO_PAGE = (
@@ -78,7 +79,9 @@ def create_app(
     access: Access,
     handlers: Mapping[str, Handler] | None = None,
 ) -> web.Application:
-    """The application with all pages of MindInsight, whose wheel is ``frontend``; without it, with the table of runs.
+    """The application with all pages of MindInsight, whose wheel is ``frontend``.
+
+    Without it, with the table of runs.
 
     ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by
     default all do.
@@ -144,7 +147,10 @@ class _Site:
             return _error_response(_SYSTEM_ERROR)
 
     def _misspelt(self, request: web.Request, path: str) -> web.Response:
-        """The way to a page whose address has a last slash too many or too few; to a browser, a page that says no."""
+        """The way to a page whose address has a last slash too many or too few.
+
+        To a browser, a page that says no.
+        """
         *_, last = path.rstrip("/").split("/")
         if path.endswith("/") and path[:-1] in self._files:
             return redirection(request, f"../{last}")
@@ -187,7 +193,10 @@ class _Site:
 
 
 async def _in_thread(call: Callable[[], _Encoded]) -> _Encoded:
-    """The answer of a blocking call; its thread ends with the process, also while a file system is stuck."""
+    """The answer of a blocking call.
+
+    Its thread ends with the process, also while a file system is stuck.
+    """
     future: Future[_Encoded] = Future()
     future.set_running_or_notify_cancel()  # a caller that is gone does not cancel it
 
@@ -205,8 +214,19 @@ def _file_response(request: web.Request, file: StaticFile) -> web.Response:
     headers = file.headers()
     if any(f'"{etag.value}"' == headers["ETag"] for etag in request.if_none_match or ()):
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    body, encoding = _compressed(file.content(), _takes_gzip(request))
+    body, encoding = (
+        _compressed_file(file) if _takes_gzip(request) else _Encoded(file.content(), {})
+    )
     return web.Response(body=body, headers=headers | encoding)
+
+
+@functools.lru_cache(maxsize=64)
+def _compressed_file(file: StaticFile) -> _Encoded:
+    """A file as small as can be: it is compressed once and sent to every visitor."""
+    content = file.content()
+    if len(content) > _COMPRESS_WELL_TO_BYTES:
+        return _compressed(content, takes_gzip=True)
+    return _Encoded(gzip.compress(content, compresslevel=9), {"Content-Encoding": "gzip"})
 
 
 def _takes_gzip(request: web.Request) -> bool:
@@ -260,7 +280,9 @@ def _decoded_query(raw: str) -> dict[str, list[str]]:
 
 
 def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
-    """A path below the runs that it selects, and their names; MindInsight's pages then list only these.
+    """A path below the runs that it selects, and their names.
+
+    MindInsight's pages then list only these.
 
     The front end sends every request below the address that it was opened at, so
     ``/only/<JSON list in base64url>/#/compare-analysis/scalar`` compares exactly the runs of the
@@ -291,7 +313,10 @@ def as_recorded(text: str) -> str:
 
 
 def body_as_recorded(body: bytes) -> bytes:
-    """The body of a request with its texts as the run has them; browsers do not escape these characters in JSON."""
+    """The body of a request with its texts as the run has them.
+
+    Browsers do not escape these characters in JSON.
+    """
     for mark in _MARKS:
         body = body.replace((mark + _JOINER).encode(), mark.encode())
     return body

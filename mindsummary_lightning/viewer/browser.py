@@ -38,7 +38,9 @@ _PAGE = (
 
 @contextlib.contextmanager
 def opened_in_browser(address: str) -> Iterator[None]:
-    """Open an address in the user's browser, unless it is one for a terminal; the redirecting file ends with the body.
+    """Open an address in the user's browser, unless it is one for a terminal.
+
+    The redirecting file ends with the body.
 
     Raises:
         OSError: the file cannot be written.

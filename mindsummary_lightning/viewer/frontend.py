@@ -47,6 +47,7 @@ RUN_TABLE_MODULES = (
     *("curves", "search", "facts", "cells", "groups", "links", "saving", "tags", "legend"),
     *("plot", "panel", "main"),
 )
+_COMMENT_OR_INDENTATION = re.compile(rb"^[ ]*//.*\n|^[ ]+", re.MULTILINE)
 _HASHED_NAME = re.compile(r"\.[0-9a-f]{8}\.\w+$")  # a new build has other names
 _FOREVER = "private, max-age=31536000, immutable"
 _REVALIDATED = "private, no-cache"
@@ -132,8 +133,13 @@ def own_files() -> dict[str, StaticFile]:
     }
     modules = [(folder / "table" / f"{name}.js").read_bytes() for name in RUN_TABLE_MODULES]
     # one file for the browser: a request for each module would take longer than what it holds
-    files["/runs.js"] = file_of("runs.js", b'"use strict";\n' + b"".join(modules))
+    files["/runs.js"] = file_of("runs.js", _without_comments(b"".join(modules)))
     return files
+
+
+def _without_comments(script: bytes) -> bytes:
+    """A strict script without its lines of comments and without indentation, which no text in it has."""
+    return b'"use strict";\n' + _COMMENT_OR_INDENTATION.sub(b"", script)
 
 
 def has_frontend() -> bool:
@@ -191,7 +197,9 @@ def _checked(path: str) -> bytes:
 
 
 def find_pip() -> list[str] | None:
-    """Start of a pip command line: this Python's own pip, or one on ``PATH``; ``None`` if there is none.
+    """Start of a pip command line: this Python's own pip, or one on ``PATH``.
+
+    ``None`` if there is none.
 
     Any pip will do, as the wheel is the same for every Python; environments made by uv have none of
     their own.

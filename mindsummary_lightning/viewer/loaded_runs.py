@@ -26,7 +26,7 @@ from mindsummary_lightning.viewer.page_tags import plugin_tags
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
 
-# as many runs of a million points as are laid over each other, and room
+# as many runs of a million points as are overlaid, and room
 DEFAULT_MEMORY_BYTES = 480 * 10**6
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
@@ -100,7 +100,9 @@ class LoadedRuns:
         return os.path.basename(self.base_dir)
 
     def listing(self) -> list[ListedRun]:
-        """The runs there are, last updated first, as they were a second ago at most; do not change the list.
+        """The runs there are, last updated first, as they were a second ago at most.
+
+        Do not change the list.
 
         Of a tree that takes long to scan the list may be older: ten times as long as a scan takes.
         """
@@ -115,7 +117,10 @@ class LoadedRuns:
             self._scanning.release()
 
     def scan_again(self) -> None:
-        """Look through the directories now; those that were first seen seconds ago need not be listed from then on."""
+        """Look through the directories now.
+
+        Those that were first seen seconds ago need not be listed from then on.
+        """
         with self._scanning:
             self._scan()
 
@@ -136,7 +141,10 @@ class LoadedRuns:
         return self._by_name.get(train_id)
 
     def has_lineage_only(self, train_id: str) -> bool:
-        """Whether a run has only lineage files; MindInsight says that whatever tag of it is asked for has no values."""
+        """Whether a run has only lineage files.
+
+        MindInsight says that whatever tag of it is asked for has no values.
+        """
         run = self.find(train_id)
         return run is not None and not run.summary_files and not run.graph_files
 
@@ -185,7 +193,10 @@ class LoadedRuns:
         return cast("RunSummary | None", self._summaries.known(train_id))
 
     def run_directories(self) -> list[RunDirectory]:
-        """The runs with lineage files, last updated first; as old as the listing. Do not change the list."""
+        """The runs with lineage files, last updated first.
+
+        As old as the listing. Do not change the list.
+        """
         runs, version = self.listing(), self._next_scan_at
         with self._asking:  # one asks the files for their states, and others wait for it
             listed_version, directories = self._directories

@@ -40,7 +40,10 @@ def bin_count(count: int) -> int:
 
 
 def rebucketed(histograms: Sequence[StepHistogram]) -> list[list[tuple[float, float, int]]]:
-    """Left edge, width and count of the same bins for each histogram; a ValueError if their edges make no sense."""
+    """Left edge, width and count of the same bins for each histogram.
+
+    A ValueError if their edges make no sense.
+    """
     filled = [histogram for histogram in histograms if histogram.count]
     low = min((histogram.min for histogram in filled), default=0.0)
     high = max((histogram.max for histogram in filled), default=0.0)

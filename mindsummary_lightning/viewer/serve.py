@@ -76,7 +76,10 @@ def lacks_ipv4(listener: socket.socket) -> bool:
 async def serve_until(
     stop: asyncio.Event, app: web.Application, listener: socket.socket, ready: Callable[[], object]
 ) -> None:
-    """Serve until an event is set; ``ready`` is called once requests are answered, the socket is closed at the end."""
+    """Serve until an event is set.
+
+    ``ready`` is called once requests are answered, the socket is closed at the end.
+    """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_warn_in_a_line(WarnOnce(_LOG)))
     connections = LimitedConnections(max_connections())
@@ -117,7 +120,10 @@ def _warn_in_a_line(
 def serve_until_signal(
     app: web.Application, listener: socket.socket, ready: Callable[[], object]
 ) -> None:
-    """:func:`serve_until` Ctrl-C, SIGTERM or the end of the terminal; call it in the main thread."""
+    """:func:`serve_until` Ctrl-C, SIGTERM or the end of the terminal.
+
+    Call it in the main thread.
+    """
 
     async def run() -> None:
         stop = asyncio.Event()
@@ -141,7 +147,10 @@ def serve_until_signal(
 
 
 def _end_signals() -> list[signal.Signals]:
-    """The signals that ask a process to end; one that is ignored, as SIGHUP under nohup, stays ignored."""
+    """The signals that ask a process to end.
+
+    One that is ignored, as SIGHUP under nohup, stays ignored.
+    """
     names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last two: POSIX, Windows
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]

@@ -1,11 +1,15 @@
-"""One self-contained HTML page about several runs, made by Jinja and Bokeh; it opens without a network."""
+"""One self-contained HTML page about several runs, made by Jinja and Bokeh.
+
+It opens without a network.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.output_directory import mode_of_runs
@@ -71,28 +75,13 @@ def write_report(
     else:
         runs, problems = contents.open_runs(run_dirs)
     announce(contents.expected_bytes(runs))
-    sections: dict[str, list[Card]] = {}
-    scripts: list[str] = []
-    divisions: dict[str, str] = {}
     with OpenFiles() as files:
         if sweep is None:
             plan = contents.planned_cards(runs, files)
         else:
             plan = [("Scalars", make) for make in contents.curve_cards(runs)]
-        for number, (title, make) in enumerate(plan, 1):
-            card = make()
-            sections.setdefault(title, []).append(card)
-            # a document for each card: Bokeh goes through the whole document for each figure in it
-            if card.figures:
-                script, parts = components(
-                    {figure.id: figure for figure in card.figures}, wrap_script=False
-                )
-                scripts.append(script)
-                divisions.update(parts)
-            progress(
-                _FIGURES_PERCENT * number // len(plan)
-                - _FIGURES_PERCENT * (number - 1) // len(plan)
-            )
+        drawn = _draw_cards(plan, components, progress)
+    sections = drawn.sections
     is_drawn = any(card.figures or card.curves for cards in sections.values() for card in cards)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mindsummary_lightning.export.report", "templates"),
@@ -110,8 +99,8 @@ def write_report(
         sections=sections,
         single_values={} if sweep else contents.single_values(runs),
         lineage=[] if sweep else contents.lineage_rows(runs),
-        divisions=divisions,
-        figure_scripts=scripts,
+        divisions=drawn.divisions,
+        figure_scripts=drawn.scripts,
         usual=contents.usual_value,
         bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
         if is_drawn
@@ -120,3 +109,37 @@ def write_report(
     replace_file(path, utf8_text(page).encode(), mode_of_runs(run.content.run_dir for run in runs))
     progress(_PAGE_PERCENT)
     return problems
+
+
+@dataclass(slots=True)
+class _DrawnCards:
+    """The cards of the page by the title of their section, and what Bokeh made of their figures."""
+
+    sections: dict[str, list[Card]] = field(default_factory=dict)
+    scripts: list[str] = field(default_factory=list)
+    divisions: dict[str, str] = field(default_factory=dict)
+
+
+def _draw_cards(
+    plan: Sequence[tuple[str, Callable[[], Card]]],
+    components: Callable[..., Any],
+    progress: Callable[[int], object],
+) -> _DrawnCards:
+    """Make the cards, each in a document that ``components`` of Bokeh makes.
+
+    Bokeh goes through the whole document for each figure in it.
+    """
+    drawn = _DrawnCards()
+    done = 0
+    for number, (title, make) in enumerate(plan, 1):
+        card = make()
+        drawn.sections.setdefault(title, []).append(card)
+        if card.figures:
+            figures = {figure.id: figure for figure in card.figures}
+            script, parts = components(figures, wrap_script=False)
+            drawn.scripts.append(script)
+            drawn.divisions.update(parts)
+        percent = _FIGURES_PERCENT * number // len(plan)
+        progress(percent - done)
+        done = percent
+    return drawn

@@ -240,7 +240,10 @@ def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
 
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
-    """Name, text for each run and whether the runs differ in it, for each value of the lineage; such rows first."""
+    """Name, text for each run and whether the runs differ in it, for each value of the lineage.
+
+    Such rows first.
+    """
     facts = [dict(run.lineage) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
         if "model_path" in fact:

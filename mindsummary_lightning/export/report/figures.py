@@ -24,7 +24,10 @@ _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"  # report.js has the s
 
 
 def landscape_figure(landscape: LossLandscape) -> Any | None:
-    """A loss landscape as filled contours with its path; ``None`` if there is no such plane to draw."""
+    """A loss landscape as filled contours with its path.
+
+    ``None`` if there is no such plane to draw.
+    """
     try:
         check_landscape_shapes(
             landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point

@@ -125,7 +125,9 @@ def _drawn_consumer(consumer: ViewNode, scope: str) -> str:
 
 
 def _add_name_scopes(table: NodeTable) -> None:
-    """Add a scope for each prefix of a name that is not a group; it inherits the edges of all nodes below it.
+    """Add a scope for each prefix of a name that is not a group.
+
+    It inherits the edges of all nodes below it.
 
     A node that is named like a scope is renamed: its last part is put in parentheses.
     """
@@ -191,7 +193,10 @@ class GraphView:
         ]
 
     def search(self, text: str, rows: slice, max_depth: int) -> list[dict[str, Any]]:
-        """Hits of a text in at most ``max_depth`` scopes, in a tree of these; ``rows`` says which."""
+        """Hits of a text in at most ``max_depth`` scopes, in a tree of these.
+
+        ``rows`` says which.
+        """
         nodes = hits(self.table, text)[rows]
         return tree_of([node for node in nodes if node.name.count("/") <= max_depth], self.table)
 

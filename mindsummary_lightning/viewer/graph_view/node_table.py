@@ -126,7 +126,10 @@ class ViewNode:
 
 
 def move(table: NodeTable, node: ViewNode, scope: str, name: str) -> None:
-    """Move a node to a scope under a new name, on its edges too; it becomes the last of the table."""
+    """Move a node to a scope under a new name, on its edges too.
+
+    It becomes the last of the table.
+    """
     neighbours = {other for ends in node.ends() for other in ends if other in table}
     for ends in itertools.chain.from_iterable(table[other].ends() for other in neighbours):
         if node.name in ends:

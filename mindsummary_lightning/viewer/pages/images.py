@@ -48,7 +48,10 @@ def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
-    """The image of a step, ``-1`` for the newest; any recorded step will do, not only those that are listed."""
+    """The image of a step, ``-1`` for the newest.
+
+    Any recorded step will do, not only those that are listed.
+    """
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     step = whole_number(required(request, "step"), "step")
     run = known_run(runs, train_id)

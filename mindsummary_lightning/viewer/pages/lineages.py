@@ -70,7 +70,10 @@ def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:
-    """The lineage of a run; ``None`` if there is no such run or none of its files contains lineage."""
+    """The lineage of a run.
+
+    ``None`` if there is no such run or none of its files contains lineage.
+    """
     run = runs.run_directory(train_id)
     return None if run is None else CACHE.lineages([(run.path, run.files)])[0]
 

@@ -125,7 +125,10 @@ def buckets(column: Column) -> list[list[float]]:
 def _ranked(
     table: LineageTable, target: str, hyper_parameters: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The hyper-parameters, most important first; of equally important ones those that users defined come last."""
+    """The hyper-parameters, most important first.
+
+    Of equally important ones those that users defined come last.
+    """
     ranked = []
     for name in hyper_parameters:
         value, reason = importance(table.columns[name], table.columns[target])

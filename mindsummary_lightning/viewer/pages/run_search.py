@@ -147,7 +147,10 @@ def _words_in(text: str, words: Iterable[Word]) -> set[Word]:
 
 @dataclass(slots=True)
 class _SummaryFiles:
-    """What summary files say of runs, as far as they can be read within the limit; one run is read in any case."""
+    """What summary files say of runs, as far as they can be read within the limit.
+
+    One run is read in any case.
+    """
 
     runs: LoadedRuns
     table: RunTable

@@ -173,7 +173,10 @@ def _make_answer(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> No
 
 
 def read_lineage(runs: LoadedRuns) -> None:
-    """Read all lineage before a page asks for it, and make the rows of the table; wait while a page reads lineage."""
+    """Read all lineage before a page asks for it, and make the rows of the table.
+
+    Wait while a page reads lineage.
+    """
     gc.disable()  # it would look at everything that was read, again and again
     try:
         directories = [(directory.path, directory.files) for directory in runs.run_directories()]
@@ -271,7 +274,10 @@ def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[s
 
 
 def _times_of(listed: ListedRun) -> dict[str, float] | None:
-    """When the files of a run were written, by name; ``None`` if it vanished since it was listed."""
+    """When the files of a run were written, by name.
+
+    ``None`` if it vanished since it was listed.
+    """
     try:
         with os.scandir(listed.path) as entries:
             return {

@@ -254,7 +254,10 @@ def parsed_slices(text: str) -> _Slices:
 
 
 def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
-    """A part of a tensor that is not larger than a page shows; one without elements stays as it is."""
+    """A part of a tensor that is not larger than a page shows.
+
+    One without elements stays as it is.
+    """
     if not data.size:
         return np.empty(0, np.float32)
     if data.ndim != len(slices):
@@ -278,7 +281,10 @@ def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
 
 
 def numbers_to_json(part: NDArray[np.float32]) -> Any:
-    """Nested lists of numbers, or a number for a part without dimensions; NaN and infinities as text."""
+    """Nested lists of numbers, or a number for a part without dimensions.
+
+    NaN and infinities as text.
+    """
     if np.isfinite(part).all():
         return part.tolist()
     named = part.astype(object)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,13 +46,7 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             run for run in runs.listing() if request.only is None or run.train_id in request.only
         ]
         listed, total = listing[rows], len(listing)
-        _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), _LIST_LIMIT_S)
-        if rows.stop - rows.start > _MANY_ROWS:
-            with_values = [run.train_id for run in listed if run.summary_files]
-            if request.only is None:
-                _read(runs, with_values[:_COMPARED_RUNS], _LIST_LIMIT_S)
-            else:  # chosen by hand: a page that leaves some of them out would not compare what was asked for
-                _read(runs, with_values, _CACHE_LIMIT_S)
+        _read_listed(runs, listed, request, is_long=rows.stop - rows.start > _MANY_ROWS)
     else:
         run = runs.find(train_id) if runs.run(train_id) is not None else None
         listed, total = ([], 0) if run is None else ([run], 1)
@@ -62,6 +56,21 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         "total": total,
         "train_jobs": [_row(runs, run) for run in listed],
     }
+
+
+def _read_listed(
+    runs: LoadedRuns, listed: Sequence[ListedRun], request: ApiRequest, *, is_long: bool
+) -> None:
+    """Read on in the runs that are loaded, and of a long list those that a page compares."""
+    _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), _LIST_LIMIT_S)
+    if not is_long:
+        return
+    with_values = [run.train_id for run in listed if run.summary_files]
+    if request.only is None:
+        _read(runs, with_values[:_COMPARED_RUNS], _LIST_LIMIT_S)
+        return
+    # chosen by hand: a page that leaves some of them out would not compare what was asked for
+    _read(runs, with_values, _CACHE_LIMIT_S)
 
 
 def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:

@@ -56,7 +56,10 @@ _SHOWN = ("rms", "minimum", "maximum", "zeros", "non_finite")
 
 
 def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
-    """The page about the run ``train_id``, as HTML; ``step`` names the step whose modules are shown."""
+    """The page about the run ``train_id``, as HTML.
+
+    ``step`` names the step whose modules are shown.
+    """
     words = PageWords(is_chinese(request))
     train_id = required(request, "train_id")
     run = runs.run(train_id)
@@ -91,11 +94,13 @@ def _summary(
 ) -> Iterator[str]:
     """What was found, in a sentence for each kind of statistics."""
     if parameters is None and modules is None:
-        yield f'<p class="verdict">{words("This run has no statistics of parameters and no recorded step.")}</p>'
+        none = words("This run has no statistics of parameters and no recorded step.")
+        yield f'<p class="verdict">{none}</p>'
     if modules is not None:
         first = modules.first_non_finite()
         if first is None:
-            yield f'<p class="verdict fine">{words("All values of the recorded steps are finite.")}</p>'
+            fine = words("All values of the recorded steps are finite.")
+            yield f'<p class="verdict fine">{fine}</p>'
         else:
             said = words("First value that is not finite:")
             yield f'<p class="verdict bad">{said} {words.phrase(origin_text(*first))}.</p>'
@@ -126,7 +131,7 @@ def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
     yield f"<h2>{words('Gradients by parameter and step')}</h2>"
     yield _legend(low, high, words)
     caption = words("Gradients by parameter and step")
-    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table class="heat">'
+    yield f'{_scrolled(caption)}<table class="heat">'
     heads = "".join(f'<th scope="col"><span>{step}</span></th>' for step in steps)
     yield f'<thead><tr><th scope="col">{words("step")}</th>{heads}</tr></thead><tbody>'
     for name, row, shades in zip(names, numbers.tolist(), colours.tolist(), strict=True):
@@ -134,7 +139,8 @@ def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
             _cell(name, step, number, shade, words)
             for step, number, shade in zip(steps, row, shades, strict=True)
         )
-        yield f'<tr><th scope="row" title="{escape(name)}">{escape(_short(name))}</th>{"".join(cells)}</tr>'
+        head = f'<th scope="row" title="{escape(name)}">{escape(_short(name))}</th>'
+        yield f"<tr>{head}{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
 
 
@@ -187,7 +193,7 @@ def _modules(table: OutputStatistics, request: ApiRequest, words: PageWords) -> 
     if len(rows) > _MAX_MODULES:
         shown = len(rows[chosen])
         yield f'<p class="small">{words("{} of {} rows are shown.", shown, len(rows))}</p>'
-    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{title}"><table class="modules">'
+    yield f'{_scrolled(title)}<table class="modules">'
     heads = ("stage", "tensor", "kind", "shape", *_SHOWN, "line")
     yield "<thead><tr>"
     yield "".join(f'<th scope="col">{words(head)}</th>' for head in heads)
@@ -251,6 +257,11 @@ def _module_line(
 
 def _number(number: float) -> str:
     return _NONE if np.isnan(number) else f"{number:.4g}"
+
+
+def _scrolled(name: str) -> str:
+    """The start of a part of the page that is scrolled on its own, by keys too."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">'
 
 
 def _short(name: str) -> str:

@@ -8,14 +8,12 @@ const Colours = (() => {
   const DASHES = [[], [8, 4], [2, 3]];
   const numbers = new Map(); // of runs, in the order of their names
 
-  // Digits as numbers: runs that follow each other have different lines.
-  const padded = (id) => id.replace(/\d+/g, (digits) => digits.padStart(12, "0"));
-
-  // Number the runs; those that come later get the next numbers and change no line.
+  // Number the runs, shorter names first: version_2 before version_10, so that runs that follow each
+  // other have different lines. Runs that come later get the next numbers and change no line.
   function assign(ids) {
-    const fresh = ids.filter((id) => !numbers.has(id)).map((id) => [padded(id), id]);
-    fresh.sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const [, id] of fresh) numbers.set(id, numbers.size);
+    const fresh = ids.filter((id) => !numbers.has(id));
+    fresh.sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
+    for (const id of fresh) numbers.set(id, numbers.size);
   }
 
   function lineOf(id) {
