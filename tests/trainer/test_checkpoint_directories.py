@@ -48,7 +48,7 @@ def _running(loggers: list[Any], callbacks: list[Any], **options: Any) -> Any:
 
 
 def _lineage_path(run: Path) -> Path:
-    training: Any = SummaryReader(run).lineage().train  # type: ignore[union-attr]
+    training: Any = SummaryReader(run).lineage().train
     return Path(json.loads(training.model_path)["ckpt"])
 
 
@@ -76,7 +76,7 @@ def test_directories_of_shards_lie_with_the_run_that_saved_them(tmp_path: Path, 
             assert [step for step, _ in points(run, "train/loss")] == [0, 1, 2]
         if kind != "L":
             assert _lineage_path(run) == saved
-            training: Any = SummaryReader(run).lineage().train  # type: ignore[union-attr]
+            training: Any = SummaryReader(run).lineage().train
             assert training.model_size == _size(saved)
 
 
