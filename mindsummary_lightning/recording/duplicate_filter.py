@@ -46,7 +46,10 @@ class DuplicateFilter:
         last, has_new_tag = self._last, False
         for pair in values:
             tag, value = pair
-            key, mark = (tag, value) if type(value) is float else ((type(value), tag), _mark(value))
+            key: object = tag
+            mark: object = value
+            if type(value) is not float:
+                key, mark = (type(value), tag), _mark(value)
             previous = last.get(key)
             if previous is None:
                 has_new_tag = True

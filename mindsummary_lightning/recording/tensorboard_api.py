@@ -94,7 +94,10 @@ class TensorBoardMethods:
         double_precision: bool = False,
     ) -> None:
         """Record one number; a tensor or array must have one element."""
-        self._write("scalar", tag, global_step, to_scalar, scalar_value)
+        # not through _write: the hot path of a loop
+        tag = checked_name(tag)
+        value = self._recorder.policy.converted("scalar", tag, to_scalar, scalar_value)
+        self._write_converted(tag, global_step, value)
 
     @untraced
     def add_scalars(
@@ -348,6 +351,11 @@ class TensorBoardMethods:
     ) -> None:
         tag = checked_name(tag)
         value = self._recorder.policy.converted(kind, tag, convert, *arguments)
+        self._write_converted(tag, global_step, value)
+
+    def _write_converted(
+        self, tag: str, global_step: int | None, value: SummaryValue | None
+    ) -> None:
         if value is not None:
             step = self._next_step(tag, value) if global_step is None else global_step
             self._write_at(tag, step, [(tag, value)])

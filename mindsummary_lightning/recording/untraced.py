@@ -15,6 +15,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _COMPILER = "torch._dynamo.eval_frame"
+_MODULES = sys.modules
 
 # Of the compiler, once it is known: what it calls for the frames of this thread, ``None`` outside
 # of compiled code; and the function that sets it and returns the one before.
@@ -28,7 +29,7 @@ def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
     @functools.wraps(method)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if _get_callback is None:
-            if _COMPILER in sys.modules:
+            if _COMPILER in _MODULES:
                 return _first_call(method, *args, **kwargs)
         elif _get_callback() is not None:
             return _call_without_compiler(method, *args, **kwargs)

@@ -60,7 +60,7 @@ def _check(run: Path, kind: str, expected: Expected) -> None:
 
 
 def _checkpoint_path(run: Path) -> Any:
-    training: Any = SummaryReader(run).lineage().train  # type: ignore[union-attr]
+    training: Any = SummaryReader(run).lineage().train
     return json.loads(training.model_path)["ckpt"]
 
 
