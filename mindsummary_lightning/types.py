@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
-from mindsummary_lightning.porting.comparison.chain_parts import DifferenceKind
-from mindsummary_lightning.porting.comparison.result import (
-    Comparison,
+from mindsummary_lightning.porting.comparison.comparison_data import Verdict
+from mindsummary_lightning.porting.comparison.first_difference import (
     FirstDifference,
-    Mode,
     TensorDistance,
-    Verdict,
 )
+from mindsummary_lightning.porting.comparison.pair_table import Stage
+from mindsummary_lightning.porting.comparison.result import Comparison
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
@@ -41,7 +40,6 @@ __all__ = [
     "Comparison",
     "CreateLandscape",
     "DatasetGraph",
-    "DifferenceKind",
     "EvaluationInfo",
     "Event",
     "FirstDifference",
@@ -53,7 +51,6 @@ __all__ = [
     "LineageAnswer",
     "LineageOfRun",
     "LossLandscape",
-    "Mode",
     "ModuleTable",
     "NonFinite",
     "ParameterTable",
@@ -64,6 +61,7 @@ __all__ = [
     "Sample",
     "ScalarSeries",
     "SpecifiedData",
+    "Stage",
     "Tensor",
     "TensorDistance",
     "TrainInfo",

@@ -119,7 +119,6 @@ get_summary_lineage("runs/a", keys=["metrics"]) | LineageParamValueError | keys 
 compare_runs("runs/a", 5) | TypeError | run_dir must be a path, not 5
 compare_runs("runs/a", "runs/b", tolerance="fp16") | ValueError | must be float32, bfloat16, float16 or a number between
 bool(compare_runs("runs/a", "runs/b")) | TypeError | is neither true nor false: ask .is_same, or .verdict
-carried_weights([1], {}) | TypeError | must be dicts of arrays by their names, not list and dict
 SummaryLandscape("nope") | FileNotFoundError | there is no directory
 SummaryLandscape("runs/a").generate(nn.Linear, [], nn.MSELoss()) | TypeError | not the class Linear itself
 SummaryLandscape("runs/a").generate(net, [], nn.MSELoss()) | FileNotFoundError | collect_landscape switched on

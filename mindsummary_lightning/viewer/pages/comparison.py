@@ -1,10 +1,9 @@
-"""The page about two runs that the table of runs links: where they part."""
+"""The page about two runs that the table of runs links: where they differ."""
 
 from __future__ import annotations
 
 from mindsummary_lightning.errors import MindSummaryError
-from mindsummary_lightning.porting.comparison.page import comparison_page
-from mindsummary_lightning.porting.comparison.verdict import compare_runs
+from mindsummary_lightning.porting.comparison.compare import compare_runs
 from mindsummary_lightning.viewer.api import (
     WRONG_VALUE,
     ApiError,
@@ -24,7 +23,8 @@ def comparison(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
             raise ApiError(WRONG_VALUE, f"Invalid parameter value. {side!r} is not a run.")
         paths.append(listed.path)
     try:
-        page = comparison_page(compare_runs(*paths), is_chinese=request.first("language") == "zh")
+        language = "zh" if request.first("language") == "zh" else "en"
+        page = compare_runs(*paths).to_html(language=language)
     except (MindSummaryError, OSError) as error:
         raise ApiError(WRONG_VALUE, f"The runs cannot be compared: {error}") from error
     return EncodedAnswer(page.encode(), "text/html; charset=utf-8")

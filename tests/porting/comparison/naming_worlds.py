@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.porting.comparison.name_blocks import TensorName
+from mindsummary_lightning.porting.comparison.matching.tensor_names import TensorName
 
 Row = tuple[str, str, tuple[int, ...], str]  # the names in both, the shape, how it begins
 _NORM = (("weight", "gamma", "ones"), ("bias", "beta", "zeros"))
@@ -545,7 +545,7 @@ WORLDS: dict[str, World] = {
 
 def counts(change: str = "", values: bool = True) -> dict[str, tuple[int, int, int]]:
     """Of each world the pairs there are, those that are found, and those that are wrong."""
-    from mindsummary_lightning.porting.comparison.names import match_names
+    from mindsummary_lightning.porting.comparison.matching.match import match_names
 
     result = {}
     for name, world in WORLDS.items():
