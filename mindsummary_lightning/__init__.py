@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
     from mindsummary_lightning.porting.chain.loop_recorder import StepRecorder
-    from mindsummary_lightning.porting.comparison.result import Comparison
     from mindsummary_lightning.porting.comparison.compare import compare_runs
+    from mindsummary_lightning.porting.comparison.result import Comparison
     from mindsummary_lightning.porting.port_check.in_torch.check_port import check_port
     from mindsummary_lightning.porting.port_check.port_report import PortReport
     from mindsummary_lightning.porting.port_check.weight_transfer import transfer_weights

@@ -133,7 +133,7 @@ def test_the_description_that_an_index_shows_has_the_readmes_words_and_no_relati
     assert "The pages named in brackets are in the source distribution." in shown
     for words in (
         "trainer.fit(",
-        "`mindsummary compare` (docs/is-my-port-right.md)",
+        "`mindsummary compare` (docs/find-the-mistakes-in-a-port.md)",
         "| The first run (docs/first-run.md) |",
     ):
         assert words in shown
