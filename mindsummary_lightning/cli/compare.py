@@ -1,4 +1,4 @@
-"""``mindsummary compare BASELINE CANDIDATE``: are two runs equal, and from which step on not; exits as ``diff`` does."""
+"""``mindsummary compare BASELINE CANDIDATE``: are two runs equal, and from which step on not?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ ARGUMENTS = (
     argument(
         "--tolerance",
         metavar="PRECISION",
-        help="float32, bfloat16, float16 or a number: relative distance that is equal (default: by the runs)",
+        help="float32, bfloat16, float16 or a number: relative distance that is equal "
+        "(default: by the runs)",
     ),
     argument(
         "--same",
@@ -50,7 +51,7 @@ _EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Compare; end with 0: the same, 1: different (with ``--strict`` in length, too), 2: undecided, not comparable."""
+    """Compare; end with 0: the same, 1: different (``--strict``: in length, too), 2: open."""
     try:
         comparison = _compared(arguments)
         if arguments.html:

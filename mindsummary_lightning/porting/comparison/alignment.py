@@ -25,6 +25,8 @@ from mindsummary_lightning.porting.comparison.matching.tensor_names import (
     GRADIENT,
     Pair,
     TensorName,
+    names_in_baseline,
+    names_in_candidate,
 )
 from mindsummary_lightning.porting.comparison.run_data import (
     STATISTICS,
@@ -141,8 +143,8 @@ def align(a: RunData, b: RunData, names: Mapping[str, str] | None = None) -> Ali
     check_names(names or {}, a.elements, b.elements)
     begin = _first_common_step(a, b)
     histograms = match_names(_tensor_names(a, begin), _tensor_names(b, begin), names)
-    statistics_a = statistics_tensors(a.parameters, {pair.a for pair in histograms.pairs})
-    statistics_b = statistics_tensors(b.parameters, {pair.b for pair in histograms.pairs})
+    statistics_a = statistics_tensors(a.parameters, names_in_baseline(histograms.pairs))
+    statistics_b = statistics_tensors(b.parameters, names_in_candidate(histograms.pairs))
     match = _with_statistics(histograms, statistics_a, statistics_b)
     tensors_a, tensors_b = {**a.tensors, **statistics_a}, {**b.tensors, **statistics_b}
     pairs = [(tensors_a[pair.a], tensors_b[pair.b]) for pair in match.pairs]
@@ -164,7 +166,7 @@ def _comparable_loss(a: RunData, b: RunData, *, has_tensors: bool) -> LossTags |
 
 
 def have_other_world_sizes(a: RunData, b: RunData) -> bool:
-    """Tell whether the runs state other numbers of processes, each of which recorded its own loss."""
+    """Tell whether the runs state other numbers of processes: each recorded its own loss."""
     size_a, size_b = a.settings.get("device_num"), b.settings.get("device_num")
     return size_a is not None and size_b is not None and size_a != size_b
 
@@ -200,10 +202,13 @@ def _with_statistics(
     for name_a, name_b in equal_names(statistics_a, statistics_b):
         if statistics_a[name_a].count[0] == statistics_b[name_b].count[0]:
             pairs.append(Pair(name_a, name_b, "name"))
-    done_a, done_b = {pair.a for pair in pairs}, {pair.b for pair in pairs}
-    unmatched_a = [name for name in match.unmatched_a if name + STATISTICS not in done_a]
-    unmatched_b = [name for name in match.unmatched_b if name + STATISTICS not in done_b]
-    return NameMatch(tuple(pairs), tuple(unmatched_a), tuple(unmatched_b))
+    unmatched_a = _without_statistics(match.unmatched_a, names_in_baseline(pairs))
+    unmatched_b = _without_statistics(match.unmatched_b, names_in_candidate(pairs))
+    return NameMatch(tuple(pairs), unmatched_a, unmatched_b)
+
+
+def _without_statistics(names: tuple[str, ...], paired: set[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name + STATISTICS not in paired)
 
 
 def side_by_side(pairs: list[tuple[HistogramStatistics, HistogramStatistics]]) -> TensorSeries:

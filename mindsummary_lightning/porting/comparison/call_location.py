@@ -1,4 +1,7 @@
-"""Where in the code two calls diverge: in the calls, in unpaired calls that made their tensors, or around."""
+"""Where in the code two calls diverge.
+
+In the calls, in unpaired calls that made their tensors, or around.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ def locate(
 def _producers(
     step: StepPair, call_a: int, call_b: int, rows: RowIndices, *, is_at_input: bool
 ) -> tuple[int, int]:
-    """Return unpaired calls that made the rows: before the calls for inputs, inside them for outputs."""
+    """Return unpaired calls that made the rows.
+
+    Before the calls for inputs, inside them for outputs.
+    """
     calls, limit = step.calls, step.tolerance.row
     among_a = range(call_a) if is_at_input else sorted(step.a.within[call_a])
     among_b = range(call_b) if is_at_input else sorted(step.b.within[call_b])
@@ -72,7 +78,10 @@ def _place(step: RecordedStep, call: int | None) -> _Place:
 
 
 def _calls_around(step: StepPair, call_a: int, call_b: int) -> tuple[int | None, int | None]:
-    """Return the innermost paired calls around whose inputs agree; ``None`` for the training step."""
+    """Return the innermost paired calls around whose inputs agree.
+
+    ``None`` for the training step.
+    """
     for outer in step.a.around(call_a):
         partner = step.calls.partner.get(outer)
         if partner is not None and _have_equal_inputs(step, outer, partner):

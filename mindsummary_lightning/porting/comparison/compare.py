@@ -1,4 +1,7 @@
-"""``compare_runs``: are two recorded runs equal within the tolerance, and if not, from which step on?"""
+"""``compare_runs``.
+
+Are two recorded runs equal within the tolerance, and if not, from which step on?
+"""
 
 from __future__ import annotations
 
@@ -130,7 +133,7 @@ def _measure(
     tolerance: Tolerance,
     candidate: str | os.PathLike[str],
 ) -> _Measured:
-    """Align two runs and measure their distances; a repeat of the baseline raises the tolerances."""
+    """Align two runs and measure their distances; a repeat raises the tolerances."""
     alignment = align(a, b, names)
     distances = run_distances(alignment, tolerance)
     if repeat is None:
@@ -162,6 +165,7 @@ def _tolerance(asked: object, a: RunData, b: RunData) -> Tolerance:
         return TOLERANCES[asked]
     if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not 0 < asked < 1:
         raise ValueError(
-            f"tolerance must be float32, bfloat16, float16 or a number between 0 and 1, got {asked!r}"
+            "tolerance must be float32, bfloat16, float16 or a number between 0 and 1, "
+            f"got {asked!r}"
         )
     return Tolerance(f"{asked:g}", float(asked), float(asked), float(asked))

@@ -106,5 +106,6 @@ class ComparisonData:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a Comparison is neither true nor false: ask .is_same, or .verdict, which has four answers"
+            "a Comparison is neither true nor false: ask .is_same, or .verdict, "
+            "which has four answers"
         )

@@ -51,7 +51,10 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
 
 
 def _typical_first(scale: Floats) -> float:
-    """Return the upper quartile of the first scale of each tensor; later ones may grow beyond any bound."""
+    """Return the upper quartile of the first scale of each tensor.
+
+    Later ones may grow beyond any bound.
+    """
     first = []
     for row in scale:
         known = row[np.isfinite(row)]
@@ -61,7 +64,7 @@ def _typical_first(scale: Floats) -> float:
 
 
 def _largest_magnitude(numbers: Floats) -> Floats:
-    """Return the largest magnitudes along the last, short axis; plane by plane takes a fifth of ``max``."""
+    """Return the largest magnitudes along the last, short axis, faster than ``max``."""
     largest_so_far = np.abs(numbers[..., 0])
     for index in range(1, numbers.shape[-1]):
         largest_so_far = np.maximum(largest_so_far, np.abs(numbers[..., index]))

@@ -9,7 +9,10 @@ from mindsummary_lightning.values.step_chain import ChainRow
 
 
 class RowPair(NamedTuple):
-    """A row of both runs and its distance; of a gradient in one run only, the weight is in its place."""
+    """A row of both runs and its distance.
+
+    Of a gradient in one run only, the weight is in its place.
+    """
 
     baseline: ChainRow
     candidate: ChainRow

@@ -1,7 +1,11 @@
-"""The first common step at which losses or tensors are beyond their tolerance: numbers, and no cause."""
+"""The first common step at which losses or tensors are beyond their tolerance.
+
+Numbers, and no cause.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -92,7 +96,7 @@ class NumbersResult(NamedTuple):
 def first_difference(
     alignment: Alignment, distances: RunDistances, agreed_steps: list[int]
 ) -> NumbersResult:
-    """Find where losses or tensors first exceed their tolerance, and whether rounding can have led there.
+    """Find where losses or tensors first exceed their tolerance, and whether rounding explains it.
 
     Args:
         alignment: the runs.
@@ -173,13 +177,13 @@ def _at(
             tensors.append(TensorDistance(pair.a, pair.b, distance))
     tensors.sort(key=lambda tensor: -tensor.distance)
     loss = alignment.loss_at(step, distances.losses)
-    last = _last_recorded_step(step, alignment, agreed_steps)
+    recorded = [*alignment.tensors.steps.tolist(), *alignment.losses.steps.tolist()]
+    last = last_before(step, [*recorded, *agreed_steps])
     return FirstDifference(step, None, loss, tuple(tensors), last)
 
 
-def _last_recorded_step(step: int, alignment: Alignment, agreed_steps: list[int]) -> int | None:
-    """Return the last step before one that both runs recorded."""
-    recorded = alignment.tensors.steps.tolist() + alignment.losses.steps.tolist() + agreed_steps
+def last_before(step: int, recorded: Iterable[int]) -> int | None:
+    """Return the last recorded step before a step, or ``None``."""
     return max((each for each in recorded if each < step), default=None)
 
 
@@ -239,5 +243,4 @@ def whole_difference(distances: WholeDistances, tolerance: float) -> FirstDiffer
         if by_step.get(step, 0.0) > limit:
             tensors.append(TensorDistance(name_a, name_b, by_step[step]))
     tensors.sort(key=lambda tensor: -tensor.distance)
-    last = max((each for each in steps if each < step), default=None)
-    return FirstDifference(step, None, None, tuple(tensors), last)
+    return FirstDifference(step, None, None, tuple(tensors), last_before(step, steps))

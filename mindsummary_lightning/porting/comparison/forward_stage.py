@@ -1,4 +1,4 @@
-"""The forward pass: the first module call whose output differs by more than its inputs and weights explain."""
+"""The forward pass: the first module call that differs by more than its inputs explain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Judged(NamedTuple):
 
 
 def compare_forward(step: StepPair) -> ForwardResult:
-    """Compare the paired module calls in the order in which they finished, up to the first that diverges."""
+    """Compare the paired module calls in the order in which they finished."""
     drift, last_match, divergence = 0.0, None, None
     end = len(step.a.rows)
     rows = []
@@ -81,7 +81,10 @@ def _is_loss_function(step: StepPair, call_a: int, call_b: int, outputs: RowIndi
 
 
 def _judge_output(step: StepPair, outputs: RowIndices, tolerance: float) -> _Judged:
-    """Compare the outputs of a call; a difference without effect on loss and gradients is skipped."""
+    """Compare the outputs of a call.
+
+    A difference without effect on loss and gradients is skipped.
+    """
     by_order = step.has_effect()
     distance = float(row_distances(step.a, outputs[0], step.b, outputs[1], by_order=by_order))
     differs = step.exceeds(*outputs)
@@ -109,7 +112,7 @@ def _output_tolerance(
 
 
 def weight_drift_by_module(step: StepPair) -> dict[str, float]:
-    """Return how far the weights differ that belong to each compared module, and to no module inside it.
+    """Return how far the own weights of each compared module differ.
 
     Running statistics are left out: they follow biases that may move freely, so they excuse no
     output.
@@ -127,7 +130,10 @@ def weight_drift_by_module(step: StepPair) -> dict[str, float]:
 
 
 def _propagated_distance(step: StepPair, outputs: RowIndices, row: PairRow) -> float:
-    """Return what of an output's distance excuses later calls: rounding does, another order does not."""
+    """Return what of an output's distance excuses later calls.
+
+    Rounding does, another order does not.
+    """
     in_order = step.calls.distance(*outputs)
     return in_order if in_order <= OUTPUT_GROWTH * step.tolerance.row else row.distance
 
@@ -167,7 +173,7 @@ def _divergence(
 
 
 def moved_without_gradient(step: StepPair, module: str) -> tuple[RowPair, ...]:
-    """Return weights of a module that differ after the step, though neither run has a gradient of them."""
+    """Return weights of a module that differ after the step without any gradient."""
     gradients = step.gradients
     if not gradients.a or not gradients.b:
         return ()

@@ -98,7 +98,7 @@ def _exceeding_gradients(
 def _gradient_of_one_run(
     step: StepPair, forward: ForwardResult, name_a: str, name_b: str
 ) -> RowPair | None:
-    """Return a gradient that only one run has, beside the weight of the other, if the updates differ."""
+    """Return a gradient that only one run has if the updates of the weight differ."""
     if update_distance(step, forward.drift, name_a, name_b) <= UPDATE:
         return None
     row_a = step.gradients.a.get(name_a, step.a.of("weights")[name_a])

@@ -41,7 +41,10 @@ def _data_row(step: StepPair, rows: RowIndices) -> PairRow:
 
 
 def data_pairs(step: StepPair) -> list[RowIndices]:
-    """Pair the tensors of the batch: by name if names are told and it matters, else the most similar."""
+    """Pair the tensors of the batch.
+
+    By name if names are told and it matters, else the most similar.
+    """
     rows_a, rows_b = step.a.of("data"), step.b.of("data")
     have_words = not any(map(str.isdigit, rows_a))
     by_name = rows_a.keys() == rows_b.keys() and have_words and step.has_effect()

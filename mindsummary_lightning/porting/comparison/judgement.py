@@ -1,4 +1,4 @@
-"""The verdict of a comparison: from output statistics, losses and histograms, and tensors recorded whole."""
+"""The verdict of a comparison, from output statistics, losses, histograms and whole tensors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mindsummary_lightning.porting.comparison.first_difference import (
     FirstDifference,
     TensorDistance,
     first_difference,
+    last_before,
     whole_difference,
 )
 from mindsummary_lightning.porting.comparison.other_values import WholeDistances
@@ -71,7 +72,10 @@ def judge(
 def _by_numbers(
     alignment: Alignment, distances: RunDistances, statistics: StatisticsComparison | None
 ) -> Judgement | None:
-    """Judge losses and histograms; those of steps that agree by their output statistics do not count."""
+    """Judge losses and histograms.
+
+    Those of steps that agree by their output statistics do not count.
+    """
     agreed: list[int] = []
     if statistics is not None:
         agreed = statistics.agreed_steps
@@ -148,7 +152,7 @@ def _difference_of(
         divergence.stage,
         alignment.loss_at(divergence.step, distances.losses),
         tuple(tensors),
-        max((step for step in recorded if step < divergence.step), default=None),
+        last_before(divergence.step, recorded),
         divergence.location,
         divergence.settings,
     )

@@ -29,7 +29,7 @@ def compare_loss(step: StepPair, forward: ForwardResult) -> StageResult:
 
 
 def _loss_tolerance(step: StepPair, forward: ForwardResult) -> float:
-    """Return the tolerance of losses, or ten times what outputs, or weights without outputs, differ by."""
+    """Return the tolerance of losses, or ten times the distance of outputs or weights."""
     drift = forward.drift
     if not step.calls.pairs:
         for rows in step.rows_of("weights"):

@@ -41,17 +41,16 @@ EMPTY_SERIES = CommonSeries(np.empty(0, np.int64), np.empty((2, 0)))
 
 
 def loss_tags(a: Iterable[str], b: Iterable[str]) -> LossTags | None:
-    """Find the training loss of both runs: ``loss/auto``, one tag, or the only tags with equal words."""
+    """Find the training loss of both runs: ``loss/auto``, one tag, or tags of equal words."""
     tags_a, tags_b = _training_losses(a), _training_losses(b)
     common = [tag for tag in tags_a if tag in tags_b]
     if common:
         tag = LOSS if LOSS in common else min(common)
         return LossTags(tag, tag)
-    plain_b = {_plain(tag): tag for tag in tags_b}
-    plain_a = {_plain(tag): tag for tag in tags_a}
-    for plain, tag in plain_a.items():
-        if plain in plain_b:
-            return LossTags(tag, plain_b[plain])
+    plain_b = dict(zip(map(_plain, tags_b), tags_b, strict=True))
+    for tag in tags_a:
+        if _plain(tag) in plain_b:
+            return LossTags(tag, plain_b[_plain(tag)])
     return None
 
 

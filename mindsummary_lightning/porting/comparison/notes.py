@@ -1,4 +1,7 @@
-"""Notes: facts of the recorded numbers beside the verdict. A note states numbers and names no cause."""
+"""Notes.
+
+Facts of the recorded numbers beside the verdict. A note states numbers and names no cause.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,8 @@ def notes_of(
 def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
     size_a, size_b = (run.settings["device_num"] for run in runs)
     text = Phrase(
-        "device_num is {} and {}: each run recorded the loss of its own part of a batch, so losses are not compared",
+        "device_num is {} and {}: each run recorded the loss of its own part of a batch, "
+        "so losses are not compared",
         size_a,
         size_b,
     )
@@ -72,7 +76,7 @@ def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
 
 
 def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
-    """Yield where each run's output statistics, parameter statistics or losses first are not finite."""
+    """Yield where statistics or losses of each run first are not finite."""
     for name, run, losses in zip(_RUNS, runs, alignment.losses.values, strict=True):
         note = _non_finite_output(name, run) or _non_finite_parameter(name, run)
         if note is None:

@@ -35,7 +35,7 @@ def _is_same(value_a: Any, value_b: Any) -> bool:
 
 
 def largest_scalar_differences(a: RunData, b: RunData) -> dict[str, float]:
-    """Return the largest difference of every other common scalar over its range, the largest first."""
+    """Return the largest relative difference of every other common scalar."""
     differences = {}
     for tag in a.scalars.keys() & b.scalars.keys() - {LOSS}:
         values = common_series(a, b, LossTags(tag, tag)).values

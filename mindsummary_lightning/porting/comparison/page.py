@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a comparison of two runs; it opens without a network and holds no script."""
+"""One self-contained HTML page about a comparison of two runs, without network and script."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ class _ComparisonPage:
             yield f'<pre class="scroll">{lines}</pre>'
         yield self._stage_table(statistics)
         if step.pair.a.calls:
-            note = "Module calls as they finished. Green agrees or has no effect; grey differs or is not paired."
+            note = (
+                "Module calls as they finished. Green agrees or has no effect; "
+                "grey differs or is not paired."
+            )
             tree = call_tree(step, divergence, self.say)
             yield f'<p class="small">{self.say(note)}</p><div class="chain">{tree}</div>'
         outputs = output_distances(step)
@@ -177,7 +180,10 @@ class _ComparisonPage:
             steps = comparison.alignment.tensors.steps
             yield f"<h2>{self.say('Distance of every tensor at every step')}</h2>"
             yield distance_map(names, steps, distances, first, self.say("step"))
-            note = "Minimum, maximum and mean of histograms are compared: permuted or transposed weights look the same."
+            note = (
+                "Minimum, maximum and mean of histograms are compared: "
+                "permuted or transposed weights look the same."
+            )
             yield f'<p class="small">{self.say(note)}</p>'
         if difference is None or difference.stage is not None:
             return

@@ -96,7 +96,7 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
 def distance_map(
     names: list[str], steps: NDArray[np.int64], distances: Floats, first_step: int | None, unit: str
 ) -> str:
-    """Draw a row per tensor and a column per step, or stretch of steps, coloured by the largest distance."""
+    """Draw a row per tensor and a column per step, coloured by the largest distance."""
     rows = _starts(len(distances), _MAX_ROWS)
     largest = np.fmax.reduceat(distances, rows)
     largest = np.fmax.reduceat(largest, _starts(steps.size, _MAX_COLUMNS), axis=1)

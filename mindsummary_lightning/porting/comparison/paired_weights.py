@@ -34,7 +34,7 @@ class PairedWeights:
         self.only_a, self.only_b = match.unmatched_a, match.unmatched_b
 
     def swapped(self, module: str, among: Collection[str] = ()) -> list[RowIndices]:
-        """Return weights of a module that changed places: values pair them otherwise than positions.
+        """Return weights of a module whose pairs by value and by position disagree.
 
         Args:
             module: dotted name in the baseline; ``""`` for the network.
@@ -51,7 +51,7 @@ class PairedWeights:
         return rows
 
     def _closed_swaps(self) -> dict[str, str]:
-        """Return partners by position that are not partners by value, if they are among each other's."""
+        """Return partners by position that are not partners by value but of each other."""
         positions_a = _by_position(self._a.weights(), self._inferred)
         positions_b = _by_position(self._b.weights(), self._inferred.values())
         swapped = {}

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from mindsummary_lightning.porting.comparison.alignment import Alignment
 from mindsummary_lightning.porting.comparison.comparison_data import Compared, OnlyIn
+from mindsummary_lightning.porting.comparison.matching.tensor_names import (
+    names_in_baseline,
+    names_in_candidate,
+)
 from mindsummary_lightning.porting.comparison.recorded_step import RecordedStep
 from mindsummary_lightning.porting.comparison.run_data import LOSS, RunData, statistics_tensors
 from mindsummary_lightning.porting.comparison.statistics_comparison import StatisticsComparison
@@ -24,10 +28,10 @@ def compared(alignment: Alignment, statistics: StatisticsComparison | None) -> C
 def only_in_each(
     runs: tuple[RunData, RunData], alignment: Alignment, statistics: StatisticsComparison | None
 ) -> tuple[OnlyIn, OnlyIn]:
-    """Name the tensors of histograms, output statistics and parameter statistics that one run has."""
+    """Name the tensors that only one run recorded, in any kind of recording."""
     a, b = runs
-    paired_a = {pair.a for pair in alignment.names.pairs}
-    paired_b = {pair.b for pair in alignment.names.pairs}
+    paired_a = names_in_baseline(alignment.names.pairs)
+    paired_b = names_in_candidate(alignment.names.pairs)
     names_a, names_b = list(alignment.names.unmatched_a), list(alignment.names.unmatched_b)
     if statistics is not None:
         paired_a |= set(statistics.names)

@@ -164,7 +164,10 @@ class RecordedStep:
         return same
 
     def is_loss_function(self, call: int, output: int) -> bool:
-        """Tell whether a module is the loss function: it returns numbers alone, or the loss itself."""
+        """Tell whether a module is the loss function.
+
+        It returns numbers alone, or the loss itself.
+        """
         are_numbers = self.values[[*self.calls[call].outputs], ELEMENTS] == 1
         is_the_loss = self.equals(output, [*self.of("loss").values()]).any()
         return bool(are_numbers.all() or is_the_loss)

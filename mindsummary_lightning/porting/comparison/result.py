@@ -42,5 +42,5 @@ class Comparison(ComparisonData):
         return comparison_page(self, language)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON has it; non-finite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``."""
+        """Return the result as JSON has it; non-finite numbers become their names."""
         return comparison_dict(self)

@@ -61,7 +61,10 @@ def row_distances(
 def near_rows(
     a: RecordedStep, row: int, b: RecordedStep, rows_b: NDArray[np.int64], limit: float
 ) -> NDArray[np.bool_]:
-    """Tell which rows are near one row; another size or root mean square is seen without a distance."""
+    """Tell which rows are near one row.
+
+    Another size or root mean square is seen without a distance.
+    """
     rms, others = a.values[row, RMS], b.values[rows_b, RMS]
     near: NDArray[np.bool_] = b.values[rows_b, ELEMENTS] == a.values[row, ELEMENTS]
     near &= ~(np.abs(others - rms) > limit * np.fmax(others, rms))

@@ -40,7 +40,7 @@ def pair_text(pair: RowPair) -> str:
 
 
 def is_only_in_one(pair: RowPair) -> str:
-    """Return the run that alone has a gradient, for which a weight stands in the other; ``""`` if both."""
+    """Return the run that alone has a gradient; ``""`` if both have it."""
     has_baseline = pair.baseline.link != "weights"
     has_candidate = pair.candidate.link != "weights"
     if has_baseline == has_candidate:
@@ -77,7 +77,7 @@ def _lines_of_calls(line_baseline: str, line_candidate: str) -> Iterator[Phrase]
 def stage_marks(
     table: PairTable, divergence: Divergence | None, *, is_open: bool
 ) -> dict[Stage, str]:
-    """Return what each stage is to a divergence: the first to differ, downstream of it, or before it.
+    """Return what each stage is to a divergence: first, downstream of it, or before it.
 
     A stage before the first one may also differ, as weights do after an update that differs within
     its tolerance.

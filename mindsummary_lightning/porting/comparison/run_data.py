@@ -64,7 +64,7 @@ class RunData:
 
     @property
     def precision(self) -> str:
-        """The stated precision, and a half precision that a quarter of the modules' outputs have."""
+        """The stated precision, and a half precision that a quarter of the outputs have."""
         types = []
         if self.output_statistics is not None:
             for row in self.output_statistics.rows:
@@ -78,7 +78,7 @@ class RunData:
 
     @property
     def elements(self) -> dict[str, int]:
-        """Number of elements of each histogram's tensor, and of each weight of the output statistics."""
+        """Number of elements of each histogram's tensor and each recorded weight."""
         elements = {}
         if self.output_statistics is not None:
             for row in self.output_statistics.rows:
@@ -159,11 +159,9 @@ def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
         counts = part.count, part.nan_count, part.pos_inf_count, part.neg_inf_count
         rows.append((step, part.low, part.high, mean, *counts))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return HistogramStatistics(
-        columns[0].astype(np.int64),
-        *columns[1:4],
-        *(column.astype(np.int64) for column in columns[4:]),
-    )
+    for index in (0, 4, 5, 6, 7):  # steps and counts
+        columns[index] = columns[index].astype(np.int64)
+    return HistogramStatistics(*columns)
 
 
 def statistics_tensors(

@@ -1,4 +1,7 @@
-"""``RunDistances``: how far losses and tensors of two runs differ at each step, and how far they may."""
+"""``RunDistances``.
+
+How far losses and tensors of two runs differ at each step, and how far they may.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 
 
 class RepeatDistance(NamedTuple):
-    """Largest distance of losses and of tensors between the baseline and its repeat, or ``None``."""
+    """Largest distance of losses and tensors between the baseline and its repeat."""
 
     loss: float | None
     tensor: float | None

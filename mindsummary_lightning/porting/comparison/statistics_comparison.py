@@ -1,4 +1,7 @@
-"""The output statistics of two runs: the first step with equal weights is judged, later steps give numbers."""
+"""The output statistics of two runs.
+
+The first step with equal weights is judged, later steps give numbers.
+"""
 
 from __future__ import annotations
 
@@ -83,9 +86,7 @@ def compare_output_statistics(
         if judged is None and not _can_be_judged(found):
             shown = shown or found
             continue
-        outcome = _Outcome(found.divergence, None)
-        if judged is not None and shown is not None:
-            outcome = _later_outcome(found, judged, shown)
+        outcome = _outcome(found, judged, shown)
         judged, shown = judged or found, found
         if outcome.divergence is not None or outcome.open_divergence is not None:
             return _result(steps, found, judged, outcome)
@@ -106,6 +107,15 @@ class _Outcome(NamedTuple):
 def _can_be_judged(step: StepComparison) -> bool:
     """Tell whether a step begins with equal weights; weights of step 1 differ by a mistake."""
     return step.weights_agree or step.step == _FIRST_STEP
+
+
+def _outcome(
+    step: StepComparison, judged: StepComparison | None, before: StepComparison | None
+) -> _Outcome:
+    """Judge a step: the first one by its stages."""
+    if judged is None or before is None:
+        return _Outcome(step.divergence, None)
+    return _later_outcome(step, judged, before)
 
 
 def _later_outcome(

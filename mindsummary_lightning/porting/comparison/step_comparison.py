@@ -1,4 +1,7 @@
-"""One recorded step of two runs, compared stage by stage: the first divergence, and the pair table."""
+"""One recorded step of two runs, compared stage by stage.
+
+The first divergence, and the pair table.
+"""
 
 from __future__ import annotations
 
@@ -135,8 +138,8 @@ def weights_changed_after(before: StepComparison, step: StepComparison) -> Diver
 def recorded_causes(step: StepComparison, judged: StepComparison) -> Divergence | None:
     """Return what differs in a later step and follows from no earlier one: its batch, or settings.
 
-    A setting, and the number of losses, counts if it agreed in the judged step. The order of samples never counts here: no
-    later step tells whether it has an effect.
+    A setting, and the number of losses, counts if it agreed in the judged step. The order of
+    samples never counts here: no later step tells whether it has an effect.
     """
     pair = step.pair
     tensors = []

@@ -1,10 +1,14 @@
-"""``StepPair``: one recorded step of both runs with everything that is paired; the stages only read it."""
+"""``StepPair``: one recorded step of both runs with everything that is paired.
+
+The stages only read it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import filterfalse
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +81,7 @@ class StepPair:
         return bool(limit < unordered < np.inf)
 
     def has_effect(self, at_most: float = np.inf) -> bool:
-        """Tell whether loss or gradients differ by more than their tolerances, or by ``at_most``."""
+        """Tell whether loss or gradients differ beyond tolerance, or by ``at_most``."""
         loss_limit = min(self.tolerance.row, at_most)
         gradient_limit = min(GRADIENT_GROWTH * self.tolerance.row, at_most)
         return self.effects.loss > loss_limit or self.effects.gradient > gradient_limit
@@ -104,7 +108,10 @@ class StepPair:
 
     @cached_property
     def losses(self) -> list[RowIndices]:
-        """The losses of the step in order; only the first if the runs have other numbers of losses."""
+        """The losses of the step in order.
+
+        Only the first if the runs have other numbers of losses.
+        """
         losses_a, losses_b = [*self.a.of("loss").values()], [*self.b.of("loss").values()]
         pairs = [*zip(losses_a, losses_b, strict=False)]
         return pairs if len(losses_a) == len(losses_b) else pairs[:1]
@@ -122,7 +129,7 @@ class StepPair:
 
     @cached_property
     def gradients(self) -> GradientRows:
-        """The gradients before clipping, or after it if only one run has both and these are nearer."""
+        """The gradients before clipping, or after it if only these can be compared."""
         plain = GradientRows(self.a.of("gradients"), self.b.of("gradients"))
         clipped = GradientRows(self.a.of("clipped"), self.b.of("clipped"))
         if bool(clipped.a) == bool(clipped.b):
@@ -202,6 +209,6 @@ class StepPair:
         rows_a, rows_b = self.a.of(link).values(), self.b.of(link).values()
         if link == "gradients":
             rows_a, rows_b = self.gradients.a.values(), self.gradients.b.values()
-        only_a = [row for row in rows_a if row not in paired_a]
-        only_b = [row for row in rows_b if row not in paired_b]
+        only_a = filterfalse(paired_a.__contains__, rows_a)
+        only_b = filterfalse(paired_b.__contains__, rows_b)
         return self.unpaired_rows(stage, only_a, only_b)

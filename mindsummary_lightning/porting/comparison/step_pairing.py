@@ -1,4 +1,4 @@
-"""Module calls of one step of two runs, paired by values, by the weights they hold, and by what is around."""
+"""Module calls of one step of two runs, paired by values, weights and surrounding calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Similarity(IntEnum):
 
 
 class HeldLayers(NamedTuple):
-    """The layers with paired weights in a module, by names of the candidate, and which of its calls it is."""
+    """The layers with paired weights in a module, and which of the module's calls it is."""
 
     layers: frozenset[str]
     number: int
@@ -90,7 +90,10 @@ class StepPairing:
         return self._distances[rows]
 
     def inputs(self, call_a: int, call_b: int) -> RowIndices | None:
-        """Return the inputs of two calls that differ most; ``None`` if there is nothing to compare."""
+        """Return the inputs of two calls that differ most.
+
+        ``None`` if there is nothing to compare.
+        """
         return self._most_different(self.a.calls[call_a].inputs, self.b.calls[call_b].inputs)
 
     def outputs(self, call_a: int, call_b: int) -> RowIndices:
@@ -134,7 +137,7 @@ class StepPairing:
         return Similarity.ONE_OTHER_DIMENSION if other_sizes < 2 else Similarity.UNRELATED
 
     def both_occur_elsewhere(self, row_a: int, row_b: int) -> bool:
-        """Tell whether each of two different tensors is also in the other run, so that neither is wrong."""
+        """Tell whether each of two different tensors also occurs in the other run."""
         limit = min(self._limit, self.distance(row_a, row_b) / 10)
         in_b = self.occurs_in_other_run(row_a, limit, of_baseline=True)
         return in_b and self.occurs_in_other_run(row_b, limit, of_baseline=False)
@@ -149,7 +152,7 @@ class StepPairing:
     def unpaired_producer(
         self, row: int, among: Iterable[int], call: int, limit: float, *, of_baseline: bool
     ) -> int:
-        """Return the unpaired call that made a tensor from inputs that the other run has, or ``call``."""
+        """Return the unpaired call that made a tensor from known inputs, or ``call``."""
         step = self.a if of_baseline else self.b
         paired = set(self.partner) if of_baseline else set(self.partner.values())
         same = step.equals(row)
@@ -216,7 +219,7 @@ class StepPairing:
         call_a: int,
         among: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Return the calls whose row is near that of a call of the baseline, or where one has no row."""
+        """Return the calls whose row is near that of a call, or which have no row."""
         row, others = int(rows_a[call_a]), rows_b[among]
         is_near = near_rows(self.a, row, self.b, others, self._limit) | (row < 0) | (others < 0)
         near: NDArray[np.int64] = among[is_near]
@@ -231,7 +234,7 @@ class StepPairing:
                 return
 
     def _may_be_one(self, call_a: int, call_b: int) -> bool:
-        """Tell whether two calls hold the same layers, have comparable inputs, and outputs of one size.
+        """Tell whether two calls may be one by their layers, inputs and outputs.
 
         Modules of one kind may make another size of equal inputs, as with another stride.
         """

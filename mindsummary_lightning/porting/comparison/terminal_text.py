@@ -52,8 +52,10 @@ def _compared_line(comparison: ComparisonData) -> str:
 
 
 def _only_lines(run: str, only: OnlyIn) -> Iterator[str]:
-    gradients = [name for name in only.tensors if name.endswith(GRADIENT)]
-    others = [name for name in only.tensors if not name.endswith(GRADIENT)]
+    gradients: list[str] = []
+    others: list[str] = []
+    for name in only.tensors:
+        (gradients if name.endswith(GRADIENT) else others).append(name)
     parts = []
     if only.steps:
         parts.append(counted(only.steps, "step"))
@@ -71,7 +73,7 @@ def _matched_line(rule: str, pairs: tuple[tuple[str, str], ...]) -> Iterator[str
 
 
 def _tensor_lines(comparison: ComparisonData) -> Iterator[str]:
-    """Yield the tensors beyond tolerance at the first step, if the sentence names not all of them."""
+    """Yield the tensors beyond tolerance at the first step."""
     difference = comparison.shown_difference
     if difference is None:
         return

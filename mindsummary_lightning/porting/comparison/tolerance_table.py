@@ -49,11 +49,14 @@ class Tolerance(NamedTuple):
 
     @property
     def recorded_loss(self) -> float:
-        """The tolerance of a loss inside a step with output statistics: the smaller of loss and row."""
+        """The tolerance of a loss inside a step with output statistics.
+
+        The smaller of loss and row.
+        """
         return min(self.loss, self.row)
 
 
-# Source: decision 52; five nets that MindSpore and PyTorch trained from the same weights stay below.
+# Source: decision 52; five nets trained by MindSpore and PyTorch stay below.
 TOLERANCES = {
     "float32": Tolerance("float32", loss=1e-5, tensor=3e-6, row=1e-6),
     "bfloat16": Tolerance("bfloat16", loss=2e-3, tensor=3e-2, row=2e-2),

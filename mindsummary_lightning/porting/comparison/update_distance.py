@@ -1,4 +1,4 @@
-"""How far two updates of one weight differ beyond what gradients and the weights' precision explain."""
+"""How far two updates of one weight differ beyond what gradients and precision explain."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _gradient_distances(
 def _rounding_of_weights(
     step: StepPair, drift: float, after: RowIndices, columns: list[int]
 ) -> Floats:
-    """Return what of an update the precision of the weight hides, or of a buffer that of its inputs."""
+    """Return what of an update the precision of the weight or of its inputs hides."""
     weight_a, weight_b = step.a.rows[after[0]], step.b.rows[after[1]]
     precision = WEIGHT_ROUNDING if weight_a.dtype == weight_b.dtype else step.tolerance.row
     values, rms = step.a.values[after[0], columns], step.a.values[after[0], RMS]

@@ -106,7 +106,7 @@ _DOUBTS: dict[Doubt, Phrase] = {
 
 
 def _differs(distance: float) -> Phrase:
-    """Say how far one tensor differs; another number of elements, or of finite ones, has no distance."""
+    """Say how far one tensor differs; a tensor of another size has no distance."""
     if distance == np.inf:
         return Phrase("has another size or non-finite elements")
     return Phrase("differs by {}", distance_text(distance))
@@ -136,10 +136,13 @@ def divergence_text(divergence: Divergence, tolerance: Tolerance) -> Phrase:
 
 def setting_text(setting: SettingDifference) -> Phrase:
     """Say the values of a setting in both runs."""
-    value_a = ", ".join(f"{value:.6g}" for value in setting.baseline)
-    value_b = ", ".join(f"{value:.6g}" for value in setting.candidate)
+    value_a, value_b = _numbers_text(setting.baseline), _numbers_text(setting.candidate)
     name = Phrase(setting.name)
     return Phrase("{} is {} in the baseline and {} in the candidate", name, value_a, value_b)
+
+
+def _numbers_text(values: list[float]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values)
 
 
 def _stage_text(divergence: Divergence) -> Phrase:
@@ -247,14 +250,16 @@ def next_step_text(judgement: Judgement, repeat: RepeatDistance | None) -> str:
         return ""
     if difference is None:
         return Phrase(
-            "record both runs with collect_freq=1 and histogram_regular='.*', or log a loss at every step"
+            "record both runs with collect_freq=1 and histogram_regular='.*', "
+            "or log a loss at every step"
         )
     step = difference.step
     if judgement.divergence is not None and judgement.doubt is None:
         return Phrase("correct this first and compare again: later differences may follow from it")
     if judgement.verdict == "different":
         return Phrase(
-            "to find the module, record step {0} of both runs with collect_output_statistics=({0},), "
+            "to find the module, record step {0} of both runs "
+            "with collect_output_statistics=({0},), "
             "or check step {0} with PortCheck",
             step,
         )

@@ -1,1 +1,4 @@
-"""Pairs of tensors of two runs: one module for each way to find them, applied in order by ``match``."""
+"""Pairs of tensors of two runs.
+
+One module for each way to find them, applied in order by ``match``.
+"""

@@ -19,7 +19,10 @@ _ListLayout = tuple[frozenset[tuple[LayerLayout, int]], ...]
 
 
 class ListMembers:
-    """Members of two runs' lists that correspond: the lists hold the same, and each run has one such list."""
+    """Members of two runs' lists that correspond.
+
+    The lists hold the same, and each run has one such list.
+    """
 
     def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName]) -> None:
         lists_a, lists_b = _unique_lists(a), _unique_lists(b)
@@ -31,7 +34,7 @@ class ListMembers:
                 self._in_a[member_b] = member_a
 
     def of(self, name: str, *, in_baseline: bool) -> tuple[str, str]:
-        """Return the innermost member that holds a name, and its partner in the other run; ``""`` if none."""
+        """Return the innermost member that holds a name, and its partner; ``""`` if none."""
         partners = self._in_b if in_baseline else self._in_a
         words = name.split(".")
         for length in range(len(words), 0, -1):

@@ -11,7 +11,12 @@ from mindsummary_lightning.porting.comparison.matching.positions import (
     in_corresponding_blocks,
     in_paired_layers,
 )
-from mindsummary_lightning.porting.comparison.matching.tensor_names import Pair, TensorName
+from mindsummary_lightning.porting.comparison.matching.tensor_names import (
+    Pair,
+    TensorName,
+    names_in_candidate,
+    names_of,
+)
 from mindsummary_lightning.porting.comparison.matching.values import (
     equal_values,
     has_numbers,
@@ -45,8 +50,7 @@ class _Matching:
     def __init__(self, a: Sequence[TensorName], b: Sequence[TensorName]) -> None:
         self.a, self.b = a, b
         self.pairs: dict[str, Pair] = {}
-        self._elements_a = {tensor.name: tensor.elements for tensor in a}
-        self._elements_b = {tensor.name: tensor.elements for tensor in b}
+        self._elements_a, self._elements_b = _elements(a), _elements(b)
 
     def unmatched_a(self) -> list[TensorName]:
         """Return the tensors of the baseline without a partner."""
@@ -54,12 +58,12 @@ class _Matching:
 
     def unmatched_b(self) -> list[TensorName]:
         """Return the tensors of the candidate without a partner."""
-        taken = {pair.b for pair in self.pairs.values()}
+        taken = names_in_candidate(self.pairs.values())
         return [tensor for tensor in self.b if tensor.name not in taken]
 
     def take(self, found: _Found, rule: str) -> None:
         """Keep the pairs of free names whose numbers of elements are equal or unknown."""
-        free = {tensor.name for tensor in self.unmatched_b()}
+        free = set(names_of(self.unmatched_b()))
         for name_a, name_b in found:
             known_sizes = {self._elements_a[name_a], self._elements_b[name_b]} - {0}
             if name_a not in self.pairs and name_b in free and len(known_sizes) < 2:
@@ -67,10 +71,12 @@ class _Matching:
                 free.remove(name_b)
 
 
+def _elements(tensors: Sequence[TensorName]) -> dict[str, int]:
+    return {tensor.name: tensor.elements for tensor in tensors}
+
+
 def _by_name(matching: _Matching) -> _Found:
-    names_a = [tensor.name for tensor in matching.a]
-    names_b = [tensor.name for tensor in matching.b]
-    return equal_names(names_a, names_b)
+    return equal_names(names_of(matching.a), names_of(matching.b))
 
 
 def _by_values_of_random_tensors(matching: _Matching) -> _Found:
@@ -121,7 +127,7 @@ def match_names(
             the tensors.
     """
     matching = _Matching(a, b)
-    names_a, names_b = {tensor.name for tensor in a}, {tensor.name for tensor in b}
+    names_a, names_b = set(names_of(a)), set(names_of(b))
     for name_a, name_b in (given or {}).items():
         if name_a in names_a and name_b in names_b:
             matching.pairs[name_a] = Pair(name_a, name_b, "given")
@@ -130,6 +136,6 @@ def match_names(
     in_order = [matching.pairs[tensor.name] for tensor in a if tensor.name in matching.pairs]
     return NameMatch(
         tuple(in_order),
-        tuple(tensor.name for tensor in matching.unmatched_a()),
-        tuple(tensor.name for tensor in matching.unmatched_b()),
+        tuple(names_of(matching.unmatched_a())),
+        tuple(names_of(matching.unmatched_b())),
     )

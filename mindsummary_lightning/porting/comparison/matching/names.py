@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
@@ -22,8 +22,8 @@ def equal_names(names_a: Iterable[str], names_b: Iterable[str]) -> list[tuple[st
     sure_a, sure_b = _outside_of(all_a, shifted), _outside_of(all_b, shifted)
     same = set(sure_a) & set(sure_b)
     pairs = [(name, name) for name in all_a if name in same]
-    keys_b = _by_plain_name([name for name in sure_b if name not in same], all_b)
-    keys_a = _by_plain_name([name for name in sure_a if name not in same], all_a)
+    keys_b = _by_plain_name(sure_b, all_b, same)
+    keys_a = _by_plain_name(sure_a, all_a, same)
     for key, name in keys_a.items():
         if key in keys_b:
             pairs.append((name, keys_b[key]))
@@ -39,15 +39,17 @@ def _outside_of(names: Sequence[str], lists: set[str]) -> list[str]:
     return outside
 
 
-def _by_plain_name(names: Sequence[str], all_names: Sequence[str]) -> dict[_Key, str]:
-    """Key names by words and kind, without the words that all names begin with; drop double keys."""
+def _by_plain_name(
+    names: Sequence[str], all_names: Sequence[str], paired: set[str]
+) -> dict[_Key, str]:
+    """Key names without a pair by words and kind, without common first words; drop double keys."""
     common = _common_words(all_names)
-    keys = []
+    found: dict[_Key, list[str]] = {}
     for name in names:
-        words = parts_of(name)[0].split(".")[common:]
-        keys.append((*filter(None, words), kind_of(name)))
-    counts = Counter(keys)
-    return {key: name for key, name in zip(keys, names, strict=True) if counts[key] == 1}
+        if name not in paired:
+            words = parts_of(name)[0].split(".")[common:]
+            found.setdefault((*filter(None, words), kind_of(name)), []).append(name)
+    return {key: keyed[0] for key, keyed in found.items() if len(keyed) == 1}
 
 
 def _common_words(names: Sequence[str]) -> int:
@@ -64,15 +66,17 @@ def _common_words(names: Sequence[str]) -> int:
 
 
 def _lists_counted_differently(names_a: Iterable[str], names_b: Iterable[str]) -> set[str]:
-    """Find lists that one run counts from one and the other from zero, by prefix with ``*`` for numbers."""
+    """Find lists that one run counts from one and the other from zero."""
     numbers_a, numbers_b = _numbers_by_list(names_a), _numbers_by_list(names_b)
     shifted = set()
     for prefix in numbers_a.keys() & numbers_b.keys():
-        one_more = {number + 1 for number in numbers_a[prefix]}
-        one_less = {number - 1 for number in numbers_a[prefix]}
-        if numbers_b[prefix] in (one_more, one_less):
+        if numbers_b[prefix] in (_moved(numbers_a[prefix], 1), _moved(numbers_a[prefix], -1)):
             shifted.add(prefix)
     return shifted
+
+
+def _moved(numbers: set[int], by: int) -> set[int]:
+    return {number + by for number in numbers}
 
 
 def _numbers_by_list(names: Iterable[str]) -> dict[str, set[int]]:

@@ -1,4 +1,7 @@
-"""Tensors of two runs at the same position: beside a pair, in corresponding blocks, or between two pairs."""
+"""Tensors of two runs at the same position.
+
+Beside a pair, in corresponding blocks, or between two pairs.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from mindsummary_lightning.porting.comparison.matching.tensor_names import (
     TensorName,
     layers_of,
     layout_of,
+    names_in_candidate,
+    names_of,
     parts_of,
 )
 
@@ -46,9 +51,9 @@ def in_paired_layers(
 def in_corresponding_blocks(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair layers of corresponding blocks that are the only ones of a layout, or have equal numbers."""
+    """Pair layers of corresponding blocks: the only ones of a layout, or with equal numbers."""
     members = ListMembers(a, b)
-    taken_b = {pair.b for pair in pairs.values()}
+    taken_b = names_in_candidate(pairs.values())
     layers_a = _unpaired_layers_in_blocks(a, pairs, members, in_baseline=True)
     layers_b = _unpaired_layers_in_blocks(b, taken_b, members, in_baseline=False)
     for key, found_a in layers_a.items():
@@ -86,16 +91,26 @@ def _unpaired_layers_in_blocks(
 def between_pairs(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair layers between two pairs whose layouts both runs have as often, if they come in one order."""
+    """Pair layers between two pairs if equally frequent layouts come in one order."""
     members = ListMembers(a, b)
-    places_a = {tensor.name: place for place, tensor in enumerate(a)}
-    places_b = {tensor.name: place for place, tensor in enumerate(b)}
-    anchors = ascending([(places_a[pair.a], places_b[pair.b]) for pair in pairs.values()])
-    taken_b = {pair.b for pair in pairs.values()}
+    anchors = _anchors(a, b, pairs.values())
+    taken_b = names_in_candidate(pairs.values())
     gaps_a = _layers_in_gaps(a, pairs, {a[place].name for place, _ in anchors})
     gaps_b = _layers_in_gaps(b, taken_b, {b[place].name for _, place in anchors})
     for gap, layers_a in gaps_a.items():
         yield from _sure_pairs(_layers_in_one_order(layers_a, gaps_b.get(gap, [])), members)
+
+
+def _anchors(
+    a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]
+) -> list[tuple[int, int]]:
+    """Return the places of the pairs that come in one order in both runs."""
+    places_a, places_b = _places(a), _places(b)
+    return ascending([(places_a[pair.a], places_b[pair.b]) for pair in pairs])
+
+
+def _places(tensors: Sequence[TensorName]) -> dict[str, int]:
+    return {tensor.name: place for place, tensor in enumerate(tensors)}
 
 
 def _sure_pairs(firsts: list[_FirstTensors], members: ListMembers) -> Iterator[tuple[str, str]]:
@@ -112,14 +127,13 @@ def _sure_pairs(firsts: list[_FirstTensors], members: ListMembers) -> Iterator[t
 def _layers_in_one_order(
     layers_a: Sequence[_Layer], layers_b: Sequence[_Layer]
 ) -> list[_FirstTensors]:
-    """Pair layers of the layouts that both sides have as often; an empty list if the orders differ."""
+    """Pair layers of the layouts that both sides have as often.
+
+    An empty list if the orders differ.
+    """
     counts_a, counts_b = Counter(map(layout_of, layers_a)), Counter(map(layout_of, layers_b))
-    kept_a = [
-        layer for layer in layers_a if counts_b[layout_of(layer)] == counts_a[layout_of(layer)]
-    ]
-    kept_b = [
-        layer for layer in layers_b if counts_b[layout_of(layer)] == counts_a[layout_of(layer)]
-    ]
+    common = {layout for layout, count in counts_a.items() if counts_b[layout] == count}
+    kept_a, kept_b = _of_layouts(layers_a, common), _of_layouts(layers_b, common)
     if [*map(layout_of, kept_a)] != [*map(layout_of, kept_b)]:
         return []
     firsts = []
@@ -128,12 +142,16 @@ def _layers_in_one_order(
     return firsts
 
 
+def _of_layouts(layers: Sequence[_Layer], layouts: set[LayerLayout]) -> list[_Layer]:
+    return [layer for layer in layers if layout_of(layer) in layouts]
+
+
 def _layers_in_gaps(
     tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
 ) -> dict[int, list[_Layer]]:
     """Group the layers of what has no pair by the number of anchors before them."""
     counts = accumulate(tensor.name in anchors for tensor in tensors)
-    anchors_before = dict(zip((tensor.name for tensor in tensors), counts, strict=True))
+    anchors_before = dict(zip(names_of(tensors), counts, strict=True))
     left = (tensor for tensor in tensors if tensor.name not in taken)
     gaps: dict[int, list[_Layer]] = {}
     for layer in layers_of(left).values():
@@ -160,7 +178,10 @@ def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _crossed_layouts(firsts: Iterable[_FirstTensors]) -> set[LayerLayout]:
-    """Find layouts whose layers have the same initials in another order: their order may differ, too."""
+    """Find layouts whose layers have the same initials in another order.
+
+    Their order may differ, too.
+    """
     initials_a: dict[LayerLayout, list[str]] = defaultdict(list)
     initials_b: dict[LayerLayout, list[str]] = defaultdict(list)
     for first in firsts:

@@ -51,6 +51,21 @@ class Pair(NamedTuple):
     rule: str
 
 
+def names_of(tensors: Iterable[TensorName]) -> list[str]:
+    """Return the names of tensors in their order."""
+    return [tensor.name for tensor in tensors]
+
+
+def names_in_candidate(pairs: Iterable[Pair]) -> set[str]:
+    """Return the names that pairs take in the candidate."""
+    return {pair.b for pair in pairs}
+
+
+def names_in_baseline(pairs: Iterable[Pair]) -> set[str]:
+    """Return the names that pairs take in the baseline."""
+    return {pair.a for pair in pairs}
+
+
 def without_wrappers(name: str) -> str:
     """Remove the words that ``torch.compile``, FSDP and checkpointing add to a name."""
     return _WRAPPERS.sub("", name)
@@ -90,7 +105,10 @@ def layers_of(tensors: Iterable[TensorName]) -> dict[str, list[TensorName]]:
 
 
 def layout_of(layer: Sequence[TensorName]) -> LayerLayout:
-    """Return the layout of a layer; a weight has no kind, as a parameter of another name may be one."""
+    """Return the layout of a layer.
+
+    A weight has no kind, as a parameter of another name may be one.
+    """
     layout = []
     for tensor in layer:
         kind = kind_of(tensor.name)

@@ -1,4 +1,4 @@
-"""Tensors of two runs with the same values in the first common step, as runs from equal weights have."""
+"""Tensors of two runs with the same values in the first common step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _LARGE = 64  # elements from which on minimum, maximum and mean tell random tens
 
 
 class _Nearest(NamedTuple):
-    """For each row of one array the nearest row of another: place, its distance, and the next row's."""
+    """For each row of one array the nearest row of another.
+
+    Place, its distance, and the next row's.
+    """
 
     place: NDArray[np.int64]
     distance: _Floats
@@ -73,13 +76,16 @@ def _clearly_nearest(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[t
     """Pair tensors whose distance is a fraction of that of any rival, and of their own width."""
     # Means of n random elements are nearer to each other than extremes, by the root of n.
     weights = np.array([1.0, 1.0, a[0].elements ** 0.5 / 4])
-    values_a = np.array([tensor.first for tensor in a]) * weights
-    values_b = np.array([tensor.first for tensor in b]) * weights
+    values_a, values_b = _values(a) * weights, _values(b) * weights
     of_a = _nearest(values_a, values_b)
     rivals = np.minimum(of_a.next_distance, _nearest(values_b, values_a).next_distance[of_a.place])
     rivals = np.minimum(rivals, np.ptp(values_a[:, :2], axis=1) / MATCH_MARGIN)
     is_clear = MATCH_MARGIN * of_a.distance < rivals
     return [(a[row].name, b[of_a.place[row]].name) for row in np.flatnonzero(is_clear).tolist()]
+
+
+def _values(tensors: Sequence[TensorName]) -> _Floats:
+    return np.array([tensor.first for tensor in tensors])
 
 
 def _nearest(rows: _Floats, among: _Floats) -> _Nearest:
