@@ -243,8 +243,8 @@ def compared_calls(run: Path, calls: int) -> None:
 
 def compared_names(run: Path, weights: int) -> None:
     """Weights of one size under other names: their numbers tell them."""
-    from mindsummary_lightning.porting.comparison.name_blocks import TensorName
-    from mindsummary_lightning.porting.comparison.names import match_names
+    from mindsummary_lightning.porting.comparison.matching.match import match_names
+    from mindsummary_lightning.porting.comparison.matching.tensor_names import TensorName
 
     numbers = (
         np.random.default_rng(0).normal((-4.0, 4.0, 0.0), (0.3, 0.3, 0.01), (weights, 3)).tolist()

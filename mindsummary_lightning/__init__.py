@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
     from mindsummary_lightning.porting.chain.loop_recorder import StepRecorder
-    from mindsummary_lightning.porting.comparison.names import carried_weights
+    from mindsummary_lightning.porting.comparison.compare import compare_runs
     from mindsummary_lightning.porting.comparison.result import Comparison
-    from mindsummary_lightning.porting.comparison.verdict import compare_runs
     from mindsummary_lightning.porting.port_check.in_torch.check_port import check_port
     from mindsummary_lightning.porting.port_check.port_report import PortReport
     from mindsummary_lightning.porting.port_check.weight_transfer import transfer_weights
@@ -63,7 +62,6 @@ __all__ = [
     "SummaryRecord",
     "TensorSummary",
     "TrainLineage",
-    "carried_weights",
     "check_port",
     "compare_runs",
     "filter_summary_lineage",
@@ -84,9 +82,8 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "porting.chain.loop_recorder": ["StepRecorder"],
-    "porting.comparison.names": ["carried_weights"],
     "porting.comparison.result": ["Comparison"],
-    "porting.comparison.verdict": ["compare_runs"],
+    "porting.comparison.compare": ["compare_runs"],
     "porting.port_check.in_torch.check_port": ["check_port"],
     "porting.port_check.port_report": ["PortReport"],
     "porting.port_check.weight_transfer": ["transfer_weights"],

@@ -6,14 +6,13 @@ Using the package does not require an import from here.
 from __future__ import annotations
 
 from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
-from mindsummary_lightning.porting.comparison.chain_parts import DifferenceKind
-from mindsummary_lightning.porting.comparison.result import (
-    Comparison,
+from mindsummary_lightning.porting.comparison.comparison_data import Verdict
+from mindsummary_lightning.porting.comparison.first_difference import (
     FirstDifference,
-    Mode,
     TensorDistance,
-    Verdict,
 )
+from mindsummary_lightning.porting.comparison.pair_table import Stage
+from mindsummary_lightning.porting.comparison.result import Comparison
 from mindsummary_lightning.reading.landscape_plot import RecordedLandscape
 from mindsummary_lightning.reading.lineage_text import RunLineage
 from mindsummary_lightning.reading.output_statistics import OutputStatistics
@@ -46,7 +45,6 @@ __all__ = [
     "Comparison",
     "CreateLandscape",
     "DatasetGraph",
-    "DifferenceKind",
     "EvaluationInfo",
     "Event",
     "FirstDifference",
@@ -58,7 +56,6 @@ __all__ = [
     "LineageAnswer",
     "LineageOfRun",
     "LossLandscape",
-    "Mode",
     "NonFinite",
     "OutputStatistics",
     "ParameterTable",
@@ -69,6 +66,7 @@ __all__ = [
     "Sample",
     "ScalarSeries",
     "SpecifiedData",
+    "Stage",
     "Tensor",
     "TensorDistance",
     "TrainInfo",

@@ -1,9 +1,10 @@
-"""``mindsummary compare A B``: whether two runs are the same training, and where they part; exits as ``diff`` does."""
+"""``mindsummary compare BASELINE CANDIDATE``: are two runs equal, and from which step on not?"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.cli.arguments import argument, flag, json_of
@@ -11,62 +12,86 @@ from mindsummary_lightning.cli.output import Answer, Heading, UsageError, error_
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.porting.comparison.names import read_names
-from mindsummary_lightning.porting.comparison.page import comparison_page
-from mindsummary_lightning.porting.comparison.result import SETTINGS, comparison_lines
-from mindsummary_lightning.porting.comparison.verdict import compare_runs
+from mindsummary_lightning.porting.comparison.compare import compare_runs
+from mindsummary_lightning.porting.comparison.matching.given_names import read_names
+from mindsummary_lightning.porting.comparison.result import Comparison
+from mindsummary_lightning.porting.comparison.terminal_text import comparison_lines
 
 ARGUMENTS = (
-    argument("a", metavar="A", help="a run"),
-    argument("b", metavar="B", help="another run, of another framework perhaps"),
+    argument("baseline", metavar="BASELINE", help="a run"),
+    argument("candidate", metavar="CANDIDATE", help="the run to compare with it, of any framework"),
     argument(
         "--names",
         "--map",
         dest="map",
         metavar="FILE",
-        help="lines of a tensor's name in A and its name in B",
+        help="lines of a tensor's name in BASELINE and its name in CANDIDATE",
     ),
     argument(
         "--tolerance",
         metavar="PRECISION",
-        help="float32, bfloat16 or a number: values so far apart are the same (default: by the runs)",
+        help="float32, bfloat16, float16 or a number: relative distance that is equal "
+        "(default: by the runs)",
     ),
     argument(
         "--same",
-        metavar="A2",
-        help="a second run of A's program: how far the two differ is no difference",
+        metavar="REPEAT",
+        help="a repeat of BASELINE: three times what the two differ by is equal",
     ),
-    flag("--strict", "end with 1, too, if one run has steps or tensors alone"),
+    flag("--strict", "end with 1, too, if only one run has some steps or tensors"),
     json_of("the result"),
     argument(
         "--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"
+    ),
+    argument(
+        "--language", choices=("en", "zh"), default="en", help="language of the page (default: en)"
     ),
 )
 _EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """The verdict; 0: the same, 1: different (by ``--strict`` also in length), 2: undecided, not comparable."""
+    """Compare; end with 0: the same, 1: different (``--strict``: in length, too), 2: open."""
     try:
-        names = read_names(arguments.map) if arguments.map else None
-        a, b, *same = (
-            one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run is not None
-        )
-        tolerance: Any = arguments.tolerance
-        with contextlib.suppress(TypeError, ValueError):
-            tolerance = float(tolerance)
-        options = {"names": names, "tolerance": tolerance, "same": next(iter(same), None)}
-        with progress_bar("comparing", sum(map(files_size, [a, b, *same]))) as advance:
-            comparison = compare_runs(a, b, progress=advance, **options)
+        comparison = _compared(arguments)
         if arguments.html:
-            replace_file(arguments.html, comparison_page(comparison).encode())
+            page = comparison.to_html(language=arguments.language)
+            replace_file(arguments.html, page.encode())
     except (MindSummaryError, OSError, ValueError) as error:  # 1 would say that the runs differ
         raise UsageError(error_line(error)) from error
-    has_alone = any(alone.steps or alone.tensors for alone in comparison.alone.values())
-    code = 1 if arguments.strict and comparison.is_same and has_alone else _EXIT[comparison.verdict]
-    heads, page = (
-        (SETTINGS, comparison.sentence),
-        [f"page: {arguments.html}"] if arguments.html else [],
-    )
-    lines = (Heading(line) if line in heads else line for line in comparison_lines(comparison))
-    return Answer(comparison.to_dict(), [*lines, *page], code)
+    code = _EXIT[comparison.verdict]
+    if arguments.strict and comparison.is_same and _has_only_in_one(comparison):
+        code = 1
+    return Answer(comparison.to_dict(), _lines(comparison, arguments.html), code)
+
+
+def _compared(arguments: argparse.Namespace) -> Comparison:
+    names = read_names(arguments.map) if arguments.map else None
+    baseline, candidate = one_run(arguments.baseline), one_run(arguments.candidate)
+    runs = [baseline, candidate]
+    same = None
+    if arguments.same is not None:
+        same = one_run(arguments.same)
+        runs.append(same)
+    tolerance: Any = arguments.tolerance
+    with contextlib.suppress(TypeError, ValueError):
+        tolerance = float(tolerance)
+    with progress_bar("comparing", sum(map(files_size, runs))) as advance:
+        return compare_runs(
+            baseline, candidate, names=names, tolerance=tolerance, same=same, progress=advance
+        )
+
+
+def _has_only_in_one(comparison: Comparison) -> bool:
+    for only in (comparison.only_in_baseline, comparison.only_in_candidate):
+        if only.steps or only.tensors:
+            return True
+    return False
+
+
+def _lines(comparison: Comparison, page: str | None) -> Iterator[str]:
+    first, *others = comparison_lines(comparison)
+    yield Heading(first)
+    yield from others
+    if page:
+        yield f"page: {page}"

@@ -47,7 +47,7 @@ MORE = {  # of each verb two lines that use it, and the page about it
     "compare": (
         "compare runs/mindspore runs/torch",
         "compare a b --html page.html",
-        "is-my-port-right",
+        "find-the-mistakes-in-a-port",
     ),
     "report": ("report runs/a runs/b", "report runs --best 5 --by val/loss", "choose-the-best-run"),
     "dump": ("dump runs/a/*_MS | head -2", "dump runs/a/*_lineage", "command-line"),

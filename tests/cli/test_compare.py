@@ -15,7 +15,7 @@ from tests.porting.comparison.test_verdict import write_run
 def runs(tmp_path: Path) -> list[str]:
     write_run(tmp_path / "a")
     write_run(tmp_path / "same")
-    write_run(tmp_path / "other", loss=lambda step: 1.0 / step + (0.1 if step == 5 else 0.0))
+    write_run(tmp_path / "other", lambda step, name, x: x * (1.01 if step >= 5 else 1.0))
     write_run(tmp_path / "later", steps=range(50, 55))
     return [str(tmp_path / name) for name in ("a", "same", "other", "later")]
 
@@ -30,19 +30,15 @@ def test_the_exit_code_is_that_of_diff(runs: list[str], capsys: pytest.CaptureFi
     )
 
 
-def test_what_was_compared_comes_first_and_then_the_verdict(
+def test_the_verdict_comes_first_and_then_what_to_do(
     runs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    printed = mindsummary(capsys, "compare", runs[0], runs[2]).out
+    lines = mindsummary(capsys, "compare", runs[0], runs[2]).out.splitlines()
 
-    assert (
-        printed.splitlines()[2] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
-    )
-    assert (
-        "The runs differ from step 5 on, first in the forward pass, its data or the loss function"
-        in printed
-    )
-    assert " or weights changed after step 4, up to which they agree: the losses are " in printed
+    assert len(lines) <= 12
+    assert lines[0].startswith("different: from step 5, the loss agrees, tensors differ by up to ")
+    assert lines[1].startswith("next: to find the module, record step 5 of both runs with ")
+    assert lines[3] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
 
 
 def test_strict_asks_for_the_same_steps_and_tensors_too(
@@ -55,9 +51,9 @@ def test_strict_asks_for_the_same_steps_and_tensors_too(
                for other in (longer, others, runs[1]) for words in ((), ("--strict",))]  # fmt: skip
 
     assert [answer.code for answer in answers] == [0, 1, 0, 1, 0, 0]
-    assert "in b alone, not compared: 7 steps" in answers[0].out
-    assert "; steps in common: 12; b has 7 more." in answers[0].out
-    assert "in a alone, not compared: 1 tensor (fc.bias)" in answers[2].out
+    assert "at 12 common steps" in answers[0].out
+    assert "only in the candidate: 7 steps" in answers[0].out
+    assert "only in the baseline: 1 tensor (fc.bias)" in answers[2].out
 
 
 def test_a_second_run_of_the_first_program_is_the_floor(
@@ -83,7 +79,17 @@ def test_json_and_page(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFi
 
     answer = mindsummary(capsys, "compare", runs[0], runs[2], "--json", "--html", str(page))
 
-    assert json.loads(answer.out)["first_difference"]["class"] == "forward"
-    assert "The runs differ from step 5 on, first in the forward pass" in page.read_text(
-        encoding="utf-8"
-    )
+    assert json.loads(answer.out)["first_difference"]["step"] == 5
+    assert "from step 5, the loss agrees" in page.read_text(encoding="utf-8")
+
+
+def test_the_page_is_chinese_where_asked_for(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+
+    mindsummary(capsys, "compare", runs[0], runs[2], "--html", str(page), "--language", "zh")
+
+    text = page.read_text(encoding="utf-8")
+    assert 'lang="zh-CN"' in text
+    assert "从第 5 步起，损失一致" in text

@@ -29,7 +29,6 @@ _PROMISED = {
     "SummaryRecord",
     "TensorSummary",
     "TrainLineage",
-    "carried_weights",
     "check_port",
     "compare_runs",
     "filter_summary_lineage",

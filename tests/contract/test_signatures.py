@@ -92,7 +92,6 @@ def test_every_name_of_the_originals_that_we_have_is_compared() -> None:
         "SummaryReader",
         "Comparison",
         "compare_runs",
-        "carried_weights",
     }
     only_ours |= {
         "find_runs",

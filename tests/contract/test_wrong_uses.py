@@ -121,7 +121,6 @@ get_summary_lineage("runs/a", keys=["metrics"]) | LineageParamValueError | keys 
 compare_runs("runs/a", 5) | TypeError | run_dir must be a path, not 5
 compare_runs("runs/a", "runs/b", tolerance="fp16") | ValueError | must be float32, bfloat16, float16 or a number between
 bool(compare_runs("runs/a", "runs/b")) | TypeError | is neither true nor false: ask .is_same, or .verdict
-carried_weights([1], {}) | TypeError | must be dicts of arrays by their names, not list and dict
 SummaryLandscape("nope") | FileNotFoundError | there is no directory
 SummaryLandscape("runs/a").generate(nn.Linear, [], nn.MSELoss()) | TypeError | not the class Linear itself
 SummaryLandscape("runs/a").generate(net, [], nn.MSELoss()) | FileNotFoundError | collect_landscape switched on
@@ -148,11 +147,11 @@ lineage runs --where 'los!=1' | 2 | no field 'los'; closest: 'loss'
 lineage runs --where 'epoch>many' | 2 | epoch is compared with a number, not 'many'
 lineage runs --where 'loss>1' --where 'loss>2' | 2 | another --where compares loss in the same way
 lineage runs --sort accurcy | 2 | no field 'accurcy'; closest: 'metric/accuracy'
-compare runs/a | 2 | the following arguments are required: B
+compare runs/a | 2 | the following arguments are required: CANDIDATE
 compare runs/a runs | 2 | runs contains 3 runs (a, b, c); give one of them
-compare runs/a runs/b --tolerance abc | 2 | must be float32, bfloat16, float16 or a number between 0 and 1, not 'abc'
+compare runs/a runs/b --tolerance abc | 2 | must be float32, bfloat16, float16 or a number between 0 and 1, got 'abc'
 compare runs/a runs/b --names nowhere | 2 | nowhere: no such file or directory
-compare runs/a runs/b --names notes.txt | 2 | the first run has no tensor 'nothing'; it has conv1.weight
+compare runs/a runs/b --names notes.txt | 2 | the baseline has no tensor 'nothing'; it has conv1.weight
 compare runs/a runs/b --html /nope/x.html | 2 | /nope/x.html: there is no directory /nope
 compare '' '' | 2 | '': no such file or directory
 list "runs\r" | 1 | runs\\u000d: no such file or directory

@@ -8,7 +8,7 @@ ENGLISH = {
     "landscape": "landscape",
     "s3": "remote",
     "NaN": "which-layer",
-    "compare": "is-my-port-right",
+    "compare": "find-the-mistakes-in-a-port",
     "resume": "resume",
     "histogram": "collector",
     "lineage": "lineage",
@@ -31,7 +31,7 @@ ENGLISH = {
     "wandb": "tensorboard",
     "batch size finder": "logger",
     "corrupt event file": "command-line",
-    "carry weights from mindspore": "is-my-port-right",
+    "carry weights from mindspore": "find-the-mistakes-in-a-port",
     "403 forbidden": "viewer",
 }
 
@@ -41,7 +41,7 @@ CHINESE = {
     "溯源": "zh/lineage",
     "损失函数地形图": "zh/landscape",
     "断点续训": "zh/resume",
-    "精度对齐": "zh/is-my-port-right",
+    "精度对齐": "zh/find-the-mistakes-in-a-port",
     "迁移": "zh/coming-from-mindspore",
     "直方图": "zh/collector",
     "计算图": "zh/graphs",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mindsummary_lightning.porting.comparison.name_blocks import TensorName, kind_of
-from mindsummary_lightning.porting.comparison.names import match_names
+from mindsummary_lightning.porting.comparison.matching.match import match_names
+from mindsummary_lightning.porting.comparison.matching.tensor_names import TensorName, kind_of
 from mindsummary_lightning.porting.port_check.layer_pairs import joined_rows, pair_layers
 from mindsummary_lightning.porting.port_check.tensor_distance import (
     Array,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mindsummary_lightning.errors import MindSummaryError
-from mindsummary_lightning.porting.comparison.page import comparison_page
-from mindsummary_lightning.porting.comparison.verdict import compare_runs
+from mindsummary_lightning.porting.comparison.compare import compare_runs
 from mindsummary_lightning.viewer.api import ApiRequest, EncodedAnswer, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.page_frame import (
@@ -28,7 +27,8 @@ def comparison(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
         train_ids.append(train_id)
         paths.append(listed.path)
     try:
-        page = comparison_page(compare_runs(*paths), is_chinese=words.in_chinese)
+        language = "zh" if words.in_chinese else "en"
+        page = compare_runs(*paths).to_html(language=language)
     except (MindSummaryError, OSError) as error:
         raise unreadable_run(error, words) from error
     framed = with_back_link(page, train_ids, words)

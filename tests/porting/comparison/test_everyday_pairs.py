@@ -1,6 +1,4 @@
-"""Every word that is said of ordinary pairs of trainings is true; silence is allowed,
-and counted.
-"""
+"""Every word that is said of ordinary pairs of trainings is true; silence is allowed, and counted."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tests.porting.comparison.everyday_pairs import PAIRS, compared, is_silent, 
 pytestmark = pytest.mark.slow
 
 SHORT = {name: pair for name, pair in PAIRS.items() if not pair.full}
-_SILENT = 16  # pairs of which less is said than the records could show
+_SILENT = 16  # pairs that are undecided
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning import SummaryRecord, carried_weights, compare_runs
-from mindsummary_lightning.porting.comparison.name_blocks import TensorName
-from mindsummary_lightning.porting.comparison.names import equal_names, match_names, read_names
+from mindsummary_lightning import SummaryRecord, compare_runs
+from mindsummary_lightning.porting.comparison.matching.given_names import read_names
+from mindsummary_lightning.porting.comparison.matching.match import match_names
+from mindsummary_lightning.porting.comparison.matching.names import equal_names
+from mindsummary_lightning.porting.comparison.matching.tensor_names import TensorName
 from tests.porting.comparison.naming_worlds import WORLDS, counts
 from tests.support import memory_below
 
@@ -29,9 +31,7 @@ def test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched(chan
 
 
 def _blocks_that_begin_with_norms() -> tuple[list[TensorName], list[TensorName]]:
-    """Two norms and a dense layer in each of six blocks; the second library makes the norms of a
-    block first.
-    """
+    """Two norms and a dense layer in each of six blocks; the second library makes the norms of a block first."""
     random, a, b = np.random.default_rng(3), list[TensorName](), list[TensorName]()
     for block in range(6):
         first = [
@@ -119,8 +119,8 @@ def test_layers_are_told_by_the_first_step_that_both_runs_recorded(tmp_path: Pat
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
 
-    assert comparison.by_value == (("one.weight", "y.weight"), ("two.weight", "x.weight"))
-    assert (comparison.verdict, comparison.compared["tensors"], comparison.guessed) == (
+    assert comparison.matched_by_value == (("one.weight", "y.weight"), ("two.weight", "x.weight"))
+    assert (comparison.verdict, comparison.compared.tensors, comparison.matched_by_position) == (
         "same",
         4,
         (),
@@ -227,7 +227,7 @@ def test_what_the_user_says_decides_and_no_name_is_used_twice() -> None:
 
     match = match_names(a, b, {"x": "y"})
 
-    assert [pair[:3] for pair in match.pairs] == [("x", "y", "map")]
+    assert [pair[:3] for pair in match.pairs] == [("x", "y", "given")]
     assert (match.unmatched_a, match.unmatched_b) == (("y",), ("x",))
     a = [
         TensorName(f"{layer}.{kind}", 4)
@@ -268,88 +268,9 @@ def test_a_line_of_a_map_that_is_no_pair_is_named(tmp_path: Path) -> None:
     (tmp_path / "map").write_text("a b\nc\n")
 
     with pytest.raises(
-        ValueError, match=r"line 2 of .*map must be a name of the first run.* not 'c'"
+        ValueError, match=r"line 2 of .*map must be a name of the baseline.* got 'c'"
     ):
         read_names(tmp_path / "map")
-
-
-def test_weights_are_carried_in_both_directions() -> None:
-    mindspore = {
-        "conv.weight": np.ones((2, 1, 3, 3)),
-        "bn.gamma": np.full(2, 2.0),
-        "bn.moving_mean": np.full(2, 3.0),
-    }
-    torch = {
-        "bn.weight": np.zeros(2),
-        "bn.running_mean": np.zeros(2),
-        "conv.weight": np.zeros((2, 1, 3, 3)),
-    }
-
-    there = carried_weights(mindspore, {**torch, "bn.num_batches_tracked": np.zeros(())})
-
-    assert list(there) == ["bn.weight", "bn.running_mean", "conv.weight"]
-    assert there["bn.running_mean"][0] == 3.0
-    assert {name: array.tolist() for name, array in carried_weights(there, mindspore).items()} == {
-        name: array.tolist() for name, array in mindspore.items()
-    }
-
-
-def test_dimensions_of_one_element_are_carried_as_they_are_wanted() -> None:
-    kernel = np.arange(24.0).reshape(4, 2, 3)  # of MindSpore's Conv1d with one more, of height
-    assert carried_weights({"conv.weight": kernel[:, :, None]}, {"conv.weight": kernel})[
-        "conv.weight"
-    ].tolist() == (kernel.tolist())
-
-
-def test_a_transposed_weight_is_not_carried_silently() -> None:
-    with pytest.raises(
-        ValueError, match=r"'fc.weight' has shape \(2, 3\), not \(3, 2\); transpose it yourself"
-    ):
-        carried_weights({"fc.weight": np.ones((2, 3))}, {"fc.weight": np.ones((3, 2))})
-
-
-def test_a_refusal_to_carry_weights_is_short() -> None:
-    weights = {
-        f"a_long_name_of_a_layer.{layer}.q.weight": np.ones((layer + 1, 3)) for layer in range(300)
-    }
-    like = {f"another.{layer}.k.weight": np.ones((layer + 1, 7)) for layer in range(300)}
-
-    with pytest.raises(
-        ValueError, match=r"no weight fits 258 of 300 names: .* and 254 more; .* and 254 more$"
-    ) as error:
-        carried_weights(weights, like)
-
-    assert len(str(error.value)) < 10 * 80
-
-
-@pytest.mark.parametrize(
-    "name", ["resnet50 zoo", "mobilenet", "vgg with norms", "convnext", "vit", "bert", "t5", "unet"]
-)
-def test_weights_of_whole_networks_are_carried_by_names_and_order(name: str) -> None:
-    rows = WORLDS[name].rows
-    weights = {other: np.full(shape, number) for number, (_, other, shape, _) in enumerate(rows)}
-
-    carried = carried_weights(weights, {one: np.zeros(shape) for one, _, shape, _ in rows})
-
-    assert [float(array.flat[0]) for array in carried.values()] == [*range(len(rows))]
-
-
-def test_running_statistics_are_carried_wherever_they_stand_in_a_layer() -> None:
-    kinds = ("moving_mean", "moving_variance", "gamma", "beta")
-    weights = {
-        f"blocks.{layer}.norm.{kind}": np.full(5, 4 * layer + at)
-        for layer in range(3)
-        for at, kind in enumerate(kinds)
-    }
-    like = {
-        f"layers.{layer}.bn.{kind}": np.zeros(5)
-        for layer in range(3)
-        for kind in ("weight", "bias", "running_mean", "running_var")
-    }
-
-    carried = carried_weights(weights, like)
-
-    assert [int(array[0]) for array in carried.values()] == [2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9]
 
 
 def test_a_network_in_another_may_have_a_parameter_of_its_own() -> None:
@@ -359,7 +280,7 @@ def test_a_network_in_another_may_have_a_parameter_of_its_own() -> None:
     )
 
     assert [(pair.a, pair.b, pair.rule) for pair in match.pairs] == [
-        (x, f"model.{x}", "equal") for x in names
+        (x, f"model.{x}", "name") for x in names
     ]
 
 

@@ -1,6 +1,4 @@
-"""The page of a comparison: one file, no script, nothing from elsewhere, and nothing of a run
-becomes markup.
-"""
+"""The page of a comparison: one file, no script, nothing from elsewhere, and nothing of a run becomes markup."""
 
 from __future__ import annotations
 
@@ -21,11 +19,12 @@ from PIL import Image
 from torch import nn
 
 from mindsummary_lightning import StepRecorder, compare_runs
-from mindsummary_lightning.porting.comparison.name_blocks import Pair
+from mindsummary_lightning.porting.comparison.loss_tags import CommonSeries
+from mindsummary_lightning.porting.comparison.matching.tensor_names import Pair
 from mindsummary_lightning.porting.comparison.page import comparison_page
 from tests.cli.command import mindsummary
 from tests.docs.pages import ROOT
-from tests.porting.comparison.test_chain import ORIGINAL, PORT, train
+from tests.porting.comparison.test_output_statistics import ORIGINAL, PORT, train
 from tests.porting.comparison.test_verdict import write_run
 from tests.reading.runs import values_at, write_summary
 
@@ -40,10 +39,7 @@ def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
 
     page = _page(a, b)
 
-    assert (
-        "step 7 on, first in the update or weights changed after step 6, up to which they agree: "
-        in page
-    )
+    assert "from step 7, the loss agrees, tensors differ by up to " in page
     assert "steps compared: 12; tensors: 3; losses: 12" in page
     assert page.count("<polyline") == 3
     assert "data:image/png;base64," in page
@@ -77,25 +73,16 @@ def test_a_page_is_chinese_where_asked_for(tmp_path: Path) -> None:
     )
     failed = chains[0], train(tmp_path / "e", PORT, {"hidden": lambda x: x * np.nan})
 
-    pages = [
-        comparison_page(compare_runs(*runs), is_chinese=True) for runs in ((a, b), chains, failed)
-    ]
+    pages = [comparison_page(compare_runs(*runs), "zh") for runs in ((a, b), chains, failed)]
 
     for page in pages:
         texts = re.findall(r"<(?:h[12]|th|p|pre)(?: class=\"[^\"]*\")?>([^<]+)", page)
         assert 'lang="zh-CN"' in page
         assert 'lang="en"' not in page
-        assert [
-            text
-            for text in texts
-            if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)
-        ] == []
+        assert [text for text in texts if not re.search(r"[\u4e00-\u9fff]|^loss/auto$", text)] == []
+    assert "从第 7 步起，损失一致，张量最多相差 " in pages[0]
     assert (
-        "两次训练从第 7 步起不同，首先是参数更新，或在第 6 步之后被改动的权重（到该步为止权重一致）："
-        in pages[0]
-    )
-    assert (
-        "位于 net.dense1 (Dense) = body.0 (Linear)：两次运行都有的输入一致，而输出相差 1.0e-05"
+        "是前向计算，位于 net.dense1（Dense） = body.0（Linear）：其输入一致，其输出相差 1.0e-05"
         in pages[1]
     )
     assert "第 1 步的 Linear body.0 输出（调用处 Linear.py:7），其输入均为有限值" in pages[2]
@@ -109,7 +96,7 @@ def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() ->
     )
     package = ROOT / "mindsummary_lightning"
     sources = [
-        *(package / "porting" / "comparison").glob("*.py"),
+        *(package / "porting" / "comparison").rglob("*.py"),
         package / "reading" / "output_statistics.py",
     ]
     calls = [
@@ -146,7 +133,7 @@ def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Pat
     page = _page(a, b)
     states = re.findall(r'<span class="(agrees|first|apart)">([^<]*?)[ :]', page)
 
-    assert "The chain of step 1" in page
+    assert "Output statistics of step 1" in page
     assert ("first", "net.dense1") in states
     assert {name for state, name in states if state == "apart"} == {"net", "net.relu", "net.dense2"}
     assert re.search(r"<details open><summary><span class=\"apart\">net ", page)
@@ -190,7 +177,7 @@ def test_a_module_behind_an_update_that_differs_is_grey(tmp_path: Path) -> None:
             loss_is(net(x).sum())
 
     page = _page(tmp_path / "a", tmp_path / "b")
-    assert "first in the update" in page
+    assert "first in the gradients or the update" in page or "first in the update" in page
     assert re.findall(r'<span class="(\w+)">the network ', page) == ["agrees", "apart"]
 
 
@@ -224,15 +211,18 @@ def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) ->
     losses[0, [1000, 1001, 1500, 1701]] = np.nan, 5.0, 0.5, np.inf
     distances[4:6, 554:556], distances[20:22] = [[np.nan, 1e-9], [1e-9, 1.0]], np.nan
     names = comparison.alignment.names._replace(
-        pairs=tuple(Pair(f"t{at}", f"t{at}", "equal") for at in range(800))
+        pairs=tuple(Pair(f"t{at}", f"t{at}", "name") for at in range(800))
     )
-    steps = np.arange(1, 801), np.arange(1, 2001)
     alignment = replace(
-        comparison.alignment, names=names, steps=steps[0], loss_steps=steps[1], losses=losses
+        comparison.alignment,
+        names=names,
+        tensors=comparison.alignment.tensors._replace(steps=np.arange(1, 801)),
+        losses=CommonSeries(np.arange(1, 2001), losses),
     )
     page = comparison_page(
         replace(
-            comparison, alignment=alignment, distances=distances, losses=np.zeros(2000),
+            comparison, alignment=alignment,
+            distances=replace(comparison.distances, tensors=distances, losses=np.zeros(2000)),
             first_difference=replace(comparison.first_difference, step=401),
             scalars={f"scalar {at}": 1.0 - at / 100 for at in range(25)},
         )
@@ -268,7 +258,10 @@ def test_a_single_step_is_seen_in_curves_and_nothing_to_compare_has_no_note_on_h
         (left, y), (right, other) = (point.split(",") for point in points.split())
         assert float(right) - float(left) > 2
         assert y == other
-    assert ["of histograms: permuted" in text for text in (page, empty)] == [True, False]
+    assert ["of histograms are compared: permuted" in text for text in (page, empty)] == [
+        True,
+        False,
+    ]
     assert "steps compared: 0; tensors: 0; losses: 0" in empty
 
 

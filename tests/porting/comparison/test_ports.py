@@ -1,5 +1,4 @@
-"""Ports with planted mistakes, and right ones: no false alarm, and a mistake is found at its step
-and in its class.
+"""Ports with planted mistakes, and right ones: no false alarm, and a mistake is found at its step.
 
 Judged against PyTorch itself here; `test_mindspore_ports` judges the same nets against a real
 MindSpore.
@@ -22,12 +21,9 @@ PLANTED = [(kind, wrong) for kind, mistakes in MISTAKES.items() for wrong in mis
 
 
 def is_found(comparison: Comparison, mistake: Mistake) -> bool:
-    first = comparison.first_difference
-    return first is not None and abs(first.step - mistake.step) <= 1 and first.kind == mistake.kind
-
-
-def is_named(comparison: Comparison, mistake: Mistake) -> bool:
-    return bool(mistake.named) and mistake.named in [hint.rule for hint in comparison.hints]
+    """Whether the numbers exceed their tolerance where the mistake is made, or a step later."""
+    first = comparison.shown_difference
+    return first is not None and abs(first.step - mistake.step) <= 1
 
 
 @pytest.fixture(scope="module")
@@ -42,39 +38,34 @@ def comparisons(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str
     return results
 
 
-def test_nearly_every_mistake_is_found_at_its_step_and_in_its_class(
+def test_nearly_every_mistake_is_found_at_its_step(
     comparisons: dict[tuple[str, str], Comparison],
 ) -> None:
-    found = {
-        key
-        for key, comparison in comparisons.items()
-        if is_found(comparison, MISTAKES[key[0]][key[1]])
-    }
+    found = set()
+    for key, comparison in comparisons.items():
+        if is_found(comparison, MISTAKES[key[0]][key[1]]):
+            found.add(key)
 
     assert {*PLANTED} - found <= MISSED
-    assert len(found) >= 0.95 * len(PLANTED)
 
 
-def test_a_quarter_of_the_mistakes_is_named_by_numbers_and_none_wrongly(
+def test_only_two_mistakes_are_not_called_different(
     comparisons: dict[tuple[str, str], Comparison],
 ) -> None:
-    named = [
-        key
-        for key, comparison in comparisons.items()
-        if is_named(comparison, MISTAKES[key[0]][key[1]])
-    ]
-    wrongly = {
-        key: [hint.rule for hint in comparison.hints]
-        for key, comparison in comparisons.items()
-        if {hint.rule for hint in comparison.hints} - {MISTAKES[key[0]][key[1]].named}
-    }
+    verdicts = {key: comparison.verdict for key, comparison in comparisons.items()}
 
-    assert len(named) >= 16
-    assert len(wrongly) <= 1, wrongly
+    assert {key for key, verdict in verdicts.items() if verdict != "different"} <= MISSED
+
+
+def test_without_output_statistics_no_stage_is_named(
+    comparisons: dict[tuple[str, str], Comparison],
+) -> None:
+    for comparison in comparisons.values():
+        assert comparison.shown_difference is None or comparison.shown_difference.stage is None
 
 
 @pytest.mark.parametrize("kind", MISTAKES)
-def test_the_same_training_twice_is_the_same_and_another_beginning_is_only_a_trend(
+def test_the_same_training_twice_is_the_same_and_other_weights_differ_from_the_first_step(
     kind: str, tmp_path: Path
 ) -> None:
     for name, seed in (("a", None), ("b", None), ("c", 3)):
@@ -82,12 +73,9 @@ def test_the_same_training_twice_is_the_same_and_another_beginning_is_only_a_tre
 
     assert compare_runs(tmp_path / "a", tmp_path / "b").verdict == "same"
     other = compare_runs(tmp_path / "a", tmp_path / "c")
-    assert (other.verdict, other.mode, other.first_difference, other.hints) == (
-        "different",
-        "trend",
-        None,
-        (),
-    )
+    assert (other.verdict, other.notes) == ("different", ())
+    assert other.first_difference is not None
+    assert other.first_difference.step == 1
 
 
 def test_with_a_gap_between_steps_the_sentence_says_what_is_not_known(tmp_path: Path) -> None:
@@ -97,5 +85,8 @@ def test_with_a_gap_between_steps_the_sentence_says_what_is_not_known(tmp_path: 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
 
     assert comparison.first_difference is not None
-    assert (comparison.first_difference.step, comparison.first_difference.after) == (30, 20)
+    assert (comparison.first_difference.step, comparison.first_difference.last_equal_step) == (
+        30,
+        20,
+    )
     assert "from step 30 on (up to step 20 they agree)" in comparison.sentence

@@ -1,6 +1,4 @@
-"""Tensors that both runs recorded whole, and their statistics of every parameter, are compared like
-histograms.
-"""
+"""Tensors that both runs recorded whole, and their statistics of every parameter, are compared like histograms."""
 
 from __future__ import annotations
 
@@ -45,7 +43,12 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     assert (same.verdict, same.whole_tensors) == ("same", {"logits": 0.0})
     first = other.first_difference
     assert first is not None
-    assert (first.step, first.after, first.kind, [tensor.a for tensor in first.tensors]) == (
+    assert (
+        first.step,
+        first.last_equal_step,
+        first.stage,
+        [tensor.baseline for tensor in first.tensors],
+    ) == (
         5,
         4,
         None,
@@ -53,7 +56,7 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     )
     assert first.tensors[0].distance == pytest.approx(0.02 / 1.02, rel=1e-3)
     assert other.sentence.startswith(
-        "The runs differ from step 5 on, first in logits, recorded whole: 2.0e-02 apart"
+        "from step 5, tensors recorded whole differ by up to 2.0e-02: logits"
     )
 
 
@@ -139,7 +142,11 @@ def test_of_tensors_recorded_whole_the_farthest_at_the_first_step_come_first(
         first = comparison.first_difference
         assert [*comparison.whole_tensors] == ["late", "scores", "logits"]
         assert comparison.whole_tensors["late"] == pytest.approx(1 / 3)
-        found = first and (first.step, first.after, [tensor.a for tensor in first.tensors])
+        found = first and (
+            first.step,
+            first.last_equal_step,
+            [tensor.baseline for tensor in first.tensors],
+        )
         assert found == (step and (step, after, tensors))
 
 
@@ -150,15 +157,15 @@ def test_weights_decide_before_a_tensor_that_a_script_recorded() -> None:
     comparison = compare_runs(runs / "momentum_0.01", runs / "momentum_0.05")
 
     assert comparison.first_difference is not None
-    assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "update")
+    assert (comparison.first_difference.step, comparison.first_difference.stage) == (1, None)
     assert comparison.whole_tensors["scores"] > 0.1
 
 
 def test_a_tensor_of_one_run_only_says_nothing(tmp_path: Path) -> None:
     comparison = compare_runs(_write(tmp_path / "a"), _write(tmp_path / "b", tag="another"))
 
-    assert (comparison.verdict, comparison.whole_tensors, comparison.hints) == ("same", {}, ())
-    assert comparison.unmatched == {"a": (), "b": ()}
+    assert (comparison.verdict, comparison.whole_tensors, comparison.notes) == ("same", {}, ())
+    assert (comparison.only_in_baseline.tensors, comparison.only_in_candidate.tensors) == ((), ())
     for run, step in (("early", 1), ("late", 2)):
         with SummaryRecord(tmp_path / run) as record:
             for at in (1, 2):
@@ -190,8 +197,7 @@ def _train(directory: Path, decay: float) -> Path:
     inputs = torch.randn(96, 4, generator=torch.Generator().manual_seed(2))
     specified = {"collect_metric": True, "histogram_regular": "first.weight"}
     collector = SummaryCollector(
-        collect_freq=1, collect_specified_data=specified, keep_default_action=False,
-        collect_tensor_freq=1,
+        collect_freq=1, collect_specified_data=specified, keep_default_action=False, collect_tensor_freq=1,
         collect_parameter_statistics=True,
     )  # fmt: skip
     fitting = trainer(
@@ -210,8 +216,8 @@ def test_statistics_show_what_no_histogram_was_recorded_of(tmp_path: Path) -> No
     same = compare_runs(a, _train(tmp_path / "same", 0.0))
     other = compare_runs(a, _train(tmp_path / "other", 0.1))
 
-    assert (same.verdict, same.compared["tensors"]) == ("same", 3)
+    assert (same.verdict, same.compared.tensors) == ("same", 3)
     first = other.first_difference
     assert first is not None
-    assert (first.step, first.kind) == (1, "update")
-    assert [tensor.a for tensor in first.tensors] == ["last.weight (statistics)"]
+    assert (first.step, first.stage) == (1, None)
+    assert [tensor.baseline for tensor in first.tensors] == ["last.weight (statistics)"]

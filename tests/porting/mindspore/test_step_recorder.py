@@ -224,6 +224,6 @@ def test_the_limit_of_a_clipped_norm_is_compared_across_frameworks(
         assert first is None
     else:
         assert first is not None
-        assert (first.kind, first.step) == ("backward", 1)
+        assert (first.stage, first.step) == ("gradients", 1)
         ((_, ours, theirs),) = first.settings
         assert [*ours, *theirs] == pytest.approx([0.01, limit], rel=1e-3)

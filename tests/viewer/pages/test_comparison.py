@@ -17,7 +17,7 @@ def test_two_runs_of_the_table_are_compared(tmp_path: Path) -> None:
     answer = ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b")
 
     assert answer.content_type == "text/html; charset=utf-8"
-    assert "The runs differ from step 7 on, first in the update" in answer.content.decode()
+    assert "from step 7, the loss agrees, tensors differ by up to" in answer.content.decode()
 
 
 @pytest.mark.parametrize(("a", "b"), [("./a", "./c"), ("./../a", "./a")])

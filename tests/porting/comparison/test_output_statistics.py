@@ -7,6 +7,7 @@ frameworks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -234,55 +235,55 @@ MISTAKES: dict[str, tuple[Change, str, str]] = {
     "an activation": ({"active": lambda x: x + 0.01}, "forward", "net.relu = body"),
     "the last layer": ({"out": lambda x: x[::-1].copy()}, "forward", "net.dense2 = body.2"),
     "the loss": ({"loss": lambda x: x * 24}, "loss", "loss"),
-    "a gradient": ({"gradient0": lambda x: x * 1.1}, "backward", "net.dense1.weight"),
-    "a frozen weight": ({"frozen1": lambda x: x}, "backward", "net.dense2.weight"),
+    "a gradient": ({"gradient0": lambda x: x * 1.1}, "gradients", "net.dense1.weight"),
+    "a frozen weight": ({"frozen1": lambda x: x}, "gradients", "net.dense2.weight"),
     "an update": ({"after0": lambda x: x * 0.99}, "update", "net.dense1.weight"),
     "a learning rate": ({"rate": lambda x: x * 1.01}, "update", "net.dense1.weight"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_path: Path) -> None:
+def test_a_mistake_is_named_at_the_first_stage_that_it_changes(
+    mistake: str, tmp_path: Path
+) -> None:
     changes, kind, name = MISTAKES[mistake]
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
     first = comparison.first_difference
     assert first is not None, comparison.sentence
-    place = first.module
-    named = [f"{place.a} = {place.b}"] if place else [tensor.a for tensor in first.tensors]
-    assert (first.step, first.kind) == (1, kind)
+    place = first.location
+    named = (
+        [f"{place.baseline} = {place.candidate}"]
+        if place
+        else [tensor.baseline for tensor in first.tensors]
+    )
+    assert (first.step, first.stage) == (1, kind)
     assert name in named
-    assert comparison.to_dict()["first_difference"]["class"] == kind
-    assert comparison.sentence.startswith("The runs differ from step 1 on, first ")
-    followed = [
-        line.split() for line in str(comparison).splitlines() if line.endswith("follows from it")
-    ]
-    assert all(float(words[-4]) > 1e-6 and words[0] != "weights" for words in followed)
-    assert ("differs, too" in str(comparison)) == (mistake == "a batch, and a weight")
+    assert comparison.to_dict()["first_difference"]["stage"] == kind
+    assert str(comparison).startswith("different: from step 1, first in the ")
+    lines = str(comparison).splitlines()
+    (diverging,) = [line.split()[0] for line in lines if line.endswith("diverges first")]
+    assert diverging == kind
+    also = [line.split()[0] for line in lines if line.endswith("also differs")]
+    assert also == []
     is_frozen = "frozen1" in changes
-    assert (
-        "those of net.dense2.weight = body.2.weight get to the optimizer in a alone."
-        in comparison.sentence
-    ) == is_frozen
-    assert (
-        "optimizer in b alone." in compare_runs(tmp_path / "b", tmp_path / "a").sentence
-    ) == is_frozen
-    assert ("  in a alone: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
+    only = "only the baseline has gradients of net.dense2.weight = body.2.weight"
+    assert (only in comparison.sentence) == is_frozen
+    turned = compare_runs(tmp_path / "b", tmp_path / "a").sentence
+    assert ("only the candidate has gradients of body.2.weight" in turned) == is_frozen
+    assert ("  only in the baseline: net.dense2.weight [8, 8] = " in str(comparison)) == is_frozen
 
 
 OTHERWISE: dict[str, tuple[Change, Change]] = {  # changes of both runs
     "labels that are indices in one": ({"labels": lambda x: x}, {"labels": lambda x: np.eye(6)}),
     "a tensor of the batch in one alone": ({"labels": lambda x: np.outer(x, np.ones(8))}, {}),
-    "weights that both change between steps": ({"between0": lambda x: x + 0.01},
-    {"between0": lambda x: x + 0.01001}),
+    "weights that both change between steps": ({"between0": lambda x: x + 0.01}, {"between0": lambda x: x + 0.0100001}),
     "a layer that rounds as its weights do": (
         {}, {"weights0": lambda x: x * (1 + 9e-7), "hidden": lambda x: x * (1 + 5e-6)}
     ),
-    "more groups of one rate": ({"more rates": lambda x: [0.2]}, {"more rates": lambda x: [0.2,
-    0.3]}),
+    "more groups of one rate": ({"more rates": lambda x: [0.2]}, {"more rates": lambda x: [0.2, 0.3]}),
     "weights that are stored in another order": (
-        {"no gradients": lambda x: x}, {"no gradients": lambda x: x,
-        "stored": lambda x: x.T.reshape(4, 16)}
+        {"no gradients": lambda x: x}, {"no gradients": lambda x: x, "stored": lambda x: x.T.reshape(4, 16)}
     ),
 }  # fmt: skip
 
@@ -306,7 +307,7 @@ def test_a_module_that_is_the_loss_function_is_not_of_the_forward_pass(tmp_path:
     first = compare_runs(a, b).first_difference
 
     assert first is not None
-    assert first.kind == "loss"
+    assert first.stage == "loss"
 
 
 def test_a_run_without_losses_or_gradients_is_compared_by_the_rest(tmp_path: Path) -> None:
@@ -319,8 +320,11 @@ def test_a_run_without_losses_or_gradients_is_compared_by_the_rest(tmp_path: Pat
     )
     first = [compare_runs(original, other).first_difference for other in (turned, faster, moved)]
 
-    assert [one and one.kind for one in first] == ["weights", "update", "weights"]
-    assert [tensor.a for tensor in first[2].tensors] == ["net.dense2.weight", "net.dense1.weight"]  # type: ignore[union-attr]
+    assert [one and one.stage for one in first] == ["weights", "update", "weights"]
+    assert [tensor.baseline for tensor in first[2].tensors] == [
+        "net.dense2.weight",
+        "net.dense1.weight",
+    ]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("word", ["weight", "table"])
@@ -336,9 +340,10 @@ def test_a_right_port_is_the_same_whatever_its_modules_and_weights_are_called(
         None,
         {},
     )
-    assert comparison.chain is not None
-    assert comparison.chain.steps == [1, 2, 3]
-    assert [link.compared for link in comparison.chain.links] == [1, 2, 3, 1, 2, 2]
+    statistics = comparison.output_statistics
+    assert statistics is not None
+    assert (statistics.steps, statistics.judged_step) == ([1, 2, 3], 1)
+    assert [stage.compared for stage in statistics.shown.table.summaries()] == [1, 2, 3, 1, 2, 2]
 
 
 def test_running_means_that_begin_alike_are_those_of_layers_with_the_same_weights(
@@ -349,7 +354,7 @@ def test_running_means_that_begin_alike_are_those_of_layers_with_the_same_weight
 
     first = compare_runs(a, b).first_difference
     assert first is not None
-    assert (first.kind, first.tensors[0].a) == ("update", "net.dense1.running_mean")
+    assert (first.stage, first.tensors[0].baseline) == ("update", "net.dense1.running_mean")
 
 
 def _clipped(both: bool = False, to: float = 1e-3) -> Change:
@@ -365,11 +370,11 @@ def _clipped(both: bool = False, to: float = 1e-3) -> Change:
         # a loop records what it clipped, Lightning what it was before, too
         (_clipped(), _clipped(both=True), None),
         ({}, _clipped(both=True), "update"),
-        (_clipped(), _clipped(both=True, to=2e-3), "backward"),
+        (_clipped(), _clipped(both=True, to=2e-3), "gradients"),
         (
             _clipped(both=True),
             {**_clipped(both=True), **dict.fromkeys(("gradient0", "gradient1"), lambda x: x * 2)},
-            "backward",
+            "gradients",
         ),
     ],
 )
@@ -381,7 +386,7 @@ def test_gradients_are_compared_before_or_after_clipping(
     )
 
     first = comparison.first_difference
-    assert (first and first.kind) == kind, comparison.sentence
+    assert (first and first.stage) == kind, comparison.sentence
     assert ("; norm of the gradients that are applied is" in comparison.sentence) is (
         kind == "update"
     )
@@ -413,7 +418,7 @@ def test_a_right_port_is_the_same_however_it_is_written(how: str, tmp_path: Path
     )
 
     assert comparison.verdict == "same", comparison.sentence
-    assert comparison.unmatched == {"a": (), "b": ()}
+    assert (comparison.only_in_baseline.tensors, comparison.only_in_candidate.tensors) == ((), ())
 
 
 def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> None:
@@ -425,9 +430,9 @@ def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> N
         a, train(tmp_path / "wrong", PORT, {**none, "out": lambda x: x * 1.1})
     ).first_difference
     assert first is not None
-    assert (first.kind, first.module) == ("forward", None)
+    assert (first.stage, first.location) == ("forward", None)
     alone = compare_runs(train(tmp_path / "called", ORIGINAL), tmp_path / "wrong")
-    assert "loss                1         0,     0  1.7e-01   differs first" in str(alone)
+    assert re.search(r"loss +1 +0 +1.7e-01 +diverges first", str(alone))
     assert "no output is compared" in alone._repr_html_()
 
 
@@ -436,9 +441,9 @@ def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> No
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
     assert comparison.to_dict()["first_difference"]["settings"] == {
-        "lr": {"a": [pytest.approx(0.1)], "b": [pytest.approx(0.101)]}
+        "lr": {"baseline": [pytest.approx(0.1)], "candidate": [pytest.approx(0.101)]}
     }
-    assert "lr is 0.1 in a and 0.101 in b" in comparison.sentence
+    assert "lr is 0.1 in the baseline and 0.101 in the candidate" in comparison.sentence
 
 
 def _record_step(
@@ -484,15 +489,13 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
 
     comparison = compare_runs(tmp_path / "a", tmp_path / "b")
     assert (
-        "in the training step outside of the modules that are compared: what comes before 0 is"
+        "in the training step, outside of the modules that are compared: the input of 0 differs by"
         in str(comparison)
     )
 
 
 class _Same(torch.nn.Module):
-    """An activation that several modules apply to one tensor, of which a port leaves the
-    first out.
-    """
+    """An activation that several modules apply to one tensor, of which a port leaves the first out."""
 
     def __init__(self, is_right: bool) -> None:
         super().__init__()
@@ -521,8 +524,8 @@ def test_what_finishes_behind_a_difference_has_not_made_it(tmp_path: Path) -> No
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
-    assert first.module is not None
-    assert (first.module.a, first.module.b) == ("first", "first")
+    assert first.location is not None
+    assert (first.location.baseline, first.location.candidate) == ("first", "first")
 
 
 def test_what_differs_between_two_modules_of_a_step_is_said_of_neither(tmp_path: Path) -> None:
@@ -539,8 +542,8 @@ def test_what_differs_between_two_modules_of_a_step_is_said_of_neither(tmp_path:
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
-    assert first.module is not None
-    assert first.module[:4] == ("", "", "training step", "training step")
+    assert first.location is not None
+    assert first.location[:4] == ("", "", "training step", "training step")
 
 
 def test_steps_without_a_loss_are_compared(tmp_path: Path) -> None:
@@ -551,9 +554,9 @@ def test_steps_without_a_loss_are_compared(tmp_path: Path) -> None:
             net(x * scale)
 
     same, other = (compare_runs(tmp_path / "a", tmp_path / run) for run in "bc")
-    assert (same.verdict, same.sentence) == ("same", "No difference in the chains of the steps.")
+    assert str(same).startswith("same: all stages of the recorded steps agree (tolerance float32)")
     assert other.first_difference is not None
-    assert other.first_difference.kind == "forward"
+    assert other.first_difference.stage == "forward"
 
 
 LOGGED: Change = {"logged": lambda x: x}
@@ -568,7 +571,7 @@ def test_a_loss_that_is_counted_from_zero_hides_no_difference_of_the_chain(tmp_p
     for kind, change in changes.items():
         first = compare_runs(a, train(tmp_path / kind, PORT, {**LOGGED, **change})).first_difference
         assert first is not None
-        assert (first.step, first.kind, first.after) == (1, kind, None)
+        assert (first.step, first.stage, first.last_equal_step) == (1, kind, None)
 
 
 def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> None:
@@ -579,9 +582,9 @@ def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> No
     )
 
     assert seen.verdict == "same"
-    assert seen.sentence.startswith("No difference: losses at most 9.9e-03 apart")
-    assert "as far as rounding may have grown" in seen.sentence
-    assert seen.largest["loss"] == pytest.approx(0.01 / 1.01, rel=1e-3)
+    assert str(seen).startswith("same: losses differ by at most 9.9e-03")
+    assert "the output statistics of the steps beyond it agree" in seen.sentence
+    assert seen.largest.loss == pytest.approx(0.01 / 1.01, rel=1e-3)
     unseen = train(tmp_path / "unseen", PORT, {**told, "no calls": lambda x: x})
     assert compare_runs(a, unseen).verdict == "different"
 
@@ -596,7 +599,7 @@ def test_without_outputs_a_loss_that_follows_from_weights_is_no_forward_pass(
     ).first_difference
 
     assert first is not None
-    assert (first.step, first.kind) == (2, None)
+    assert (first.step, first.stage) == (2, None)
 
 
 def test_weights_that_have_drifted_beside_another_batch_are_not_said_to_differ(
@@ -611,10 +614,9 @@ def test_weights_that_have_drifted_beside_another_batch_are_not_said_to_differ(
 
     first = comparison.first_difference
     assert first is not None
-    assert (first.step, first.kind) == (2, "data")
-    assert [line.split()[0] for line in str(comparison).splitlines() if "differs" in line] == [
-        "data"
-    ]
+    assert (first.step, first.stage) == (2, "data")
+    lines = str(comparison).splitlines()
+    assert [line.split()[0] for line in lines if "also differs" in line] == []
 
 
 def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path: Path) -> None:
@@ -628,18 +630,23 @@ def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path
                 loss.backward()
                 optimizer.step()
 
-    comparison, near = (compare_runs(tmp_path / "a", tmp_path / run) for run in ("b", "nearly a"))
-    assert (comparison.chain, comparison.first_difference) == (None, None)
-    assert (near.chain, near.first_difference, near.verdict) == (None, None, "undecided")
-    assert near.sentence.startswith("In the chains step 2 begins with other weights; ")
+    for run in ("b", "nearly a"):
+        comparison = compare_runs(tmp_path / "a", tmp_path / run)
+        assert comparison.output_statistics is not None
+        assert comparison.output_statistics.judged_step is None
+        assert comparison.first_difference is None or comparison.first_difference.stage is None
+    assert (comparison.verdict, comparison.doubt) == ("undecided", "different start")
+    assert comparison.sentence.endswith("what led to its different weights was not recorded")
 
 
 def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -> None:
     changes: Change = {"two losses": lambda x: x, "gradient0": lambda x: x * 1.1}
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
-    assert "what is compared before agrees" in comparison.sentence
-    assert comparison.sentence.endswith("; number of losses is 1 in a and 2 in b.")
+    assert "in the gradients: all before them agree" in comparison.sentence
+    assert comparison.sentence.endswith(
+        "; number of losses is 1 in the baseline and 2 in the candidate"
+    )
 
 
 def test_how_many_losses_a_step_has_is_said_with_a_loss_that_is_of_a_part_of_the_batch(
@@ -648,8 +655,10 @@ def test_how_many_losses_a_step_has_is_said_with_a_loss_that_is_of_a_part_of_the
     changes: Change = {"two losses": lambda x: x, "loss": lambda x: x / 2}
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
-    assert "first between the outputs and the loss" in comparison.sentence
-    assert comparison.sentence.endswith("; number of losses is 1 in a and 2 in b.")
+    assert "first in the loss: all compared outputs agree" in comparison.sentence
+    assert comparison.sentence.endswith(
+        "; number of losses is 1 in the baseline and 2 in the candidate"
+    )
 
 
 _CROSSED = {"net.dense1.weight": "body.2.weight", "net.dense2.weight": "body.0.weight"}
@@ -660,7 +669,7 @@ def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
 
     first = compare_runs(a, b, names=_CROSSED).first_difference
     assert first is not None
-    assert (first.kind, {(tensor.a, tensor.b) for tensor in first.tensors}) == (
+    assert (first.stage, {(tensor.baseline, tensor.candidate) for tensor in first.tensors}) == (
         "weights",
         {*_CROSSED.items()},
     )
@@ -675,10 +684,10 @@ def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"z": "body.0.weight"}, "the first run has no tensor 'z'; it has net.dense1.weight"),
-        ({"net.dense1.weight": "z"}, "second run has no"),
+        ({"z": "body.0.weight"}, "the baseline has no tensor 'z'; it has net.dense1.weight"),
+        ({"net.dense1.weight": "z"}, "candidate has no"),
         (dict.fromkeys(_CROSSED, "body.0.weight"), "one partner"),
-        ({"net.dense1.weight": "body.0.running_mean"}, "64 elements and 'body.0.running_mean' 8"),
+        ({"net.dense1.weight": "body.0.running_mean"}, "with 64 and 'body.0.running_mean' with 8"),
     ],
 )
 def test_a_map_that_does_not_fit_is_refused(
@@ -699,7 +708,7 @@ def test_a_batch_of_shorter_sequences_is_another_batch(tmp_path: Path) -> None:
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
-    assert first.kind == "data"
+    assert first.stage == "data"
 
 
 def test_gradients_that_one_factor_explains_are_said_by_their_norms(tmp_path: Path) -> None:
@@ -708,7 +717,10 @@ def test_gradients_that_one_factor_explains_are_said_by_their_norms(tmp_path: Pa
 
     first = comparison.to_dict()["first_difference"]
     norms = first["settings"]["norm of all gradients"]
-    assert (first["class"], norms["b"]) == ("backward", [pytest.approx(norms["a"][0] / 2)])
+    assert (first["stage"], norms["candidate"]) == (
+        "gradients",
+        [pytest.approx(norms["baseline"][0] / 2)],
+    )
     assert "; norm of all gradients is" in comparison.sentence
 
 
@@ -747,8 +759,8 @@ def test_what_a_clipped_norm_does_not_explain_is_named(
 
     first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
     assert first is not None
-    assert (first.kind, [tensor.a for tensor in first.tensors], first.settings) == (
-        "backward",
+    assert (first.stage, [tensor.baseline for tensor in first.tensors], first.settings) == (
+        "gradients",
         names,
         (),
     )
@@ -756,16 +768,14 @@ def test_what_a_clipped_norm_does_not_explain_is_named(
 
 def test_weights_that_something_else_than_the_update_moves_are_named(tmp_path: Path) -> None:
     averaged: Change = {"between1": lambda x: x * 0.999}
-    first = compare_runs(
+    comparison = compare_runs(
         train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, averaged)
-    ).first_difference
-
-    assert first is not None
-    assert (first.step, first.kind, [tensor.a for tensor in first.tensors]) == (
-        2,
-        "weights",
-        ["net.dense2.weight"],
     )
+
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.stage) == (2, "weights")
+    assert [tensor.baseline for tensor in first.tensors] == ["net.dense2.weight"]
 
 
 def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:
@@ -778,10 +788,9 @@ def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> 
         b = train(tmp_path / f"b{number}", PORT, {**turned, **(ours and rounding(2))})
         comparison = compare_runs(a, b)
         assert comparison.verdict == "same"
-        assert comparison.chain is not None
-        assert all(
-            (link.distance or 0) < 1e-6 for link in comparison.chain.links if link.name != "loss"
-        )
+        assert comparison.output_statistics is not None
+        for stage in comparison.output_statistics.shown.table.summaries():
+            assert stage.stage == "loss" or (stage.distance or 0) < 1e-6
 
 
 def test_another_order_that_changes_nothing_hides_no_update(tmp_path: Path) -> None:
@@ -790,7 +799,7 @@ def test_another_order_that_changes_nothing_hides_no_update(tmp_path: Path) -> N
 
     first = comparison.first_difference
     assert first is not None
-    assert (first.step, first.kind) == (1, "update")
+    assert (first.step, first.stage) == (1, "update")
 
 
 def test_rounding_is_no_difference(tmp_path: Path) -> None:
@@ -830,7 +839,7 @@ def test_an_update_after_which_nothing_is_finite_is_where_runs_part(
     for runs in ((a, b), (b, a)):
         first = compare_runs(*runs).first_difference
         assert first is not None
-        assert (first.step, first.kind, [tensor.distance for tensor in first.tensors]) == (
+        assert (first.step, first.stage, [tensor.distance for tensor in first.tensors]) == (
             step,
             "update",
             [np.inf] * 2,
@@ -849,8 +858,8 @@ def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(
     assert compare_runs(a, right, same=again).verdict == "same"
     first = compare_runs(a, wrong, same=again).first_difference
     assert first is not None
-    assert first.module is not None
-    assert (first.step, first.module.a) == (1, "net.dense2")
+    assert first.location is not None
+    assert (first.step, first.location.baseline) == (1, "net.dense2")
 
 
 # a second run, another one, and where it parts
@@ -881,10 +890,10 @@ def test_what_a_second_run_is_apart_by_holds_for_later_outputs_and_for_all_of_a_
     )
 
     assert alone is not None
-    assert (first and first.kind) == kind
+    assert (first and first.stage) == kind
 
 
-@pytest.mark.parametrize(("what", "kind"), [("gradient0", "backward"), ("mean", "update")])
+@pytest.mark.parametrize(("what", "kind"), [("gradient0", "gradients"), ("mean", "update")])
 def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(
     what: str, kind: str, tmp_path: Path
 ) -> None:
@@ -906,7 +915,7 @@ def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(
     assert compare_runs(runs[1, 1e-9], runs[2, 1e-9]).verdict == "same"
     first = compare_runs(runs[1, 1.0], runs[2, 1.0]).first_difference
     assert first is not None
-    assert first.kind == kind
+    assert first.stage == kind
 
 
 def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(
@@ -918,18 +927,16 @@ def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), tmp_path / "b")
 
     said = [
-        hint for hint in comparison.hints if hint.rule == "not_finite" and "link" in hint.numbers
+        note for note in comparison.notes if note.rule == "not_finite" and "stage" in note.numbers
     ]
     assert [
-        (hint.numbers["run"], hint.numbers["step"], hint.numbers["tensor"]) for hint in said
-    ] == [("b", 1, "net.relu")]
+        (note.numbers["run"], note.numbers["step"], note.numbers["tensor"]) for note in said
+    ] == [("candidate", 1, "net.relu")]
     assert said[0].text in str(comparison)
 
 
 class _Attention(torch.nn.Module):
-    """Queries of the mean, and keys that a GRU reads in both directions; with other words and code
-    in a port.
-    """
+    """Queries of the mean, and keys that a GRU reads in both directions; with other words and code in a port."""
 
     def __init__(self, how: str | None) -> None:
         super().__init__()
@@ -1018,9 +1025,11 @@ def test_a_port_with_other_words_is_right_or_wrong_where_it_is(how: str, tmp_pat
         assert first_difference is None, comparison.sentence
         return
     assert first_difference is not None
-    place = first_difference.module
-    names = [place.b] if place else [tensor.b for tensor in first_difference.tensors]
-    assert (first_difference.kind, True) == (
+    place = first_difference.location
+    names = (
+        [place.candidate] if place else [tensor.candidate for tensor in first_difference.tensors]
+    )
+    assert (first_difference.stage, True) == (
         expected[0],
         f"block.{expected[1]}".rstrip(".") in names,
     ), comparison.sentence

@@ -1,6 +1,4 @@
-"""What has no effect on a step's loss and gradients is no difference, and what has one is said
-where it is.
-"""
+"""What has no effect on a step's loss and gradients is no difference, and what has one is said where it is."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
 def _compared(tmp_path: Path, *runs: tuple[nn.Module, Any, Loss], steps: int = 1) -> Comparison:
-    """Record two networks that begin with the weights of the first, each with its batches and its
-    loss.
-    """
+    """Record two networks that begin with the weights of the first, each with its batches and its loss."""
     state = [x.clone() for x in runs[0][0].state_dict().values()]
     for name, (net, batches, loss_of) in zip("ab", runs, strict=True):
         net.load_state_dict(dict(zip(net.state_dict(), state, strict=True)))
@@ -43,11 +39,9 @@ def _batches(steps: int = 1) -> list[dict[str, torch.Tensor]]:
 
 LAST: dict[str, tuple[nn.Module, nn.Module, Loss, Loss, bool]] = {
     "a logarithm": (nn.LogSoftmax(-1), nn.Identity(), F.nll_loss, F.cross_entropy, True),
-    "a logarithm along the batch": (nn.LogSoftmax(0), nn.Identity(), F.nll_loss, F.cross_entropy,
-    False),
+    "a logarithm along the batch": (nn.LogSoftmax(0), nn.Identity(), F.nll_loss, F.cross_entropy, False),
     "an epsilon": (
-        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy,
-        F.cross_entropy, False
+        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy, F.cross_entropy, False
     ),
 }  # fmt: skip
 
@@ -59,13 +53,12 @@ def test_what_a_loss_function_does_may_be_the_end_of_the_network(what: str, tmp_
     comparison = _compared(tmp_path, (nets[0], _batches(), loss_a), (nets[1], _batches(), loss_b))
 
     first = comparison.first_difference
-    assert first is None if is_right else first is not None and first.kind == "forward"
-    assert comparison.chain is not None
-    assert all(
-        is_right is (link.distance < 1e-6)
-        for link in comparison.chain.links
-        if link.name == "forward"
-    )
+    assert first is None if is_right else first is not None and first.stage == "forward"
+    assert comparison.output_statistics is not None
+    for stage in comparison.output_statistics.shown.table.summaries():
+        if stage.stage == "forward":
+            assert stage.distance is not None
+            assert is_right is (stage.distance < 1e-6)
 
 
 def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_path: Path) -> None:
@@ -83,9 +76,9 @@ def test_samples_in_another_order_are_the_same_training_in_later_steps_too(tmp_p
     right = nn.Linear(8, 4), _batches(3), F.cross_entropy
     comparison = _compared(tmp_path, right, (Rounded(8, 4), turned, F.cross_entropy), steps=3)
 
-    assert comparison.verdict == "same", comparison.sentence
-    assert comparison.chain is not None
-    assert comparison.chain.steps == [1, 2, 3]
+    assert comparison.first_difference is None, comparison.sentence
+    assert comparison.output_statistics is not None
+    assert comparison.output_statistics.judged_step == 1
 
 
 @pytest.mark.parametrize("are_exchanged", [False, True])
@@ -98,9 +91,9 @@ def test_a_tensor_of_the_batch_that_stands_for_another_is_named(
     first = _compared(tmp_path, *runs).first_difference
 
     assert first is not None
-    assert first.kind == "data"
+    assert first.stage == "data"
     assert (
-        sorted((tensor.a, tensor.b) for tensor in first.tensors)
+        sorted((tensor.baseline, tensor.candidate) for tensor in first.tensors)
         == [("y", "y"), ("z", "z")][: 1 + are_exchanged]
     )
 
@@ -130,8 +123,9 @@ def test_nodes_of_a_graph_may_have_other_numbers(is_right: bool, tmp_path: Path)
     comparison = _compared(tmp_path, *((_Sum(), [batch], F.cross_entropy) for batch in batches))
 
     assert (comparison.first_difference is None) is is_right, comparison.sentence
-    assert comparison.chain is not None
-    assert not is_right or all((link.distance or 0) < 1e-5 for link in comparison.chain.links)
+    assert comparison.output_statistics is not None
+    for stage in comparison.output_statistics.shown.table.summaries():
+        assert not is_right or (stage.distance or 0) < 1e-5
 
 
 class _Routed(nn.Module):
@@ -170,8 +164,8 @@ def test_a_module_that_gives_numbers_beside_a_tensor_is_no_loss_function(
     ).first_difference
 
     assert first is not None
-    module = first.module and first.module.b
-    assert (first.kind, module) == (("loss", None) if how == "loss" else ("forward", "routed"))
+    module = first.location and first.location.candidate
+    assert (first.stage, module) == (("loss", None) if how == "loss" else ("forward", "routed"))
 
 
 class _Twice(nn.Module):
@@ -194,8 +188,8 @@ def test_a_module_that_is_called_for_another_one_is_a_mistake_of_the_code_around
     first = _compared(tmp_path, *nets).first_difference
 
     assert first is not None
-    assert first.module is not None
-    assert (first.module.a, first.module.b) == ("", "")
+    assert first.location is not None
+    assert (first.location.baseline, first.location.candidate) == ("", "")
 
 
 class _Read(nn.Module):
@@ -227,8 +221,8 @@ def test_what_a_loop_gives_to_a_module_is_said_of_the_code_of_the_loop(tmp_path:
     first = _compared(tmp_path, *runs).first_difference
 
     assert first is not None
-    assert first.module is not None
-    assert (first.module.a, first.module.b) == ("", "")
+    assert first.location is not None
+    assert (first.location.baseline, first.location.candidate) == ("", "")
 
 
 class _Four(nn.Module):
@@ -257,9 +251,9 @@ def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(
 
     assert (first is None) == is_right
     if first is not None:
-        assert first.module is not None
-        assert (first.module.a, first.module.b) == ("1", "1")
+        assert first.location is not None
+        assert (first.location.baseline, first.location.candidate) == ("1", "1")
         assert (
-            "the inputs that both have agree, its output is of another size, or not finite"
+            "its inputs agree, its output has another size or non-finite elements"
             in comparison.sentence
         )

@@ -1,0 +1,4 @@
+"""Pairs of tensors of two runs.
+
+One module for each way to find them, applied in order by ``match``.
+"""

@@ -1,0 +1,181 @@
+"""Notes.
+
+Facts of the recorded numbers beside the verdict. A note states numbers and names no cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.porting.comparison.alignment import (
+    Alignment,
+    have_other_world_sizes,
+)
+from mindsummary_lightning.porting.comparison.run_data import RunData
+from mindsummary_lightning.porting.comparison.tolerance_table import SAME_TENSOR
+from mindsummary_lightning.reading.output_statistics import origin_text
+from mindsummary_lightning.values.text import Phrase, listed
+
+_LISTED = 5
+_RUNS = "baseline", "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A fact.
+
+    Attributes:
+        rule: ``loss_ratio``, ``unchanged``, ``not_finite``, ``world_sizes`` or ``step_offset``.
+        text: the fact in words, with its numbers.
+        numbers: the numbers and names that the text uses.
+    """
+
+    rule: str
+    text: str
+    numbers: Mapping[str, Any]
+
+
+def notes_of(
+    runs: tuple[RunData, RunData], alignment: Alignment, offset: int, step: int | None
+) -> Iterator[Note]:
+    """Yield all notes.
+
+    Args:
+        runs: baseline and candidate.
+        alignment: both side by side.
+        offset: by how many steps the candidate was moved.
+        step: the first step beyond tolerance, or ``None``.
+    """
+    if offset:
+        text = Phrase(
+            "the steps of the candidate are counted {:+d} to align the first losses", offset
+        )
+        yield Note("step_offset", text, {"steps": offset})
+    if alignment.names.pairs and have_other_world_sizes(*runs):
+        yield _world_sizes(runs)
+    yield from _first_non_finite(runs, alignment)
+    if step is not None:
+        yield from _non_finite_counts(alignment, step)
+        yield from _loss_ratio(runs, alignment)
+        yield from _unchanged(alignment)
+
+
+def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
+    size_a, size_b = (run.settings["device_num"] for run in runs)
+    text = Phrase(
+        "device_num is {} and {}: each run recorded the loss of its own part of a batch, "
+        "so losses are not compared",
+        size_a,
+        size_b,
+    )
+    return Note("world_sizes", text, {"baseline": size_a, "candidate": size_b})
+
+
+def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
+    """Yield where statistics or losses of each run first are not finite."""
+    for name, run, losses in zip(_RUNS, runs, alignment.losses.values, strict=True):
+        note = _non_finite_output(name, run) or _non_finite_parameter(name, run)
+        if note is None:
+            failed = alignment.losses.steps[~np.isfinite(losses)]
+            if failed.size:
+                step = int(failed[0])
+                text = Phrase(
+                    "the loss of the {} is first not finite at step {}", Phrase(name), step
+                )
+                note = Note("not_finite", text, {"run": name, "step": step})
+        if note is not None:
+            yield note
+
+
+def _non_finite_output(name: str, run: RunData) -> Note | None:
+    origin = run.output_statistics and run.output_statistics.first_non_finite()
+    if not origin:
+        return None
+    step, row = origin
+    text = Phrase(
+        "the first value of the {} that is not finite is in {}",
+        Phrase(name),
+        origin_text(step, row),
+    )
+    numbers = {"run": name, "step": step, "stage": row.link, "tensor": row.name}
+    return Note("not_finite", text, numbers)
+
+
+def _non_finite_parameter(name: str, run: RunData) -> Note | None:
+    first = run.parameters and run.parameters.first_non_finite()
+    if not first:
+        return None
+    text = Phrase(
+        "the {} of {} is first not finite at step {} of the {}",
+        Phrase(first.kind),
+        first.parameter,
+        first.step,
+        Phrase(name),
+    )
+    numbers = {
+        "run": name,
+        "step": first.step,
+        "kind": Phrase(first.kind),
+        "tensor": first.parameter,
+    }
+    return Note("not_finite", text, numbers)
+
+
+def _non_finite_counts(alignment: Alignment, step: int) -> Iterator[Note]:
+    """Yield the first tensor of a step with other counts of non-finite elements."""
+    column = alignment.column(step)
+    if column is None:
+        return
+    counts = alignment.tensors.nonfinite[:, :, column].sum(axis=2)
+    for index in np.flatnonzero(counts[0] != counts[1]).tolist()[:1]:
+        name = alignment.names.pairs[index].a
+        count_a, count_b = counts[:, index].tolist()
+        text = Phrase(
+            "{} has {} non-finite elements in the baseline and {} in the candidate at step {}",
+            name,
+            count_a,
+            count_b,
+            step,
+        )
+        numbers = {"tensor": name, "baseline": count_a, "candidate": count_b, "step": step}
+        yield Note("not_finite", text, numbers)
+
+
+def _loss_ratio(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
+    """Yield the whole number by which the first losses differ."""
+    if not alignment.losses.steps.size:
+        return
+    first = alignment.losses.values[:, 0]
+    if not (np.isfinite(first).all() and first.all()):
+        return
+    ratio = float(max(first[0] / first[1], first[1] / first[0]))
+    whole = round(ratio)
+    if whole < 2 or abs(ratio - whole) >= SAME_TENSOR * ratio:
+        return
+    sizes = [run.settings.get("batch_size") for run in runs]
+    known = "" if None in sizes else Phrase(" (batch sizes {} and {})", *sizes)
+    text = Phrase("the first losses differ by the factor {}{}", whole, known)
+    numbers = {"ratio": whole, "batch_size_baseline": sizes[0], "batch_size_candidate": sizes[1]}
+    yield Note("loss_ratio", text, numbers)
+
+
+def _unchanged(alignment: Alignment) -> Iterator[Note]:
+    """Yield weights whose numbers stay the same in one run only."""
+    moves = (np.diff(alignment.tensors.values, axis=2) != 0).any(axis=3).any(axis=2)
+    for name, own, other in (("baseline", moves[0], moves[1]), ("candidate", moves[1], moves[0])):
+        still = []
+        for index in np.flatnonzero(~own & other & alignment.is_weight).tolist():
+            pair = alignment.names.pairs[index]
+            still.append(pair.a if name == "baseline" else pair.b)
+        if still:
+            text = Phrase(
+                "{} did not change in the {} at any of {} steps",
+                listed(still, _LISTED),
+                Phrase(name),
+                alignment.tensors.steps.size,
+            )
+            yield Note("unchanged", text, {"run": name, "tensors": still})

@@ -1,0 +1,215 @@
+"""Every number that decides in a comparison: value, what it bounds, unit, source and test.
+
+A distance is relative: 0 for equal tensors, about 1 for unrelated ones. The reference page
+``docs/reference/comparison.md`` shows this table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Bound(float):
+    """A number of the table, used like a plain float.
+
+    Attributes:
+        bounds: what the number bounds.
+        unit: its unit.
+        source: where the value comes from.
+        test: a test that covers it, as ``file::function`` below ``tests/porting/comparison``.
+    """
+
+    bounds: str
+    unit: str
+    source: str
+    test: str
+
+    def __new__(cls, value: float, *, bounds: str, unit: str, source: str, test: str) -> Bound:
+        """Make a float that knows its reason."""
+        bound = super().__new__(cls, value)
+        bound.bounds, bound.unit = bounds, unit
+        bound.source, bound.test = source, test
+        return bound
+
+
+class Tolerance(NamedTuple):
+    """Distances up to which two runs are equal, by the precision of the weaker run.
+
+    Attributes:
+        name: ``float32``, ``bfloat16``, ``float16``, or the number that the user gave.
+        loss: relative difference of two losses.
+        tensor: distance of two histograms, see :mod:`.distances`.
+        row: distance of two rows of output statistics, see :mod:`.row_distance`.
+    """
+
+    name: str
+    loss: float
+    tensor: float
+    row: float
+
+    @property
+    def recorded_loss(self) -> float:
+        """The tolerance of a loss inside a step with output statistics.
+
+        The smaller of loss and row.
+        """
+        return min(self.loss, self.row)
+
+
+# Source: decision 52; five nets trained by MindSpore and PyTorch stay below.
+TOLERANCES = {
+    "float32": Tolerance("float32", loss=1e-5, tensor=3e-6, row=1e-6),
+    "bfloat16": Tolerance("bfloat16", loss=2e-3, tensor=3e-2, row=2e-2),
+    "float16": Tolerance("float16", loss=2e-3, tensor=3e-2, row=2e-2),
+}
+
+# ------------------------------------------------------------------ losses and histograms
+
+LOSS_FLOOR = Bound(
+    0.05,
+    bounds="divisor of a loss distance from below: a loss near zero is mostly noise",
+    unit="of the first loss",
+    source="a loss that falls to nothing is noise (chosen)",
+    test="test_distances.py::test_losses_differ_by_the_larger_one_and_infinitely_where_only_one_is_a_number",
+)
+SCALE_FLOOR = Bound(
+    0.1,
+    bounds="divisor of a tensor distance from below: a small bias rounds as large weights do",
+    unit="of the upper quartile of the tensors' largest elements",
+    source="rounding in a small bias is that of large weights (chosen)",
+    test="test_distances.py::test_tensors_differ_by_the_largest_element_so_far_and_no_less_than_a_tenth_of_the_larger_tensors",
+)
+MAX_ROUNDING_GROWTH = Bound(
+    3e3,
+    bounds="growth of a distance from the largest one before it that rounding can explain",
+    unit="times",
+    source="ResNets with and without mkldnn grew by up to this factor in one step",
+    test="test_first_difference.py::test_a_jump_beyond_the_growth_of_rounding_is_a_difference",
+)
+UNRECORDED_ROUNDING = Bound(
+    2.0**-23,
+    bounds="distance that may have been there in steps that were not recorded",
+    unit="relative distance",
+    source="IEEE 754: the spacing of float32",
+    test="test_first_difference.py::test_after_a_gap_a_small_difference_is_undecided",
+)
+WHOLE_TENSOR = Bound(
+    1e-2,
+    bounds="distance of tensors recorded whole, and of gradients if only gradients were recorded",
+    unit="relative distance",
+    source="rounding shows in activations and gradients first (chosen)",
+    test="test_whole_tensors.py::test_rounding_in_a_tensor_is_no_difference_and_is_stated",
+)
+REPEAT_FACTOR = Bound(
+    3.0,
+    bounds="distance that counts as equal if a repeat of the baseline differs by 1",
+    unit="times the distance of the repeat",
+    source="decision 66: a repeat measures rounding, with a margin of three (chosen)",
+    test="test_verdict.py::test_the_distance_of_a_repeat_counts_three_times",
+)
+
+# ------------------------------------------------------------------ output statistics
+
+SAMPLE_WEIGHT = Bound(
+    0.1,
+    bounds="weight of single elements in the distance of two rows",
+    unit="of the weight of averages",
+    source="rounding of one element is ten times that of a sum of many (chosen)",
+    test="test_output_statistics.py::test_rounding_is_no_difference",
+)
+SAME_TENSOR = Bound(
+    1e-4,
+    bounds="distance up to which two rows are the same tensor when calls are paired",
+    unit="relative distance",
+    source="pairs the calls of 30 correct ports of six recorded nets",
+    test="test_effects.py::test_what_a_loop_gives_to_a_module_is_said_of_the_code_of_the_loop",
+)
+OUTPUT_GROWTH = Bound(
+    10.0,
+    bounds="output distance over the distance of its inputs and weights",
+    unit="times",
+    source="decision 82: 30 correct ports of six recorded nets stay within it",
+    test="test_output_statistics.py::test_a_right_port_is_the_same_however_it_is_written",
+)
+MAX_INPUT_AMPLIFICATION = Bound(
+    1e3,
+    bounds="size of inputs over outputs that excuses a distance in a module without weights",
+    unit="times",
+    source="decision 82: a ReLU may keep a hundredth of its inputs",
+    test="test_rounding.py::test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are",
+)
+GRADIENT_GROWTH = Bound(
+    25.0,
+    bounds="gradient distance over the distance of outputs",
+    unit="times",
+    source="gradients are sums over a batch: 30 correct ports stay within it",
+    test="test_output_statistics.py::test_rounding_is_no_difference",
+)
+GRADIENT_NOISE = Bound(
+    1e-5,
+    bounds="size of a gradient that is zero but for rounding",
+    unit="of the largest gradient of the step",
+    source="decision 82: gradients that are zero are rounding",
+    test="test_output_statistics.py::test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk",
+)
+ACTIVATION_FLIPS = Bound(
+    3.0,
+    bounds="gradient distance over the square root of the output distance",
+    unit="times",
+    source="decision 82: the share of activations that change their side of zero",
+    test="test_rounding.py::test_what_rounds_differently_does_not_part",
+)
+UPDATE = Bound(
+    1e-3,
+    bounds="distance of two updates, by the size of the update",
+    unit="relative distance",
+    source="decision 82: updates of 30 correct ports agree so far",
+    test="test_output_statistics.py::test_a_mistake_is_named_at_the_first_stage_that_it_changes",
+)
+WEIGHT_ROUNDING = Bound(
+    2.0**-22,
+    bounds="distance of updates that the weights' own precision hides",
+    unit="of the weight",
+    source="IEEE 754: two roundings to float32",
+    test="test_loops.py::test_a_running_mean_that_follows_a_bias_without_effect_is_no_other_update",
+)
+SAME_SETTING = Bound(
+    1e-6,
+    bounds="relative difference of an optimizer's setting",
+    unit="relative difference",
+    source="settings are recorded as float32",
+    test="test_output_statistics.py::test_the_setting_that_differs_is_named_with_the_update",
+)
+
+# ------------------------------------------------------------------ matching by values
+
+MATCH_MARGIN = Bound(
+    4.0,
+    bounds="distance to the next candidate, and width of a tensor, over the distance of a match",
+    unit="times",
+    source="decision 66: no wrong pair in 36 naming worlds",
+    test="test_names.py::test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched",
+)
+CONSTANT_WIDTH = Bound(
+    0.2,
+    bounds="width of a tensor that began as a constant",
+    unit="of its mean",
+    source="decision 66: scales of normalizations after one update, in 36 naming worlds",
+    test="test_names.py::test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched",
+)
+TRUSTED_SHARE = Bound(
+    0.3,
+    bounds="fraction of random tensors that must match by value before any match counts",
+    unit="fraction",
+    source="decision 66: no wrong pair in 36 naming worlds with other weights",
+    test="test_names.py::test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched",
+)
+TRUSTED_CONSTANT_SHARE = Bound(
+    0.5,
+    bounds="fraction of all tensors that must match by value before constants are matched so",
+    unit="fraction",
+    source="decision 66: no wrong pair in 36 naming worlds with other updates",
+    test="test_names.py::test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched",
+)
+
+ALL_BOUNDS = {name: value for name, value in globals().items() if isinstance(value, Bound)}

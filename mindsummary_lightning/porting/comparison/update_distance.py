@@ -1,0 +1,96 @@
+"""How far two updates of one weight differ beyond what gradients and precision explain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mindsummary_lightning.porting.comparison.distances import Floats
+from mindsummary_lightning.porting.comparison.recorded_step import MEAN, RMS, SAMPLED
+from mindsummary_lightning.porting.comparison.step_pair import StepPair
+from mindsummary_lightning.porting.comparison.step_pairing import RowIndices
+from mindsummary_lightning.porting.comparison.tolerance_table import (
+    OUTPUT_GROWTH,
+    WEIGHT_ROUNDING,
+)
+
+
+def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> float:
+    """Return the distance of two updates, by the size of the larger one.
+
+    Args:
+        step: the step.
+        drift: largest distance of the step's outputs.
+        name_a: name of the weight in the baseline.
+        name_b: name of the weight in the candidate.
+
+    Returns:
+        0 where there is nothing to compare; infinite if other elements are finite after the step.
+    """
+    row_a, row_b = step.a.of("update").get(name_a), step.b.of("update").get(name_b)
+    if row_a is None or row_b is None:
+        return 0.0
+    if step.calls.distance(row_a, row_b) == np.inf:
+        return np.inf
+    after = row_a, row_b
+    before = step.a.of("weights")[name_a], step.b.of("weights")[name_b]
+    gradients = _gradient_rows(step, name_a, name_b)
+    if gradients and step.is_noise(*gradients):
+        return 0.0  # Adam makes whole steps of a gradient that is rounding
+    columns = [MEAN, *SAMPLED] if step.a.layouts[row_a] == step.b.layouts[row_b] else [MEAN]
+    update_a = step.a.values[row_a, columns] - step.a.values[before[0], columns]
+    update_b = step.b.values[row_b, columns] - step.b.values[before[1], columns]
+    size = float(np.fmax.reduce([*np.abs(update_a), *np.abs(update_b)]))
+    if not size > 0:
+        return 0.0
+    rounding = _rounding_of_weights(step, drift, after, columns)
+    if gradients:
+        noise = _gradient_distances(step, gradients, before[0], columns)
+        rounding = rounding + OUTPUT_GROWTH * noise * size
+    return float(np.fmax.reduce(np.abs(update_a - update_b) - rounding)) / size
+
+
+def _gradient_rows(step: StepPair, name_a: str, name_b: str) -> RowIndices | None:
+    row_a, row_b = step.gradients.a.get(name_a), step.gradients.b.get(name_b)
+    return None if row_a is None or row_b is None else (row_a, row_b)
+
+
+def _gradient_distances(
+    step: StepPair, gradients: RowIndices, weight: int, columns: list[int]
+) -> Floats:
+    """Return the distances of gradients, element by element, by the size of the element.
+
+    Some optimizers add the decayed weight to the gradient, which may leave little of it: the
+    smaller size counts.
+    """
+    gradient_a = step.a.values[gradients[0], columns]
+    gradient_b = step.b.values[gradients[1], columns]
+    sizes = np.fmax(np.abs(gradient_a), np.abs(gradient_b))
+    for name, row in step.a.of("settings").items():
+        if "weight_decay" in name:
+            added = step.a.values[row, MEAN] * step.a.values[weight, columns]
+            decayed = np.fmax(np.abs(gradient_a + added), np.abs(gradient_b + added))
+            sizes = np.minimum(sizes, decayed)
+    tiny = np.finfo(np.float32).tiny
+    distances: Floats = np.abs(gradient_a - gradient_b) / np.fmax(sizes, tiny)
+    # what single elements are unsure of, their mean is, too
+    distances[0] = max(distances[0], distances.mean())
+    return distances
+
+
+def _rounding_of_weights(
+    step: StepPair, drift: float, after: RowIndices, columns: list[int]
+) -> Floats:
+    """Return what of an update the precision of the weight or of its inputs hides."""
+    weight_a, weight_b = step.a.rows[after[0]], step.b.rows[after[1]]
+    precision = WEIGHT_ROUNDING if weight_a.dtype == weight_b.dtype else step.tolerance.row
+    values, rms = step.a.values[after[0], columns], step.a.values[after[0], RMS]
+    rounding: Floats = precision * np.fmax(np.abs(values), rms)
+    if weight_a.kind == "buffer":  # a mean that is zero but for rounding
+        module = weight_a.name.rpartition(".")[0]
+        input_size = 0.0
+        for call in step.a.calls:
+            if call.name == module:
+                sizes = step.a.values[[*call.inputs], RMS]
+                input_size = max(input_size, float(sizes.max(initial=0.0)))
+        rounding = rounding + OUTPUT_GROWTH * max(step.tolerance.row, drift) * input_size
+    return rounding
