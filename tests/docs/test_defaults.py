@@ -51,7 +51,7 @@ def test_the_table_of_defaults_is_what_both_frameworks_do() -> None:
     def written(value: object) -> str:
         return ", ".join(value) if isinstance(value, list) else str(value)
 
-    page = (ROOT / "docs" / "coming-from-mindspore.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "mindspore-classes.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| (.+?) \| (.+?) \| (.+?) \|$",
         page.partition("## Defaults that differ")[2],

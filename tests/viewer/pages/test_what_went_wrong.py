@@ -9,7 +9,7 @@ import pytest
 from mindsummary_lightning.viewer.api import ApiError, PageError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import what_went_wrong
-from tests.porting.comparison.test_chain import ORIGINAL, train
+from tests.porting.comparison.test_output_statistics import ORIGINAL, train
 from tests.reading.runs import values_at, write_parameter_run, write_summary
 from tests.viewer.pages.asking import ask
 
