@@ -77,7 +77,7 @@ SCALE_FLOOR = Bound(
     bounds="divisor of a tensor distance from below: a small bias rounds as large weights do",
     unit="of the upper quartile of the tensors' largest elements",
     source="rounding in a small bias is that of large weights (chosen)",
-    test="test_distances.py::test_tensors_differ_by_the_largest_element_so_far_and_no_less_than_a_tenth_of_the_larger_tensors",
+    test="test_distances.py::test_tensors_differ_by_the_largest_element_and_no_less_than_a_tenth_of_the_larger_ones",
 )
 MAX_ROUNDING_GROWTH = Bound(
     3e3,

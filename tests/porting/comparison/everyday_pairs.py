@@ -1,6 +1,8 @@
-"""Ordinary pairs of trainings with what is true of each, written down before any answer was looked at.
+"""Ordinary pairs of trainings with what is true of each, written down before any answer was looked
+at.
 
-``python -m tests.porting.comparison.everyday_pairs [--full] [NAME ...]`` trains them and prints what was
+``python -m tests.porting.comparison.everyday_pairs [--full] [NAME ...]`` trains them and prints
+what was
 said of each pair.
 """
 
@@ -93,7 +95,8 @@ def _mlp(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
 def _cnn(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), act(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), act(), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), act(), nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
         nn.Dropout(rate), nn.Linear(64, 4),
     )  # fmt: skip
 
@@ -118,7 +121,8 @@ class Residual(nn.Module):
 def _resnet(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
     blocks = [part for _ in range(4) for part in (Residual(12, act), nn.MaxPool2d(2, 1))]
     return nn.Sequential(
-        nn.Conv2d(1, 12, 3, bias=False), nn.BatchNorm2d(12), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Conv2d(1, 12, 3, bias=False), nn.BatchNorm2d(12), *blocks, nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
         nn.Dropout(rate), nn.Linear(12, 4),
     )  # fmt: skip
 
@@ -143,7 +147,8 @@ def _linear(rate: float = 0.0, act: Any = None) -> nn.Module:
 
 
 NETS: dict[str, Any] = {
-    "mlp": _mlp, "cnn": _cnn, "gpt": Gpt, "gru": Gru, "resnet": _resnet, "lstm": Lstm, "deep": _deep,
+    "mlp": _mlp, "cnn": _cnn, "gpt": Gpt, "gru": Gru, "resnet": _resnet, "lstm": Lstm,
+    "deep": _deep,
                         "linear": _linear}  # fmt: skip
 
 
@@ -231,7 +236,8 @@ class Module(L.LightningModule):
         groups: Any = [weight for _, weight in named]
         if run.groups == "norms":
             groups = [{"params": [w for _, w in named if w.ndim > 1]},
-                      {"params": [w for _, w in named if w.ndim <= 1], "weight_decay": 0.0}]  # fmt: skip
+                      {"params": [w for _, w in named if w.ndim <= 1],
+                      "weight_decay": 0.0}]  # fmt: skip
         if run.groups == "head":
             groups = [
                 {"params": groups[:-2]},
@@ -286,8 +292,10 @@ def train(run: Run, directory: Path) -> Path:
         collector = SummaryCollector(
             collect_freq=part.freq, collect_specified_data=specified, keep_default_action=False
         )
-        options = {"accelerator": "cpu", "devices": 1, "enable_progress_bar": False, "enable_model_summary": False,
-                   "enable_checkpointing": False, "log_every_n_steps": 1, **part.trainer}  # fmt: skip
+        options = {"accelerator": "cpu", "devices": 1, "enable_progress_bar": False,
+        "enable_model_summary": False,
+                   "enable_checkpointing": False, "log_every_n_steps": 1,
+                   **part.trainer}  # fmt: skip
         # a part ends with an epoch
         options |= {"max_steps": -1 if run.resume is not None else steps}
         logger = MindInsightLogger(directory, name="", version="")
@@ -369,7 +377,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         yield (
             f"{name}, dropout",
             Pair(
-                replace(run, dropout=0.2), {"dropout_seed": 1}, "the same but for the random numbers of dropout",
+                replace(run, dropout=0.2), {"dropout_seed": 1},
+                "the same but for the random numbers of dropout",
                 **_FORWARD, full=name in ("mlp", "gru"),
             ),
         )  # fmt: skip
@@ -383,7 +392,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         yield (
             f"{name}, bf16-mixed",
             Pair(
-                run, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass differs",
+                run, {"trainer": {"precision": "bf16-mixed"}},
+                "only the arithmetic of the forward pass differs",
                 _ROUNDING | OTHER, **_FORWARD, full=name == "gru",
             ),
         )  # fmt: skip
@@ -435,7 +445,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield (
         "cnn, accumulated",
         Pair(
-            replace(_CNN, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+            replace(_CNN, batch=32, steps=24), {"batch": 16,
+            "trainer": {"accumulate_grad_batches": 2}},
             "batch normalization sees halves", **_FORWARD,
         ),
     )  # fmt: skip
@@ -585,7 +596,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "smoothing", Pair(_GPT, {"smoothing": 0.1}, "another loss", **_FORWARD)
     yield "activation", Pair(_CNN, {"act": nn.GELU}, "another activation", **_FORWARD)
     yield "decay of norms", Pair(
-        replace(_MLP, optimizer="SGD", options={"lr": 0.05, "weight_decay": 0.01}, groups="norms"), {"groups": ""},
+        replace(_MLP, optimizer="SGD", options={"lr": 0.05, "weight_decay": 0.01}, groups="norms"),
+        {"groups": ""},
         "the decay of vectors", **_UPDATE,
     )  # fmt: skip
     yield (
@@ -684,7 +696,8 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
         _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER, steps=tuple(range(2, 49)),
     )  # fmt: skip
     yield "mlp, other weights, accumulated", Pair(
-        replace(_MLP, batch=32, steps=24), {"weights": 5, "batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+        replace(_MLP, batch=32, steps=24), {"weights": 5, "batch": 16,
+        "trainer": {"accumulate_grad_batches": 2}},
         "other first weights", **_WEIGHTS,
     )  # fmt: skip
     yield "gpt, half the rate", Pair(_GPT, {"rate_from": 1}, "the rate", **_UPDATE)
@@ -693,11 +706,13 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
         {"options": {"lr": 0.05, "momentum": 0.9, "nesterov": True}}, "the optimizer", **_UPDATE,
     )  # fmt: skip
     yield "deep, bf16-mixed", Pair(
-        _DEEP, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass", _ROUNDING | OTHER,
+        _DEEP, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass",
+        _ROUNDING | OTHER,
         **_FORWARD,
     )  # fmt: skip
     yield "resnet, accumulated", Pair(
-        replace(resnet, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+        replace(resnet, batch=32, steps=24), {"batch": 16,
+        "trainer": {"accumulate_grad_batches": 2}},
         "batch normalization sees halves", **_FORWARD,
     )  # fmt: skip
     yield "lstm, clipped and longer", Pair(
@@ -880,7 +895,9 @@ def main(arguments: list[str], scratch: str) -> int:
         ):
             continue
         comparison = compared(pair, directory, trained)
-        kept.write_text("".join(f"{key}\t{path}\n" for key, path in trained.items()))
+        kept.write_text(
+            "".join(f"{key}\t{path}\n" for key, path in trained.items()), encoding="utf-8"
+        )
         wrong = untrue(pair, comparison)
         count, failures, silent = (
             count + 1,
@@ -891,7 +908,8 @@ def main(arguments: list[str], scratch: str) -> int:
         where = first.step if first else comparison.doubt
         rules = [note.rule for note in comparison.notes]
         print(
-            f"{'WRONG ' + '; '.join(wrong) if wrong else 'ok'} | {name} | {comparison.verdict}, {where}, {rules}"
+            f"{'WRONG ' + '; '.join(wrong) if wrong else 'ok'} | {name} | "
+            f"{comparison.verdict}, {where}, {rules}"
         )
         if wrong or "--words" in arguments:
             print(f"      true: {pair.truth}\n      said: {comparison.sentence}")

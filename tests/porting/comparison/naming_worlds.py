@@ -1,4 +1,5 @@
-"""Parameters of well-known networks under the names of two libraries, with the numbers that two trainings record.
+"""Parameters of well-known networks under the names of two libraries, with the numbers that two
+trainings record.
 
 Names, shapes and order are as the libraries have them; widths are smaller, and weights are random.
 """
@@ -41,7 +42,9 @@ class World:
     def sides(
         self, change: str = "", values: bool = True
     ) -> tuple[list[TensorName], list[TensorName]]:
-        """The tensors of both runs after the first step; ``change`` is ``rate``, ``optimizer`` or ``weights``."""
+        """The tensors of both runs after the first step; ``change`` is ``rate``, ``optimizer`` or
+        ``weights``.
+        """
         random, other = np.random.default_rng(1), np.random.default_rng(2)
         there: dict[str, TensorName] = {}
         here: list[TensorName] = []
@@ -65,7 +68,8 @@ class World:
             there[two] = _recorded(two, again - step, values)
         b = [there[self.rows[at][1]] for at in self.order_b]
         extra = ([_recorded(name, random.normal(size=size), values) for name, size in self.alone_a],
-                 [_recorded(name, random.normal(size=size), values) for name, size in self.alone_b])  # fmt: skip
+                 [_recorded(name, random.normal(size=size), values) for name,
+                 size in self.alone_b])  # fmt: skip
         return here + extra[0], b + extra[1]
 
 
@@ -121,7 +125,9 @@ def _table(one: str, other: str, rows: int, width: int) -> Iterator[Row]:
 
 
 def _resnet(blocks: tuple[int, ...], deep: bool, other_names: bool) -> Iterator[Row]:
-    """torchvision's, and mindcv's or that of MindSpore's model zoo (``end_point``, ``down_sample_layer``)."""
+    """torchvision's, and mindcv's or that of MindSpore's model zoo (``end_point``,
+    ``down_sample_layer``).
+    """
     down, head = (
         ("down_sample_layer", "end_point") if other_names else ("down_sample", "classifier")
     )
@@ -218,7 +224,9 @@ def _densenet() -> Iterator[Row]:
 
 
 def _convnext() -> Iterator[Row]:
-    """timm's ``stages.0.blocks.1.mlp.fc1`` against mindcv's ``feature.1.1.pwconv1``; a scale of a layer is its own."""
+    """timm's ``stages.0.blocks.1.mlp.fc1`` against mindcv's ``feature.1.1.pwconv1``; a scale of a
+    layer is its own.
+    """
     yield from _conv("stem.0", "feature.0.0", 3, 16, 4, True)
     yield from _norm("stem.1", "feature.0.1", 16)
     width = 16

@@ -1,4 +1,5 @@
-"""Six nets recorded in a real MindSpore, beside right ports and ports with planted mistakes: what is named?
+"""Six nets recorded in a real MindSpore, beside right ports and ports with planted mistakes: what
+is named?
 
 ``nox -s parity`` makes the runs, of two nets; with ``-- --full`` of all.
 """
@@ -79,7 +80,8 @@ def test_a_mistake_of_a_port_is_named_where_it_was_planted(kind: str, tmp_path: 
         elif not _is_named(comparison, expected):
             missed[wrong] = (expected, _said(comparison), comparison.sentence)
     print(
-        f"{kind}: {len(MISTAKES[kind]) - len(missed)} of {len(MISTAKES[kind])} named; the others: {missed}"
+        f"{kind}: {len(MISTAKES[kind]) - len(missed)} of {len(MISTAKES[kind])} named; the "
+        f"others: {missed}"
     )
 
     assert {*missed} <= MISSED.get(kind, set()), missed

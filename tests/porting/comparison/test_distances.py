@@ -41,7 +41,7 @@ def test_losses_differ_by_the_larger_one_and_infinitely_where_only_one_is_a_numb
 
 
 @pytest.mark.filterwarnings("error")
-def test_tensors_differ_by_the_largest_element_so_far_and_no_less_than_a_tenth_of_the_larger_tensors() -> (
+def test_tensors_differ_by_the_largest_element_and_no_less_than_a_tenth_of_the_larger_ones() -> (
     None
 ):
     a = np.array([

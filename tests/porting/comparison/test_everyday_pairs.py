@@ -1,4 +1,6 @@
-"""Every word that is said of ordinary pairs of trainings is true; silence is allowed, and counted."""
+"""Every word that is said of ordinary pairs of trainings is true; silence is allowed,
+and counted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Chains of plain loops: gaps between steps, batches of other sizes, and what neither an update nor a module did."""
+"""Chains of plain loops: gaps between steps, batches of other sizes, and what neither an update nor
+a module did.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def _loop(
     after: After = lambda *_: None,
     offset: float = 0.0,
 ) -> Path:
-    """Record steps of a loop whose model gets what ``given`` makes of a batch; ``after`` is called behind each step."""
+    """Record steps of a loop whose model gets what ``given`` makes of a batch; ``after`` is called
+    behind each step.
+    """
     torch.manual_seed(0)
     model, recorder = net(), StepRecorder(run, tuple(steps))
     optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -194,7 +198,9 @@ def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_ma
 
 
 class _Joined(nn.Module):
-    """A layer that gets its input once or twice, and whose rounded weights what comes behind it makes more of."""
+    """A layer that gets its input once or twice, and whose rounded weights what comes behind it
+    makes more of.
+    """
 
     def __init__(self, times: int, weight: float) -> None:
         super().__init__()

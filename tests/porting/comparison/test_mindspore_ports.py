@@ -1,4 +1,6 @@
-"""The nets as a real MindSpore trained them, beside their ports; ``nox -s parity`` makes the runs."""
+"""The nets as a real MindSpore trained them, beside their ports; ``nox -s parity`` makes
+the runs.
+"""
 
 from __future__ import annotations
 

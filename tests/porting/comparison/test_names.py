@@ -31,7 +31,9 @@ def test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched(chan
 
 
 def _blocks_that_begin_with_norms() -> tuple[list[TensorName], list[TensorName]]:
-    """Two norms and a dense layer in each of six blocks; the second library makes the norms of a block first."""
+    """Two norms and a dense layer in each of six blocks; the second library makes the norms of a
+    block first.
+    """
     random, a, b = np.random.default_rng(3), list[TensorName](), list[TensorName]()
     for block in range(6):
         first = [

@@ -1,4 +1,6 @@
-"""Runs of any shape are compared without an exception or a warning, and each is the same as itself."""
+"""Runs of any shape are compared without an exception or a warning, and each is the same
+as itself.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _LOSSES = (
 
 
 def _write(directory: Path, random: np.random.Generator, names: list[str]) -> Path:
-    """Steps with gaps, tensors of few or equal or enormous numbers, of NaN, or missing; losses of any kind, or none."""
+    """Steps with gaps, tensors of few or equal or enormous numbers, of NaN, or missing; losses of
+    any kind, or none.
+    """
     first = np.random.default_rng(int(random.integers(2)))
     tensors = {
         name: first.normal(size=random.choice([1, 2, 64])) * random.choice([0, 1, 1e-30, 1e30])

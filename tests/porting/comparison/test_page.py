@@ -1,4 +1,6 @@
-"""The page of a comparison: one file, no script, nothing from elsewhere, and nothing of a run becomes markup."""
+"""The page of a comparison: one file, no script, nothing from elsewhere, and nothing of a run
+becomes markup.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Trainings of the Trainer that are the same training: resumed, with other threads, and in two parts of a batch."""
+"""Trainings of the Trainer that are the same training: resumed, with other threads, and in two
+parts of a batch.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Regression(L.LightningModule):
 
 
 class TwoNets(L.LightningModule):
-    """A critic and a generator in turns; what is returned is computed on both sides of the critic's update."""
+    """A critic and a generator in turns; what is returned is computed on both sides of the critic's
+    update.
+    """
 
     def __init__(self, critic: float, beta: float) -> None:
         super().__init__()
@@ -107,7 +111,9 @@ def two_threads() -> Iterator[None]:
 
 
 class HalfBatches(L.LightningDataModule):
-    """The first half of what each batch of one process would hold goes to rank 0, the rest to rank 1."""
+    """The first half of what each batch of one process would hold goes to rank 0, the rest to rank
+    1.
+    """
 
     def train_dataloader(self) -> DataLoader[Any]:
         inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))

@@ -1,4 +1,6 @@
-"""Tensors that both runs recorded whole, and their statistics of every parameter, are compared like histograms."""
+"""Tensors that both runs recorded whole, and their statistics of every parameter, are compared like
+histograms.
+"""
 
 from __future__ import annotations
 
@@ -197,7 +199,8 @@ def _train(directory: Path, decay: float) -> Path:
     inputs = torch.randn(96, 4, generator=torch.Generator().manual_seed(2))
     specified = {"collect_metric": True, "histogram_regular": "first.weight"}
     collector = SummaryCollector(
-        collect_freq=1, collect_specified_data=specified, keep_default_action=False, collect_tensor_freq=1,
+        collect_freq=1, collect_specified_data=specified, keep_default_action=False,
+        collect_tensor_freq=1,
         collect_parameter_statistics=True,
     )  # fmt: skip
     fitting = trainer(

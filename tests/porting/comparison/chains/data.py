@@ -1,4 +1,6 @@
-"""Six nets' batches and the weights that are carried from one framework to the other; needs NumPy alone."""
+"""Six nets' batches and the weights that are carried from one framework to the other; needs NumPy
+alone.
+"""
 
 from __future__ import annotations
 

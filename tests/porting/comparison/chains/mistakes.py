@@ -1,4 +1,6 @@
-"""What is made wrong in each net, and where the chain of a step should say it; written before anything was compared."""
+"""What is made wrong in each net, and where the chain of a step should say it; written before
+anything was compared.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from typing import NamedTuple
 
 
 class Mistake(NamedTuple):
-    """``names``: modules (``""`` the network), parameters, or tensors of the batch, of which one is named; () any."""
+    """``names``: modules (``""`` the network), parameters, or tensors of the batch, of which one is
+    named; () any.
+    """
 
     link: str
     names: tuple[str, ...] = ()

@@ -256,7 +256,8 @@ NETS = {
 }
 LOSSES = {"transformer": NextToken, "unet": lambda: nn.BCEWithLogitsLoss(reduction="mean")}
 _THERE = {
-    "gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var",
+    "gamma": "weight", "beta": "bias", "moving_mean": "running_mean",
+    "moving_variance": "running_var",
     "embedding_table": "weight",
 }  # fmt: skip
 

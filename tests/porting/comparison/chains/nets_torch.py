@@ -1,4 +1,5 @@
-"""The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes of porters.
+"""The six nets in PyTorch and Lightning: right, right in another way, or with one of the mistakes
+of porters.
 
 ``python nets_torch.py DIRECTORY [NET ...]`` trains all; what is expected of each is in
 ``mistakes.py``.
@@ -11,6 +12,7 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import lightning as L
@@ -33,11 +35,12 @@ from tests.porting.comparison.chains.data import (
 )
 from tests.porting.comparison.chains.mistakes import MISTAKES, VARIANTS
 
-_WRONG = ""  # what is made wrong, or in another way, in the net that is built and trained now
+# what is made wrong, or in another way, in the net that is built and trained now
+_WRONG: tuple[str, ...] = ()
 
 
 def wrong(name: str) -> bool:
-    return name == _WRONG
+    return name in _WRONG
 
 
 def choose(name: str, then: Any, otherwise: Any) -> Any:
@@ -427,7 +430,8 @@ class Unet(nn.Module):
 
 
 NETS = {
-    "transformer": Transformer, "resnet": Resnet, "recurrent": Recurrent, "mobilenet": Mobilenet, "vit": Vit,
+    "transformer": Transformer, "resnet": Resnet, "recurrent": Recurrent, "mobilenet": Mobilenet,
+    "vit": Vit,
     "unet": Unet,
 }  # fmt: skip
 
@@ -502,7 +506,8 @@ class Port(L.LightningModule):
     def configure_optimizers(self) -> Any:
         data, named = self.task, [*self.model.named_parameters()]
         norms = {
-            f"{name}.{last}" for name, module in self.model.named_modules() for last in ("weight", "bias")
+            f"{name}.{last}" for name, module in self.model.named_modules() for last in ("weight",
+            "bias")
             if isinstance(module, (nn.LayerNorm, nn.BatchNorm2d, nn.GroupNorm))
         }  # fmt: skip
         undecayed = set() if wrong("decay_all") else norms
@@ -553,7 +558,8 @@ class Port(L.LightningModule):
 
 
 LEFT_OUT = {
-    "transformer": "blocks.1.mlp.fc2.weight", "resnet": "fc.weight", "recurrent": "gru.weight_hh_l0",
+    "transformer": "blocks.1.mlp.fc2.weight", "resnet": "fc.weight",
+    "recurrent": "gru.weight_hh_l0",
     "mobilenet": "blocks.1.depth.weight", "vit": "places", "unet": "up2.weight",
 }  # fmt: skip
 
@@ -644,8 +650,9 @@ def _carry(port: Port) -> None:
             if inner in name:
                 weights[name] = carried(name.replace(inner, outer), weights[name].shape)
     state = {name: torch.tensor(value) for name, value in weights.items()}
-    for name, change in CARRIED.get(port.kind, {}).get(_WRONG, {}).items():
-        state[name] = change(state[name])
+    for mistake, changes in CARRIED.get(port.kind, {}).items():
+        for name, change in changes.items() if wrong(mistake) else ():
+            state[name] = change(state[name])
     port.model.load_state_dict(state, strict=False)
     port.model.requires_grad_(True)
 
@@ -663,16 +670,18 @@ def _freeze(port: Port) -> None:
 def _batches(kind: str) -> TensorDataset:
     data = task(kind)
     x, y = torch.tensor(data.inputs), torch.tensor(data.labels)
-    x = {
-        "bgr": lambda: x.flip(1), "unscaled": lambda: x * 2 - 0.3, "mirrored": lambda: x.flip(-1),
-        "nearly_scaled": lambda: x * 1.001, "transposed": lambda: x.mT.contiguous(),
-        "nhwc": lambda: x.permute(0, 2, 3, 1).contiguous(), "other_order": lambda: x.roll(1, 0),
-        "third_batch": lambda: torch.cat([x[: 2 * BATCH], x[2 * BATCH :].flip(0)]),
-        "nhwc_read_as_nchw": lambda: x.permute(0, 2, 3, 1).reshape(x.shape), "rounded": lambda: (x * 64).round() / 64,
-        "tokens_off": lambda: torch.where(x > 0, x % (VOCABULARY - 1) + 1, x), "padded_left": lambda: _left(x),
-        "truncated": lambda: torch.where(torch.arange(x.shape[-1]) < LENGTH - 2, x, 0), "reversed": lambda: x.flip(1),
-        "channels_last": lambda: x.contiguous(memory_format=torch.channels_last),
-    }.get(_WRONG, lambda: x)()  # fmt: skip
+    changes: dict[str, Callable[[Tensor], Tensor]] = {
+        "bgr": lambda x: x.flip(1), "unscaled": lambda x: x * 2 - 0.3, "mirrored": lambda x: x.flip(-1),
+        "nearly_scaled": lambda x: x * 1.001, "transposed": lambda x: x.mT.contiguous(),
+        "nhwc": lambda x: x.permute(0, 2, 3, 1).contiguous(), "other_order": lambda x: x.roll(1, 0),
+        "third_batch": lambda x: torch.cat([x[: 2 * BATCH], x[2 * BATCH :].flip(0)]),
+        "nhwc_read_as_nchw": lambda x: x.permute(0, 2, 3, 1).reshape(x.shape), "rounded": lambda x: (x * 64).round() / 64,
+        "tokens_off": lambda x: torch.where(x > 0, x % (VOCABULARY - 1) + 1, x), "padded_left": lambda x: _left(x),
+        "truncated": lambda x: torch.where(torch.arange(x.shape[-1]) < LENGTH - 2, x, 0), "reversed": lambda x: x.flip(1),
+        "channels_last": lambda x: x.contiguous(memory_format=torch.channels_last),
+    }  # fmt: skip
+    for mistake, change in changes.items():
+        x = change(x) if wrong(mistake) else x
     if wrong("labels_off"):
         y = (y + 1) % CLASSES if kind != "unet" else 1 - y
     if wrong("other_order"):
@@ -693,9 +702,9 @@ def train(
     check: L.Callback | None = None,
     **collector: Any,
 ) -> None:
-    """Train a port and record it; with ``check`` that is done instead."""
+    """Train a port and record it; with ``check`` that is done instead. ``mistake``: names joined by ``+``."""
     global _WRONG
-    _WRONG = mistake
+    _WRONG = tuple(mistake.split("+"))
     torch.manual_seed(0)
     port = Port(kind)
     _carry(port)
@@ -721,7 +730,7 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer.fit(port, DataLoader(_batches(kind), BATCH))
-    _WRONG = ""
+    _WRONG = ()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Data and first weights of the nets that are trained in both frameworks; by PyTorch's names, NumPy only."""
+"""Data and first weights of the nets that are trained in both frameworks; by PyTorch's names, NumPy
+only.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ SAMPLES = BATCH * 16  # two epochs
 
 
 class Net(NamedTuple):
-    """What a net is trained with: inputs and labels by sample, first weights by name, learning rate, weight decay."""
+    """What a net is trained with: inputs and labels by sample, first weights by name, learning
+    rate, weight decay.
+    """
 
     inputs: tuple[NDArray[np.generic], ...]
     labels: NDArray[np.generic]

@@ -1,4 +1,6 @@
-"""Train every net with MindSpore and its SummaryCollector: ``python train_with_mindspore.py DIRECTORY``."""
+"""Train every net with MindSpore and its SummaryCollector: ``python train_with_mindspore.py
+DIRECTORY``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The same nets in PyTorch, and what a port may get wrong: each error by a name, the step and the class it shows in."""
+"""The same nets in PyTorch, and what a port may get wrong: each error by a name, the step and the
+class it shows in.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _NORMS = ("bn1", "bn2", "norm")
 
 
 class Mistake(NamedTuple):
-    """Where a mistake must be found: its step and class, and the rule or tensor that names it, if any can."""
+    """Where a mistake must be found: its step and class, and the rule or tensor that names it, if
+    any can.
+    """
 
     step: int
     kind: str
@@ -167,7 +171,9 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
 
 
 class MindSporeAdam(torch.optim.Optimizer):
-    """Adam as MindSpore computes it: epsilon before the correction of the bias, decay added to the gradient."""
+    """Adam as MindSpore computes it: epsilon before the correction of the bias, decay added to the
+    gradient.
+    """
 
     def __init__(
         self, groups: list[dict[str, Any]], lr: float, beta: float = 0.9, amsgrad: bool = False
