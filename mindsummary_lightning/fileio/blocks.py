@@ -1,4 +1,4 @@
-"""Read the complete records of an open file, and check each of them.
+"""Read and check the complete records of an open file.
 
 The one place that compares header, length, size and CRC of a record.
 """
@@ -34,7 +34,7 @@ _MANY = 256
 def blocks_of(
     file: IO[bytes], path: str, offset: int, block_size: int = BLOCK
 ) -> Iterator[tuple[int, Records]]:
-    """Yield the complete records from an offset on, as many as one block holds at a time.
+    """Yield the complete records from an offset on, a block at a time.
 
     Yields the end of the last of them in the file, and them; ends before a record that the file
     cannot hold. ``path`` is for errors.
@@ -99,7 +99,7 @@ def blocks_of(
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths, and so one of few headers
 def checked_length(header: bytes) -> tuple[int, str | None]:
-    """Length that a record's 12-byte header announces, and what is wrong with the header."""
+    """Return the length in a record's 12-byte header, and the header's problem."""
     length = unpack_length(header)
     return length, header_mismatch(header) or (
         None if length else "an empty record; MindInsight never gets past it"

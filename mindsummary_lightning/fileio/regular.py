@@ -64,7 +64,7 @@ def open_regular(
 
 
 def read_regular(path: str, *, root: str | None = None, max_size: int = SMALL) -> bytes:
-    """All of a file that is small by nature; raises as :func:`open_regular`."""
+    """Read a small file completely; raise the errors of :func:`open_regular`."""
     with open_regular(path, root=root, max_size=max_size) as file:
         return file.readall()
 
@@ -120,7 +120,10 @@ def place_below(
 
 
 def _check_part(path: str, name: str, parent: int | None, is_made: bool) -> None:
-    """Refuse a link on the way to a file; ``is_made``: make the directory if it is missing."""
+    """Refuse a link on the way to a file.
+
+    ``is_made``: make the directory if it is missing.
+    """
     if is_made:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=parent)

@@ -1,4 +1,4 @@
-"""Keep the last value of each tag, so that no value is written twice to a file.
+"""Keep the last value of every tag, so that no value is written twice to a file.
 
 Tags are counted too, for MindInsight 2.3.1 drops the oldest where there are too many
 (``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers
@@ -21,7 +21,7 @@ _FEWER_TENSORS = "record fewer tensors, or histograms where they suffice"
 
 
 class DuplicateFilter:
-    """Remembers the last step and value of each tag."""
+    """A filter that remembers the last step and value of every tag."""
 
     def __init__(self, directory: str) -> None:
         # by tag for scalars, else by type and tag
@@ -71,7 +71,7 @@ class DuplicateFilter:
         self._check_limits()
 
     def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
-        """Take back what :meth:`new_values` remembered: these values could not be written."""
+        """Forget values of :meth:`new_values` that could not be written."""
         for tag, value in values:
             self._last.pop(tag if type(value) is float else (type(value), tag), None)
 
@@ -100,7 +100,7 @@ class DuplicateFilter:
 
 
 def _mark(value: SummaryValue) -> object:
-    """Return what identifies a value that is not a scalar.
+    """Return an object that identifies a value that is not a scalar.
 
     ``None`` where comparing costs more than writing the value twice.
     """

@@ -102,7 +102,7 @@ class PendingValues:
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
     ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]], bool]:
-        """Remove and return everything that waits.
+        """Remove and return all waiting values.
 
         Returns:
             ``(plugin, tag, value)`` in order; original arrays of tensors by tag; and whether that

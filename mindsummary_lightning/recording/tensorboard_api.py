@@ -63,7 +63,7 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
 
 
 def call_of_other_tracker(name: str) -> str:
-    """Return what an AttributeError says of a call of another tracker.
+    """Return the hint of an AttributeError for a call of another tracker.
 
     These are wandb, mlflow, comet and neptune. The answer is ``""`` for other names.
     """
@@ -71,7 +71,7 @@ def call_of_other_tracker(name: str) -> str:
 
 
 class TensorBoardMethods:
-    """TensorBoard-compatible methods, each of which writes one value immediately.
+    """TensorBoard-compatible methods that write a value immediately.
 
     Every method takes ``global_step``; without one, the values of a tag are counted from 0, those
     of each kind alone.
@@ -93,7 +93,7 @@ class TensorBoardMethods:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """Record one number; a tensor or array must have one element."""
+        """Record a number, or a tensor or array with a single element."""
         # not through _write: the hot path of a loop
         tag = checked_name(tag)
         value = self._recorder.policy.converted("scalar", tag, to_scalar, scalar_value)
@@ -184,7 +184,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Record one image in the layout ``dataformats``.
+        """Record an image in the layout ``dataformats``.
 
         Its values are uint8 in 0..255 or floating in [0, 1].
         """
@@ -200,7 +200,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Record a batch of images as one image, up to eight per row."""
+        """Record a batch of images as a single image, up to eight per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     @untraced
@@ -215,7 +215,7 @@ class TensorBoardMethods:
         dataformats: str = "CHW",
         labels: Any = None,
     ) -> None:
-        """Record an image with boxes drawn on it, and a label for each.
+        """Record an image with boxes and their labels drawn on it.
 
         A box is left, top, right and bottom in pixels.
         """
@@ -241,7 +241,7 @@ class TensorBoardMethods:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """Record a Matplotlib figure, or a list of them as one image.
+        """Record a Matplotlib figure, or a list of figures as a single image.
 
         Figures are closed then, unless ``close`` is False.
         """
@@ -319,7 +319,7 @@ class TensorBoardMethods:
 
     @untraced
     def get_logdir(self) -> str:
-        """The run directory."""
+        """Return the run directory."""
         return self._recorder.directory
 
     if not TYPE_CHECKING:  # it would make every name known

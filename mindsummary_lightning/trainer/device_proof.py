@@ -40,7 +40,7 @@ _QUIET: Any = {
 
 
 class Proof(NamedTuple):
-    """What was looked at, what was found and expected, and whether that is the same."""
+    """A comparison of a found with an expected result."""
 
     name: str
     state: str
@@ -123,7 +123,7 @@ def _count(run: SummaryReader) -> str:
 
 
 class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts copies from a device to the host, and what waits for the device.
+    """A count of copies from a device to the host, and of waits for the device.
 
     Operations and events can wait.
     """
@@ -148,7 +148,7 @@ class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return answer
 
     def wait(self, copy: DeviceCopy) -> list[Tensor]:
-        """In place of a copy's own, of the values of a step."""
+        """Count a wait of a copy of the values of a step."""
         self.events += copy._event is not None and copy._arrived is None
         return _WAIT(copy)
 
@@ -174,7 +174,7 @@ def _data() -> DataLoader[Any]:
 def _fit(
     accelerator: str | Accelerator, run: str = "", landscape: Any = None
 ) -> tuple[dict[str, Tensor], _Asked]:
-    """Weights on the CPU after 20 steps, and what the device was asked for."""
+    """Train 20 steps; return the weights on the CPU and the device's counts."""
     torch.manual_seed(0)
     kept: Any = {"collect_landscape": landscape}
     callbacks: Any = (
@@ -231,7 +231,7 @@ def _accelerator(name: str) -> str | Accelerator:
 
 
 def _accelerator_of(device: torch.device) -> Accelerator:
-    """What Lightning asks of a device that it does not know."""
+    """Return an accelerator for a device that Lightning does not know."""
 
     class Device(Accelerator):
         def setup_device(self, device: torch.device) -> None:

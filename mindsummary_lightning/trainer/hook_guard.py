@@ -1,4 +1,4 @@
-"""The guard around every hook of our callbacks: a failure to record never reaches the training.
+"""Guard the hooks of callbacks: a failure to record never stops the training.
 
 `guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each
 other get a guard of their own. `KeyboardInterrupt` and `SystemExit` pass.
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 
 
 class HookGuard:
-    """Logs the first failure of each kind, and counts all of them.
+    """A guard that logs the first failure of every kind, and counts all failures.
 
     The total is logged at the end. With ``raise_exception`` it raises instead.
 
@@ -56,7 +56,7 @@ class HookGuard:
         )
 
     def log_total(self) -> None:
-        """Log how many failures there were since the last call, if there were more than one."""
+        """Log the count of failures since the last call, if there were several."""
         if self._failures > 1:
             self._logger.error("%s: %d failures to record in all", self._owner, self._failures)
         self._failures = 0

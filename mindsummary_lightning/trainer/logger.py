@@ -1,4 +1,4 @@
-"""``MindInsightLogger``: what Lightning logs, as files that MindInsight shows.
+"""``MindInsightLogger``: a Lightning logger whose files MindInsight shows.
 
 Lightning's contract and nothing else: the collector decides which values are collected and when,
 the `SummaryRecord` brings them into the files.
@@ -66,7 +66,7 @@ _PLACES = ("save_dir", "name", "version", "root_dir", "log_dir")
 
 
 class MindInsightLogger(LoggerBase):
-    """Records a Lightning run for MindInsight.
+    """A Lightning logger that records a run for MindInsight.
 
     Files are in ``log_dir``: ``save_dir/name/version_<n>``, or ``save_dir/version`` with
     ``name=""`` and a text as version. MindInsight lists the base directory it is given and that
@@ -167,17 +167,17 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def save_dir(self) -> str:
-        """Directory of all runs, absolute, with ``~`` and variables expanded."""
+        """Return the absolute directory of all runs, with ``~`` and variables expanded."""
         return self._save_dir
 
     @property
     def name(self) -> str:
-        """Name of the experiment; ``""`` if it has none."""
+        """Return the name of the experiment; ``""`` if it has none."""
         return self._name
 
     @property
     def version(self) -> int | str:
-        """Number or name of this run.
+        """Return the number or name of this run.
 
         Asking for a number reserves its directory, which goes if it stays empty.
         """
@@ -187,12 +187,12 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def root_dir(self) -> str:
-        """Directory of all versions, for MindInsight's ``--summary-base-dir``."""
+        """Return the directory of all versions, for MindInsight's ``--summary-base-dir``."""
         return os.path.join(self.save_dir, self.name) if self.name else self.save_dir
 
     @property
     def log_dir(self) -> str:
-        """Directory of this run's files.
+        """Return the directory of this run's files.
 
         It is that of the version below the root, also where a subclass names these.
         """
@@ -210,7 +210,9 @@ class MindInsightLogger(LoggerBase):
     @property
     @untraced
     def experiment(self) -> SummaryRecord:
-        """The :class:`SummaryRecord` of this run; on ranks above zero an object that does nothing.
+        """Return the :class:`SummaryRecord` of this run.
+
+        On ranks above zero the object does nothing.
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
@@ -227,7 +229,7 @@ class MindInsightLogger(LoggerBase):
 
     @untraced
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Record numbers as scalars, in one event.
+        """Record numbers as scalars, in a single event.
 
         Args:
             metrics: names to numbers, tensors of one element, or mappings of these
