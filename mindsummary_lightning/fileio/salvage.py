@@ -96,7 +96,10 @@ def find_record(path: str, at: int) -> int | None:
 def _read_at(file: FileIO, start: int, count: int) -> bytes:
     file.seek(start)
     chunks = []
-    while count > 0 and (chunk := file.read(count)):
+    while count > 0:
+        chunk = file.read(count)
+        if not chunk:
+            break
         chunks.append(chunk)
         count -= len(chunk)
     return b"".join(chunks)

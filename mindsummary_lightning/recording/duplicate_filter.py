@@ -112,7 +112,9 @@ def _mark(value: SummaryValue) -> object:
 def _is_same(old: object, new: object) -> bool:
     if isinstance(new, Histogram):
         return isinstance(old, Histogram) and _parts(old) == _parts(new)
-    return new is not None and (old == new or (old != old and new != new))
+    if new is None:
+        return False
+    return old == new or (old != old and new != new)  # noqa: PLR0124 # NaN, without a call
 
 
 def _parts(histogram: Histogram) -> tuple[object, ...]:

@@ -168,7 +168,8 @@ class TensorBoardMethods:
         """
 
         def convert(limits: Any) -> SummaryValue:
-            edges, counts = (to_array(part).astype(np.float64) for part in (limits, bucket_counts))
+            edges = to_array(limits).astype(np.float64)
+            counts = to_array(bucket_counts).astype(np.float64)
             return histogram_of_limits(
                 edges, counts, float(min), float(max), float(num), float(sum)
             )

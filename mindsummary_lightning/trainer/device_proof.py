@@ -78,15 +78,16 @@ def _proofs(accelerator: str | Accelerator, folder: str) -> list[Proof]:
     (plain, before), (recorded, after) = _fit(accelerator), _fit(accelerator, f"{folder}/device")
     _fit("cpu", f"{folder}/cpu")
     _fit(accelerator, f"{folder}/checkpoints", {"intervals": [[5, 10, 20]]})
-    found, expected = (SummaryReader(f"{folder}/{name}") for name in ("device", "cpu"))
+    found = SummaryReader(f"{folder}/device")
+    expected = SummaryReader(f"{folder}/cpu")
     made = [_surfaces(f"{folder}/checkpoints", each) for each in (accelerator, "cpu")]
     apart = max(float(np.abs(one / other - 1).max()) for one, other in zip(*made, strict=True))
     steps = found.scalars("loss/auto").steps.tolist()
     is_equal = all(torch.equal(plain[name], recorded[name]) for name in plain)
     most, most_waits = (0, 0) if before.device.type == "cpu" else (len(steps), 1)
-    copies, waits, events = (
-        getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events")
-    )
+    copies = after.copies - before.copies
+    waits = after.waits - before.waits
+    events = after.events - before.events
     versions = (
         f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python "
         f"{platform.python_version()}"
@@ -193,7 +194,11 @@ def _fit(
     )
     device, net = trainer.strategy.root_device, _Net()
     asked = _Asked(device)
-    with mock.patch.object(DeviceCopy, "wait", lambda copy: asked.wait(copy)), asked:
+
+    def counted_wait(copy: DeviceCopy) -> list[Tensor]:
+        return asked.wait(copy)
+
+    with mock.patch.object(DeviceCopy, "wait", counted_wait), asked:
         trainer.fit(net, _data())
     return {name: tensor.cpu() for name, tensor in net.state_dict().items()}, asked
 

@@ -455,7 +455,8 @@ class EvaluationHooks:
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         """Look at the first batches of every loader."""
-        if not trainer.sanity_checking and (recorder := self._evaluation_recorder()) is not None:
+        recorder = self._evaluation_recorder()
+        if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_batch(trainer, batch, batch_idx, dataloader_idx)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:

@@ -93,7 +93,8 @@ def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> st
     ``exception_checkpoint`` if there is one.
     """
     callback = _known(lambda: trainer.checkpoint_callback)
-    best, last = (getattr(callback, name, None) for name in ("best_model_path", "last_model_path"))
+    best = getattr(callback, "best_model_path", None)
+    last = getattr(callback, "last_model_path", None)
     is_best_by_metric = best and getattr(callback, "monitor", None) is not None
     path = best if is_best_by_metric else exception_checkpoint or best or last
     return absolute_path(str(path)) if path else None
