@@ -173,7 +173,7 @@ class RecordFile:
             else:
                 written = os.write(self._descriptor, views[0])
             if not written:
-                raise OSError(errno.EIO, "the system wrote nothing and gave no reason", self.path)
+                raise OSError(errno.EIO, "the system wrote no byte and gave no reason", self.path)
             self._torn_size += written
             while views and written >= len(views[0]):
                 written -= len(views.pop(0))

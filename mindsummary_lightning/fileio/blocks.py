@@ -50,7 +50,7 @@ def blocks_of(
     while (left := file.seek(0, os.SEEK_END) - at) >= least:  # fewer cannot complete a record
         # a sparse file holds it, and reading it would take as much memory
         if finder.length > MAX_PAYLOAD:
-            reason = f"a record of {finder.length} bytes, more than protobuf allows"
+            reason = f"a record has {finder.length} bytes, more than protobuf allows"
             raise DamagedFileError(path, offset, reason)
         file.seek(at)
         more = file.read(min(max(block_size, least), left))

@@ -75,9 +75,7 @@ def _check(found: os.stat_result, max_size: int | None) -> None:
         kind = kinds.get(stat.S_IFMT(found.st_mode), "a FIFO, device or socket")
         raise OSError(errno.EINVAL, f"is {kind}, not a regular file")
     if max_size is not None and found.st_size > max_size:
-        raise OSError(
-            errno.EFBIG, f"has {found.st_size} bytes; of such a file at most {max_size} are read"
-        )
+        raise OSError(errno.EFBIG, f"must have at most {max_size} bytes, got {found.st_size}")
 
 
 @contextlib.contextmanager
@@ -128,7 +126,7 @@ def _check_part(path: str, name: str, parent: int | None, is_made: bool) -> None
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=parent)
     if os.path.islink(path):
-        raise OSError(errno.EINVAL, "is a symbolic link; below a run directory none is followed")
+        raise OSError(errno.EINVAL, "is a symbolic link, which is not followed in a run directory")
 
 
 def files_below(

@@ -108,8 +108,8 @@ class WholeStepWriter:
         """
         if self._file is None:
             raise ValueError(
-                f"step {step.step} is not recorded whole: it takes {_megabytes(self.size)} and "
-                f"whole_tensors_max_bytes allows {_megabytes(self._max_bytes)}. Pass a greater "
+                f"the whole tensors of step {step.step} must have at most "
+                f"{_megabytes(self._max_bytes)}, got {_megabytes(self.size)}. Pass a greater "
                 "whole_tensors_max_bytes, or record a smaller batch"
             )
         self._file.writestr(INDEX_MEMBER, encode_whole_step(step))
@@ -160,7 +160,7 @@ class WholeStepReader:
                 }
         except (zipfile.BadZipFile, KeyError) as error:
             raise ValueError(
-                f"{self.path} must be the file of a whole step, got another or half a file"
+                f"{self.path} must be the complete file of a whole step. Record the step again"
             ) from error
         self.step: WholeStep = decode_whole_step(content)
 
@@ -171,7 +171,7 @@ class WholeStepReader:
             ValueError: the file does not hold it.
         """
         if tensor.array not in self._offsets:
-            raise ValueError(f"{self.path} has no member {tensor.array}; record the step again")
+            raise ValueError(f"{self.path} has no member {tensor.array}. Record the step again")
         array = self._mapped(self._offsets[tensor.array])
         if tensor.dtype == "bfloat16":
             return (array.astype(np.uint32) << 16).view(np.float32)

@@ -16,8 +16,8 @@ from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-_FEWER_TAGS = "name fewer parameters in histogram_regular, or log fewer metrics"
-_FEWER_TENSORS = "record fewer tensors, or histograms where they suffice"
+_FEWER_TAGS = "Name fewer parameters in histogram_regular, or log fewer metrics"
+_FEWER_TENSORS = "Record fewer tensors, or histograms where they suffice"
 
 
 class DuplicateFilter:
@@ -83,8 +83,8 @@ class DuplicateFilter:
             if count > limit:
                 self._warnings.warn(
                     what,
-                    "%s has %d %s so far; MindInsight shows the %d that appeared last and drops "
-                    "the others: %s",
+                    "%s has %d %s so far. MindInsight shows the %d that appeared last and drops "
+                    "the rest. %s",
                     *(self._directory, count, what, limit, advice),
                 )
 
@@ -93,8 +93,9 @@ class DuplicateFilter:
         if kind != "loss_landscape":
             self._warnings.warn(
                 "changed",
-                "%s %r is recorded again at step %d with another value; MindInsight shows one of "
-                "the two. Give a later step or another tag. Later repeats are not reported.",
+                "%s %r is recorded again at step %d with another value. MindInsight shows only "
+                "one of the two values. Give a later step or another tag. Later repeats are not "
+                "reported",
                 *(kind, tag, step),
             )
 

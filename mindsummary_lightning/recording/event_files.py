@@ -108,7 +108,7 @@ class EventFiles:
                 raise
         raise OSError(
             errno.EOVERFLOW,
-            f"the clock is past {MAX_TIMESTAMP}, the latest time of a file",
+            f"the time of a file must be at most {MAX_TIMESTAMP}, got a later clock. Set the clock",
             self.directory,
         )
 
@@ -160,8 +160,8 @@ class EventFiles:
                 self._cut(name, is_lineage_file)
             if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
                 text = (
-                    "%s: because of its name's time MindInsight does not show what is recorded "
-                    "now; move it away"
+                    "%s has a name with a later time than new files: MindInsight does not show "
+                    "new values. Move the file away"
                 )
                 _LOG.warning(text, printable(os.path.join(self.directory, name)))
 
@@ -176,8 +176,8 @@ class EventFiles:
             self._checked[name] = size - cut
             if cut:
                 _LOG.warning(
-                    "cut %d bytes of an unfinished record off the end of %s; they are kept in "
-                    ".damaged beside it",
+                    "cut %d bytes of an unfinished record off the end of %s. They are kept in "
+                    "the directory .damaged next to it",
                     *(cut, printable(path)),
                 )
 

@@ -247,8 +247,8 @@ class EventWriter:
     def _check_size(self, size: int) -> None:
         if size - OVERHEAD > MAX_EVENT:
             raise RecordTooLargeError(
-                f"an event of {size - OVERHEAD} bytes is larger than the {MAX_EVENT} that "
-                "MindInsight takes"
+                f"an event must have at most {MAX_EVENT} bytes for MindInsight, got "
+                f"{size - OVERHEAD}. Record a smaller value"
             )
         if not self.options.free_space_factor:
             return
@@ -258,8 +258,8 @@ class EventWriter:
             if free < needed:
                 raise OSError(
                     errno.ENOSPC,
-                    f"a record of {size} bytes is not written because only {free} bytes are free; "
-                    f"{self.options.free_space_factor} times its size must be",
+                    f"the free space for a record of {size} bytes must be at least {needed} "
+                    f"bytes, got {free}. Free space on the disk",
                     self.directory,
                 )
 
@@ -267,8 +267,8 @@ class EventWriter:
         if self.is_owned_by_parent:
             raise ForkedWriterError(
                 errno.EPERM,
-                "this process was forked from the one that records the run; it must not write the "
-                "same files",
+                "this process was forked from the one that records the run and must not write its "
+                "files. Record into a new directory",
                 self.directory,
             )
 
@@ -295,7 +295,7 @@ class EventWriter:
             self._turns.call(self._remove_user, None, is_waiting=False)
         except OSError as error:
             _LOG.error(
-                "%s could not be closed; its last records may be lost: %s", self.directory, error
+                "%s could not be closed: %s. Its last records may be lost", self.directory, error
             )
 
     def _remove_user(self, user: object) -> None:
@@ -350,7 +350,7 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
             writer.take_options(options)
         elif writer.options != options:
             _LOG.info(
-                "%s is already being recorded; its files keep the settings %s", path, writer.options
+                "%s is already being recorded. Its files keep the settings %s", path, writer.options
             )
         _WITH_VALUES.pop(path, None)
         _WITH_VALUES[path] = writer

@@ -86,7 +86,7 @@ class FailurePolicy:
             key = ("write", "out of reach")
         self.warnings.warn(
             key,
-            "%s could not be recorded in %s: %s. Training continues; later failures of this kind "
+            "%s could not be recorded in %s: %s. Training continues. Later failures of this kind "
             "are only counted, and the total is logged at the end",
             *(what, self._directory, error_text(error)),
             level=logging.ERROR,
@@ -104,7 +104,7 @@ class FailurePolicy:
         if not self.lost:  # otherwise the user has been told, and the total follows
             self.warnings.warn(
                 "unconfirmed",
-                "%s may lack its last records, for the file system could not keep them: %s. "
+                "%s may lack its last records, because the file system could not keep them: %s. "
                 "Training continues",
                 *(self._directory, error_text(error)),
                 level=logging.ERROR,
@@ -158,7 +158,7 @@ class FailurePolicy:
             return None
         number, fraction = read
         if fraction:
-            text = "%s of %r is %s, not a whole number: %d is taken"
+            text = "%s of %r must be a whole number, got %s. Its whole part %d is recorded"
             self.warnings.warn(("fraction", name), text, name, tag, fraction, number)
         return number
 
@@ -182,8 +182,8 @@ class FailurePolicy:
     def skip_closed(self, what: str, when: str = "") -> None:
         """Warn once per tag or kind that values after the end are not recorded."""
         text = (
-            "the record of %s is closed: %s%s is not recorded; record before close(), or make a "
-            "new one"
+            "the record of %s is closed: %s%s is not recorded. Record before close(), or make a "
+            "new record"
         )
         self.warnings.warn(("closed", what), text, self._directory, what, when)
 
@@ -215,5 +215,5 @@ def _whole_part(value: Any) -> tuple[int, str]:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise TypeError(f"a whole number is expected, not {value!r}") from None
+        raise TypeError(f"it must be a whole number, got {value!r}") from None
     return number, "" if number == value else repr(value)

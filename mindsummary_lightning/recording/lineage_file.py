@@ -201,8 +201,8 @@ class LineageFileWriter:
                 shorter = _shortened(event, left)
                 self._warnings.warn(
                     ("large", kind),
-                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded: "
-                    "record fewer or shorter texts",
+                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded. "
+                    "Record fewer or shorter texts",
                     *(_described(event, shorter), self._files.directory),
                 )
                 if shorter is None:

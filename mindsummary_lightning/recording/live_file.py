@@ -206,13 +206,13 @@ class LiveFile:
     def _warn_of_missing(self, path: str, missing: MissingRecords) -> None:
         if missing.is_removed:
             text = (
-                "%s was removed or replaced while it was being written: %d records are lost; "
-                "recording continues"
+                "%s was removed or replaced while it was being written: %d records are lost. "
+                "Recording continues"
             )
             self._warnings.warn("gone", text, path, missing.count)
         else:
             text = (
-                "the file system took back %d records of %s that it had accepted; recording "
+                "the file system took back %d records of %s that it had accepted. Recording "
                 "continues"
             )
             self._warnings.warn("gone", text, missing.count, path)

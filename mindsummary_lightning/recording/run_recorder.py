@@ -99,7 +99,7 @@ class RunRecorder:
         is_done = self._export is None or self._export.save_all(step, values, originals)
         if not -(2**63) <= step < 2**63:
             self.policy.warnings.warn(
-                "step", "step %d does not fit 64 bits; its values are skipped", step
+                "step", "step must fit 64 bits, got %d. Its values are skipped", step
             )
             return False
         if self._deferred_lineage:

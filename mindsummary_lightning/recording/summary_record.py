@@ -158,7 +158,7 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: it is neither.
         """
         if mode not in ("train", "eval"):
-            raise ValueError(f"mode must be 'train' or 'eval', not {mode!r}")
+            raise ValueError(f"mode must be 'train' or 'eval', got {mode!r}")
         self._mode = mode
         self._pending.take_operators(mode == "train" and not self._recorder.is_closed)
 
@@ -220,7 +220,7 @@ class SummaryRecord(TensorBoardMethods):
         int64("step", step)
         optional_module("train_network", train_network)
         if plugin_filter is not None and not callable(plugin_filter):
-            raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
+            raise TypeError(f"plugin_filter must be callable or None, got {plugin_filter!r}")
         values, originals, is_done = self._pending.take(plugin_filter, self._mode == "train")
         if self._recorder.is_closed:
             for _, tag, _ in values:
@@ -272,7 +272,7 @@ class SummaryRecord(TensorBoardMethods):
 
     def __enter__(self) -> SummaryRecord:
         if self._recorder.is_closed:
-            raise ValueError(f"this SummaryRecord of {self.directory} is closed; make a new one")
+            raise ValueError(f"the SummaryRecord of {self.directory} is closed. Make a new record")
         return self
 
     def __exit__(
@@ -293,7 +293,10 @@ class SummaryRecord(TensorBoardMethods):
             return True
         self._has_tried_graph = True
         if self._example_input is None:
-            text = "the network's graph is not recorded: SummaryRecord got no example_input"
+            text = (
+                "the network's graph is not recorded, because SummaryRecord got no example_input. "
+                "Pass example_input=..."
+            )
             self._recorder.policy.warnings.warn("no example", text)
             return True
         return self._recorder.capture_graph(network, self._example_input)

@@ -31,8 +31,8 @@ from mindsummary_lightning.recording.untraced import untraced
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
-    "%s records no graph: it needs an input. Give it one, or give the module an "
-    "example_input_array; a SummaryCollector records the graph of the first training step without"
+    "%s records no graph without an input. Give it one, or give the module an "
+    "example_input_array. A SummaryCollector records the graph without an input"
 )
 NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
 _WITHOUT_PAGE = [
@@ -302,7 +302,7 @@ class TensorBoardMethods:
         """
         if not isinstance(hparam_dict, Mapping) or not isinstance(metric_dict, Mapping):
             found = f"{type(hparam_dict).__name__} and {type(metric_dict).__name__}"
-            raise TypeError(f"hparam_dict and metric_dict must be dicts, not {found}")
+            raise TypeError(f"hparam_dict and metric_dict must be dicts, got {found}")
         flat = flatten(hparam_dict)
         params = UserDefinedInfo(flat).values if flat else self._params  # with the keys of the file
         results = self._recorder.metric_lineage("add_hparams", metric_dict)

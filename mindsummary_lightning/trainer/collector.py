@@ -226,7 +226,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         """Determine the directory to record into, if the run is recorded."""
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError(
-                "a Trainer may have one SummaryCollector; give one that collects everything"
+                "a Trainer must have at most one SummaryCollector, got several. Give one that "
+                "collects everything"
             )
         runs = self._runs_of(trainer)
         if runs and self._own_run is not None:
@@ -431,7 +432,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if value is None:
             self._warn_once.warn(
                 "loss",
-                "loss/auto is not recorded: training_step has not logged a metric %r",
+                "loss/auto is not recorded, because training_step has not logged %r. Log this "
+                "metric",
                 self._loss_name,
             )
         return mean_loss(value)
@@ -490,7 +492,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         has_logger = any(isinstance(logger, MindInsightLogger) for logger in trainer.loggers)
         if logged and not has_logger:
             rank_zero_info(
-                f"SummaryCollector alone does not record logged metrics ({listed(logged, 3)}). "
+                f"SummaryCollector does not record logged metrics ({listed(logged, 3)}). "
                 "Add a logger: trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
             )
 

@@ -211,9 +211,9 @@ class CurrentRun:
                 continue
             if own is not None:
                 raise ValueError(
-                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, "
-                    "which record into the same files: give it to one of them, or give the "
-                    "collector a summary_dir"
+                    f"{name} must be equal in MindInsightLogger and SummaryCollector, which "
+                    f"record into the same files, got {own!r} and {value!r}. Give it to one of "
+                    "them, or give the collector a summary_dir"
                 )
             self._options[name] = value
             self._drop_record()
@@ -350,7 +350,7 @@ class CurrentRun:
         self.version.claim()
         self.last_step = -1
         rank_zero_info(
-            f"{_shortest(earlier)} holds an earlier fit; this one is recorded in "
+            f"{_shortest(earlier)} holds an earlier fit. The new fit is recorded in "
             f"{self._short_directory}"
         )
 

@@ -229,8 +229,8 @@ def _accelerator(name: str) -> str | Accelerator:
             is_there = False
     if not is_there:
         raise ValueError(
-            f"PyTorch has no device {name!r} here; of a vendor's device its package must be "
-            "installed"
+            f"PyTorch has no device {name!r} here. For a vendor's device, install the vendor's "
+            "package"
         )
     return name if device is None else _accelerator_of(device)
 

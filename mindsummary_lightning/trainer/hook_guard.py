@@ -49,8 +49,8 @@ class HookGuard:
         self._failures += 1
         self._warn_once.warn(
             (what, type(error)),
-            "%s could not record %s: %s: %s. Training continues; further failures of this kind "
-            "are counted and the total is logged at the end",
+            "%s could not record %s: %s: %s. Training continues. Later failures of this kind "
+            "are only counted, and the total is logged at the end",
             *(self._owner, what, type(error).__name__, error_text(error)),
             level=logging.ERROR,
         )
@@ -81,9 +81,7 @@ def _checked(callback_class: type, name: str, hook: Callable[..., Any]) -> Calla
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not issubclass(type(self), callback_class):  # Lightning has called the hook of a class
             kind = callback_class.__name__
-            raise TypeError(
-                f"the Trainer's callbacks hold the class {kind} itself; give an object: {kind}(...)"
-            )
+            raise TypeError(f"a callback must be an object, got the class {kind}. Give {kind}(...)")
         try:
             return hook(self, *args, **kwargs)
         except Exception as error:

@@ -50,7 +50,7 @@ class _LineageCallback(CallbackBase):
             self._recorder = RunRecorder(directory, raise_exception=raise_exception)
         else:
             raise TypeError(
-                "summary_record must be a SummaryRecord, a MindInsightLogger or a directory, not "
+                "summary_record must be a SummaryRecord, a MindInsightLogger or a directory, got "
                 f"{summary_record!r}"
             )
         self._lineage: LineageRecorder | None = None

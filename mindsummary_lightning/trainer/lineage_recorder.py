@@ -437,7 +437,8 @@ class EvaluationHooks:
         def __getattr__(self, name: str) -> Any:
             if name in ("finalize", "log_metrics"):  # what Lightning calls of a logger
                 raise TypeError(
-                    f"a {type(self).__name__} is the Trainer's logger; give it as callbacks=[...]"
+                    f"the Trainer's logger must be a logger, got a {type(self).__name__}. "
+                    "Give it as callbacks=[...]"
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

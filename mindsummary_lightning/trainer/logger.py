@@ -131,10 +131,10 @@ class MindInsightLogger(LoggerBase):
         # directory changes.
         self._save_dir = os.path.abspath(checked_path("save_dir", save_dir))
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"name must be a str or None, not {name!r}")
+            raise TypeError(f"name must be a str or None, got {name!r}")
         self._name = name or ""
         if not isinstance(prefix, str):
-            raise TypeError(f"prefix must be a str, not {prefix!r}")
+            raise TypeError(f"prefix must be a str, got {prefix!r}")
         self._prefix = f"{utf8_text(prefix)}/" if prefix else ""
         self._scalars = MetricScalars(self._prefix)
         self._sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
@@ -372,8 +372,8 @@ class MindInsightLogger(LoggerBase):
             or not isinstance(images, Iterable)
         ):
             raise TypeError(
-                f"images must be a list of images, not {type(images).__name__}; put a single one "
-                "in a list"
+                f"images must be a list of images, got {type(images).__name__}. Put a single "
+                "image in a list"
             )
         check_dataformats(dataformats)
         batch = list(images)
@@ -437,7 +437,7 @@ class MindInsightLogger(LoggerBase):
             # what Lightning calls of a callback before it trains
             if name in ("setup", "on_exception"):
                 raise TypeError(
-                    "a MindInsightLogger is in the Trainer's callbacks; give it as logger=..."
+                    "a callback must be a Callback, got a MindInsightLogger. Give it as logger=..."
                 )
             if name in ("log_text", "log_table"):  # as ``experiment.add_text``
                 return rank_zero_only(

@@ -45,7 +45,7 @@ class MetricScalars:
         pairs: list[tuple[str, SummaryValue]] = []
         if name == "":
             record.policy.warnings.warn(
-                "metric without a name", "a metric without a name is not recorded"
+                "metric without a name", "a metric without a name is not recorded. Give it a name"
             )
         for key, leaf in leaves({name: value}):
             tag = f"{self._prefix}{key}"

@@ -124,7 +124,7 @@ def resume_path(trainer: Any) -> Any | None:
     _WARN_ONCE.warn(
         "ckpt_path",
         "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be "
-        "recorded as a new run; pass version=... to the logger to continue the old one",
+        "recorded as a new run. To continue the old run, pass version=... to the logger",
         level=logging.ERROR,
     )
     return getattr(trainer, "ckpt_path", None)
