@@ -266,7 +266,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
 
     def _drop_earlier_fit(self, trainer: Any, is_needed: bool) -> None:
-        """Drop the state of an earlier fit, unless a later fit continues it.
+        """Drop the state of an earlier fit, except the values for a fit that continues it.
 
         ``is_needed``: the call is an evaluation that is recorded, and one may save a checkpoint
         after it.
