@@ -129,10 +129,12 @@ if not TYPE_CHECKING:  # a checker would take every name for known
             if error.name is None or error.name.startswith(__name__):
                 raise
             package = {"PIL": "Pillow", "google.protobuf": "protobuf"}.get(error.name, error.name)
-            raise ModuleNotFoundError(
-                f"{name} needs {package}, which is not installed; install it with: pip install mindsummary-lightning",
-                name=error.name,
-            ) from None  # one line to read, whichever module it was that imports the package
+            text = (
+                f"{name} needs {package}, which is not installed; install it with: "
+                "pip install mindsummary-lightning"
+            )
+            # one line to read, whichever module imports the package
+            raise ModuleNotFoundError(text, name=error.name) from None
         globals()[name] = value
         return value
 

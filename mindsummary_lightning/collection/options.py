@@ -135,7 +135,9 @@ def _checked_statistics(collect_parameter_statistics: Any) -> str | None:
 def checked_parameter_statistics(
     collect_parameter_statistics: Any, collect_parameter_updates: Any
 ) -> ParameterStatisticsOptions:
-    """Check the two arguments; ``collect_parameter_updates`` implies statistics of every parameter.
+    """Check the expression of the parameters and whether updates are wanted.
+
+    ``collect_parameter_updates`` implies statistics of every parameter.
 
     Raises:
         TypeError: an argument has the wrong type.

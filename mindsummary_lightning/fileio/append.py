@@ -1,4 +1,6 @@
-"""Complete records appended to a file, one write each; nothing truncated is ever left behind.
+"""Append complete records to a file, a single write per record.
+
+A failed write leaves no incomplete record in the file.
 
 With the write done in the caller's thread the record is in the kernel when the call returns: a
 killed process loses nothing, and there is no thread to wait for. This module never decides what
@@ -46,7 +48,7 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 def is_locked(path: str) -> bool | None:
-    """Tell whether a process holds the lock of a file, ``None`` if that is unknown.
+    """Tell whether a process holds the lock of a file; ``None`` if unknown.
 
     The lock is taken for a moment to ask.
     """
@@ -113,7 +115,7 @@ class RecordFile:
             raise
 
     def begin(self, record: Sequence[Buffer]) -> None:
-        """Write the first record; raises as :meth:`append`."""
+        """Write the first record; raise the errors of :meth:`append`."""
         self.append(record)
         self.records = 0
         self._beginning = b"".join(record)
@@ -121,7 +123,7 @@ class RecordFile:
 
     @classmethod
     def existing(cls, path: str, beginning: bytes) -> RecordFile:
-        """A file that is there, closed; :meth:`reopen` continues it as it is now.
+        """Return an existing file, closed; :meth:`reopen` continues it as it is now.
 
         Args:
             path: the file.
@@ -140,7 +142,7 @@ class RecordFile:
         return file
 
     def append(self, record: Sequence[Buffer]) -> None:
-        """Write one record; it is in the kernel, complete, when this returns.
+        """Write a record completely to the kernel before returning.
 
         Raises:
             OSError: it could not be written; the file ends at its last complete record again.
@@ -171,7 +173,7 @@ class RecordFile:
             else:
                 written = os.write(self._descriptor, views[0])
             if not written:
-                raise OSError(errno.EIO, "the system wrote nothing and gave no reason", self.path)
+                raise OSError(errno.EIO, "the system wrote no byte and gave no reason", self.path)
             self._torn_size += written
             while views and written >= len(views[0]):
                 written -= len(views.pop(0))
@@ -193,7 +195,7 @@ class RecordFile:
         self._torn_size = 0
 
     def is_intact(self) -> bool:
-        """Tell whether the path leads to this file, with all that was appended.
+        """Tell whether the path leads to this file and all appended records are in it.
 
         Two calls of ``stat``.
 
@@ -225,7 +227,7 @@ class RecordFile:
         self._descriptor = -1
 
     def missing(self) -> MissingRecords:
-        """Return what the file under the path lacks of what was appended.
+        """Return the appended records that the file at the path lacks.
 
         The answer is empty where that is unknown.
 
@@ -258,7 +260,7 @@ class RecordFile:
         return MissingRecords(max(0, self.records - kept), end=end)
 
     def sync(self) -> None:
-        """Wait until everything appended is on the disk."""
+        """Wait until all appended records are on the disk."""
         os.fsync(self._descriptor)
 
     def reopen(self) -> bool:

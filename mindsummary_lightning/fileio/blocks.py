@@ -1,4 +1,4 @@
-"""Read the complete records of an open file, and check each of them.
+"""Read and check the complete records of an open file.
 
 The one place that compares header, length, size and CRC of a record.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO
 
@@ -34,7 +35,7 @@ _MANY = 256
 def blocks_of(
     file: IO[bytes], path: str, offset: int, block_size: int = BLOCK
 ) -> Iterator[tuple[int, Records]]:
-    """Yield the complete records from an offset on, as many as one block holds at a time.
+    """Yield the complete records from an offset on, a block at a time.
 
     Yields the end of the last of them in the file, and them; ends before a record that the file
     cannot hold. ``path`` is for errors.
@@ -44,51 +45,25 @@ def blocks_of(
             yielded.
         OSError: the file cannot be read.
     """
-    at, block, start, length, least = offset, b"", 0, 0, 1
-    alike, before, most, needed = 0, b"", _MANY, _ALIKE
+    at, block, start, least = offset, b"", 0, 1
+    finder = _EndFinder()
     while (left := file.seek(0, os.SEEK_END) - at) >= least:  # fewer cannot complete a record
-        if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
-            raise DamagedFileError(
-                path, offset, f"a record of {length} bytes, more than protobuf allows"
-            )
+        # a sparse file holds it, and reading it would take as much memory
+        if finder.length > MAX_PAYLOAD:
+            reason = f"a record has {finder.length} bytes, more than protobuf allows"
+            raise DamagedFileError(path, offset, reason)
         file.seek(at)
         more = file.read(min(max(block_size, least), left))
         if not more:
             return
         at += len(more)
         block = block[start:] + more
-        start, size, least, problem = 0, len(block), 1, None
-        bounds = array("q", [0])
-        while start + HEADER_SIZE <= size:
-            header = block[start : start + HEADER_SIZE]
-            length, problem = checked_length(header)
-            if problem:
-                break
-            end = start + length + OVERHEAD
-            if end > size:
-                least = end - size
-                break
-            alike, before = alike + 1 if header == before else 0, header
-            if alike < needed:
-                bounds.append(end)
-                start = end
-                continue
-            count = count_alike(block, start, end - start, most)
-            bounds.frombytes(
-                (np.arange(1, count + 1, dtype=np.int64) * (end - start) + start).tobytes()
-            )
-            start = bounds[-1]
-            # Where the block ends, the next one may go on with them.
-            alike, most = (
-                (alike, 8 * count)
-                if count == most or start + length + OVERHEAD > size
-                else (0, _MANY)
-            )
-            needed = _ALIKE if count > _ALIKE else 2 * needed
-        records = Records(block, bounds)
+        found = finder.find(block)
+        least, problem = found.missing, found.problem
+        records = Records(block, found.ends)
         count, mismatch = records.first_mismatch()
         if mismatch:
-            problem, records = mismatch, Records(block, bounds[: count + 1])
+            problem, records = mismatch, Records(block, found.ends[: count + 1])
         start = records.nbytes
         offset += start
         if count:
@@ -97,9 +72,74 @@ def blocks_of(
             raise DamagedFileError(path, offset, problem)
 
 
+@dataclass(frozen=True, slots=True)
+class _RecordEnds:
+    """The ends of the complete records in a block.
+
+    Attributes:
+        ends: 0, then the end of every complete record, in bytes from the start of the block.
+        missing: bytes that the next record lacks, as far as its header tells; at least 1.
+        problem: the fault in the header after the last complete record, or ``None``.
+    """
+
+    ends: array[int]
+    missing: int
+    problem: str | None
+
+
+class _EndFinder:
+    """A finder of the ends of records in successive blocks of a file.
+
+    A run has many records of one length. After some records with the same header, the finder
+    counts those that follow together.
+
+    Attributes:
+        length: payload bytes that the header read last announces.
+    """
+
+    def __init__(self) -> None:
+        self.length: int = 0
+        self._header = b""
+        self._alike = 0  # records in a row with this header
+        self._needed = _ALIKE  # so many in a row before they are counted together
+        self._most = _MANY  # so many are counted at once
+
+    def find(self, block: bytes) -> _RecordEnds:
+        """Return the ends of the complete records in a block that starts with a record."""
+        start, size = 0, len(block)
+        ends = array("q", [0])
+        alike, before, needed = self._alike, self._header, self._needed
+        missing, problem = 1, None
+        while start + HEADER_SIZE <= size:
+            header = block[start : start + HEADER_SIZE]
+            self.length, problem = checked_length(header)
+            if problem:
+                break
+            end = start + self.length + OVERHEAD
+            if end > size:
+                missing = end - size
+                break
+            alike, before = alike + 1 if header == before else 0, header
+            if alike < needed:
+                ends.append(end)
+                start = end
+                continue
+            count = count_alike(block, start, end - start, self._most)
+            steps = np.arange(1, count + 1, dtype=np.int64) * (end - start)
+            ends.frombytes((steps + start).tobytes())
+            start = ends[-1]
+            if count == self._most or start + self.length + OVERHEAD > size:
+                self._most = 8 * count  # the next block may go on with them
+            else:
+                alike, self._most = 0, _MANY
+            needed = _ALIKE if count > _ALIKE else 2 * needed
+        self._alike, self._header, self._needed = alike, before, needed
+        return _RecordEnds(ends, missing, problem)
+
+
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths, and so one of few headers
 def checked_length(header: bytes) -> tuple[int, str | None]:
-    """Length that a record's 12-byte header announces, and what is wrong with the header."""
+    """Return the length in a record's 12-byte header, and the header's problem."""
     length = unpack_length(header)
     return length, header_mismatch(header) or (
         None if length else "an empty record; MindInsight never gets past it"

@@ -6,7 +6,7 @@ import errno
 
 
 def _numbers(*names: str) -> frozenset[int]:
-    """The numbers of some errors, without those that this system does not have."""
+    """Return the numbers of the named errors that this system has."""
     return frozenset(getattr(errno, name) for name in names if hasattr(errno, name))
 
 
@@ -34,15 +34,15 @@ _OUT_OF_REACH = _numbers(
 
 
 def is_no_room(error: OSError) -> bool:
-    """Whether only room is missing: the handle stays good."""
+    """Tell whether only room on the disk is missing: the handle stays good."""
     return error.errno in _NO_ROOM
 
 
 def is_not_there(error: OSError) -> bool:
-    """Whether the place answers, and has no file of ours under the path."""
+    """Tell whether the file system answers and has no file of ours at the path."""
     return error.errno in _NOT_THERE
 
 
 def is_out_of_reach(error: OSError) -> bool:
-    """Whether the place, or what it knew of a handle, is away."""
+    """Tell whether the file system, or its state of a handle, is out of reach."""
     return error.errno in _OUT_OF_REACH

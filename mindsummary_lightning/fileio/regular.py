@@ -64,7 +64,7 @@ def open_regular(
 
 
 def read_regular(path: str, *, root: str | None = None, max_size: int = SMALL) -> bytes:
-    """All of a file that is small by nature; raises as :func:`open_regular`."""
+    """Read a small file completely; raise the errors of :func:`open_regular`."""
     with open_regular(path, root=root, max_size=max_size) as file:
         return file.readall()
 
@@ -75,9 +75,7 @@ def _check(found: os.stat_result, max_size: int | None) -> None:
         kind = kinds.get(stat.S_IFMT(found.st_mode), "a FIFO, device or socket")
         raise OSError(errno.EINVAL, f"is {kind}, not a regular file")
     if max_size is not None and found.st_size > max_size:
-        raise OSError(
-            errno.EFBIG, f"has {found.st_size} bytes; of such a file at most {max_size} are read"
-        )
+        raise OSError(errno.EFBIG, f"must have at most {max_size} bytes, got {found.st_size}")
 
 
 @contextlib.contextmanager
@@ -120,12 +118,15 @@ def place_below(
 
 
 def _check_part(path: str, name: str, parent: int | None, is_made: bool) -> None:
-    """Refuse a link on the way to a file; ``is_made``: make the directory if it is missing."""
+    """Refuse a link on the way to a file.
+
+    ``is_made``: make the directory if it is missing.
+    """
     if is_made:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=parent)
     if os.path.islink(path):
-        raise OSError(errno.EINVAL, "is a symbolic link; below a run directory none is followed")
+        raise OSError(errno.EINVAL, "is a symbolic link, which is not followed in a run directory")
 
 
 def files_below(

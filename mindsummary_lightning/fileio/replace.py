@@ -1,4 +1,4 @@
-"""Replace files at once: readers see the old bytes or the new ones, never a part.
+"""Replace files atomically: readers see the old or the new bytes, never a part.
 
 What a repair replaced and what was cut off a file is kept in the directory ``.damaged`` inside the
 run.
@@ -62,7 +62,7 @@ def _is_running(pid: int) -> bool:
 def replacement(
     path: str, mode: int = 0o600, *, root: str | None = None, is_synced: bool = True
 ) -> Iterator[IO[bytes]]:
-    """Yield a binary file, which replaces ``path`` when the block ends without an error.
+    """Yield a binary file that replaces ``path`` if the block raises no error.
 
     A crash at any moment leaves either the old file or the complete new one.
 
@@ -113,7 +113,7 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
 
 
 def damaged_path(path: str, ending: str) -> str:
-    """An unused path in ``.damaged`` beside a file.
+    """Return an unused path in the directory ``.damaged`` next to a file.
 
     The name holds no ``summary.<digits>`` and does not end in ``.pb``: MindInsight lists a hidden
     directory too when it is started on the run itself, and would show what is kept there as a run.

@@ -24,7 +24,7 @@ from mindsummary_lightning.fileio.regular import open_regular
 
 
 class Piece(NamedTuple):
-    """A stretch of a file: one complete record, or everything up to the next one.
+    """A stretch of a file: a complete record, or the bytes up to the next record.
 
     Attributes:
         start: offset of its first byte.
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
 
 def read_pieces(path: str) -> Iterator[Piece]:
-    """Every byte of a file, in order, as complete records and damaged stretches.
+    """Yield all bytes of a file, in order, as complete records and damaged stretches.
 
     Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces
     end there.
@@ -57,7 +57,7 @@ def read_pieces(path: str) -> Iterator[Piece]:
 
 
 def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
-    """:func:`read_pieces` for an open file, from the start of a record on."""
+    """Yield the pieces of an open file, from the start of a record on."""
     size = file.seek(0, os.SEEK_END)
     while at < size:
         damage = None
@@ -83,7 +83,10 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
 
 
 def find_record(path: str, at: int) -> int | None:
-    """Return the offset of the first complete record at or after an offset, or ``None``."""
+    """Return the offset of the first complete record from an offset on.
+
+    The answer is ``None`` if no complete record follows.
+    """
     with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
         start = next_record(file, at, size)
@@ -93,7 +96,10 @@ def find_record(path: str, at: int) -> int | None:
 def _read_at(file: FileIO, start: int, count: int) -> bytes:
     file.seek(start)
     chunks = []
-    while count > 0 and (chunk := file.read(count)):
+    while count > 0:
+        chunk = file.read(count)
+        if not chunk:
+            break
         chunks.append(chunk)
         count -= len(chunk)
     return b"".join(chunks)
@@ -115,7 +121,7 @@ def skip_hole(file: FileIO, at: int, size: int) -> int:
 
 
 def copy_data(file: FileIO, start: int, end: int, copy: IO[bytes]) -> None:
-    """Write a stretch of a file to the beginning of another; holes stay holes."""
+    """Write a stretch of a file to the beginning of a copy; holes stay holes."""
     at = start
     while (at := skip_hole(file, at, end)) < end:
         file.seek(at)
@@ -126,7 +132,7 @@ def copy_data(file: FileIO, start: int, end: int, copy: IO[bytes]) -> None:
 
 
 def shortage(file: FileIO, at: int, size: int) -> str:
-    """What an incomplete record lacks."""
+    """Say in words which bytes an incomplete record lacks."""
     header = _read_at(file, at, HEADER_SIZE)
     if len(header) < HEADER_SIZE:
         return f"{size - at} bytes are left, a record has at least {OVERHEAD}"
@@ -174,7 +180,7 @@ def next_record(file: FileIO, begin: int, size: int) -> int:
 
 
 def is_record(file: FileIO, at: int) -> bool:
-    """Whether a complete record of an open file begins at an offset."""
+    """Tell whether a complete record of an open file begins at an offset."""
     try:
         return next(blocks_of(file, "", at, HEADER_SIZE), None) is not None
     except DamagedFileError:

@@ -1,4 +1,4 @@
-"""Records of a file that may be growing or truncated.
+"""Read the records of a file that may be growing or truncated.
 
 A last record that is not complete yet is not an error: the file may still be growing, and reading
 continues at the same offset later. A CRC that does not match is one, and so is a record that is not
@@ -24,7 +24,9 @@ _T = TypeVar("_T")
 
 
 class RecordScanner:
-    """The payloads of a record file, in order; iterate again to read what has been added since.
+    """The payloads of a record file, in order.
+
+    Iterate again to read the records that have been added since.
 
     Memory is bounded by one block and one record, never by the file: a length that the rest of the
     file cannot hold is taken for an incomplete record.
@@ -58,7 +60,7 @@ class RecordScanner:
             return False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield each complete record's payload.
+        """Yield the payload of every complete record.
 
         Raises:
             DamagedFileError: a CRC does not match, a record is empty, or it is incomplete and
@@ -68,7 +70,7 @@ class RecordScanner:
         return self.decoded(bytes)
 
     def decoded(self, decode: Callable[[bytes], _T]) -> Iterator[_T]:
-        """Yield each complete record, decoded.
+        """Yield every complete record, decoded.
 
         Raises as in iterating, and where ``decode`` raises ``ValueError``.
         """
@@ -83,7 +85,7 @@ class RecordScanner:
 
     # in smaller ones NumPy's calls cost too much
     def batches(self, block_size: int = 4 * BLOCK) -> Iterator[Records]:
-        """Yield the payloads of neighbouring records, as many as one block holds.
+        """Yield the payloads of neighbouring records, a block at a time.
 
         ``offset`` is then the end of the last of them.
 

@@ -1,4 +1,6 @@
-"""Truncated last records of files that no process writes any more, cut off and kept beside the run.
+"""Cut incomplete last records off files that no process writes any more.
+
+The bytes that are cut off are kept next to the run.
 
 MindInsight waits up to ten minutes for the rest of such a record and shows no later file meanwhile.
 """
@@ -53,7 +55,7 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
 
 
 def cut_damaged_end(path: str, at: int) -> None:
-    """Cut a file that this process wrote, and has closed, back to its last complete record.
+    """Cut a closed file of this process back to its last complete record.
 
     A file system that took back the end of a record leaves what was appended later behind damage,
     where MindInsight does not read it. What is cut is kept in ``.damaged`` beside the file.

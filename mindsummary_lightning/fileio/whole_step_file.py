@@ -1,4 +1,6 @@
-"""``whole_step_<n>.npz``: whole tensors of one step, as a file that ``numpy.load`` reads.
+"""Write and read whole tensors of a step as a file for ``numpy.load``.
+
+The file is ``whole_step_<n>.npz``.
 
 A member is an uncompressed ``.npy`` and is written when its tensor arrives, so a step never lies in
 memory. The index comes last. The file gets its name when it is complete, and a reader maps a member
@@ -31,12 +33,12 @@ _LOCAL_HEADER = 30  # bytes of a zip member's local header, before its name and 
 
 
 def whole_step_path(directory: str, step: int) -> str:
-    """Path of a step's file in a run's directory."""
+    """Return the path of a step's file in a run's directory."""
     return os.path.join(directory, f"whole_step_{step}.npz")
 
 
 def whole_step_paths(directory: str) -> dict[int, str]:
-    """Paths of the complete files of a run's directory, by step, in order."""
+    """Return the paths of the complete files of a run's directory, by step, in order."""
     found: dict[int, str] = {}
     for path in Path(directory).iterdir():
         match = _NAME.fullmatch(path.name)
@@ -46,7 +48,7 @@ def whole_step_paths(directory: str) -> dict[int, str]:
 
 
 class WholeStepWriter:
-    """Writes the tensors of one step as they arrive.
+    """A writer of the tensors of a step as they arrive.
 
     Once the step is larger than ``max_bytes`` tensors are counted and no longer written, so that
     the size which the step would have is known at its end.
@@ -71,7 +73,7 @@ class WholeStepWriter:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the step is larger than ``max_bytes``."""
+        """Tell whether the step is larger than ``max_bytes``."""
         return self.size > self._max_bytes
 
     def add(self, array: NDArray[Any], path: str = "", dtype: str = "") -> StoredTensor:
@@ -106,8 +108,8 @@ class WholeStepWriter:
         """
         if self._file is None:
             raise ValueError(
-                f"step {step.step} is not recorded whole: it takes {_megabytes(self.size)} and "
-                f"whole_tensors_max_bytes allows {_megabytes(self._max_bytes)}. Pass a greater "
+                f"the whole tensors of step {step.step} must have at most "
+                f"{_megabytes(self._max_bytes)}, got {_megabytes(self.size)}. Pass a greater "
                 "whole_tensors_max_bytes, or record a smaller batch"
             )
         self._file.writestr(INDEX_MEMBER, encode_whole_step(step))
@@ -117,7 +119,7 @@ class WholeStepWriter:
         return path
 
     def discard(self) -> None:
-        """Remove what was written of a step that is not finished."""
+        """Remove the file of a step that is not finished."""
         self._remove()
 
     def _remove(self) -> None:
@@ -133,7 +135,7 @@ class WholeStepWriter:
 
 
 class WholeStepReader:
-    """Reads a step's file; arrays are mapped, not loaded.
+    """A reader of a step's file; arrays are mapped, not loaded.
 
     Args:
         path: of the file.
@@ -158,18 +160,18 @@ class WholeStepReader:
                 }
         except (zipfile.BadZipFile, KeyError) as error:
             raise ValueError(
-                f"{self.path} must be the file of a whole step, got another or half a file"
+                f"{self.path} must be the complete file of a whole step. Record the step again"
             ) from error
         self.step: WholeStep = decode_whole_step(content)
 
     def array(self, tensor: StoredTensor) -> NDArray[Any]:
-        """The array of a tensor, read-only, of its shape; bfloat16 as float32.
+        """Return the array of a tensor, read-only, in its shape; bfloat16 as float32.
 
         Raises:
             ValueError: the file does not hold it.
         """
         if tensor.array not in self._offsets:
-            raise ValueError(f"{self.path} has no member {tensor.array}; record the step again")
+            raise ValueError(f"{self.path} has no member {tensor.array}. Record the step again")
         array = self._mapped(self._offsets[tensor.array])
         if tensor.dtype == "bfloat16":
             return (array.astype(np.uint32) << 16).view(np.float32)

@@ -1,4 +1,4 @@
-"""``OutputStatistics``: a table of each recorded step, and the names of its rows."""
+"""``OutputStatistics``: a table of every recorded step, and the names of its rows."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class OutputStatistics:
         return [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A table with a row per step and row of the statistics, and a column per statistic.
+        """Return a table with a row per step and output, and a column per statistic.
 
         Rows are in the order of the step.
 

@@ -1,4 +1,4 @@
-"""Keep the last value of each tag, so that no value is written twice to a file.
+"""Keep the last value of every tag, so that no value is written twice to a file.
 
 Tags are counted too, for MindInsight 2.3.1 drops the oldest where there are too many
 (``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers
@@ -16,12 +16,12 @@ from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-_FEWER_TAGS = "name fewer parameters in histogram_regular, or log fewer metrics"
-_FEWER_TENSORS = "record fewer tensors, or histograms where they suffice"
+_FEWER_TAGS = "Name fewer parameters in histogram_regular, or log fewer metrics"
+_FEWER_TENSORS = "Record fewer tensors, or histograms where they suffice"
 
 
 class DuplicateFilter:
-    """Remembers the last step and value of each tag."""
+    """A filter that remembers the last step and value of every tag."""
 
     def __init__(self, directory: str) -> None:
         # by tag for scalars, else by type and tag
@@ -71,7 +71,7 @@ class DuplicateFilter:
         self._check_limits()
 
     def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
-        """Take back what :meth:`new_values` remembered: these values could not be written."""
+        """Forget values of :meth:`new_values` that could not be written."""
         for tag, value in values:
             self._last.pop(tag if type(value) is float else (type(value), tag), None)
 
@@ -83,8 +83,8 @@ class DuplicateFilter:
             if count > limit:
                 self._warnings.warn(
                     what,
-                    "%s has %d %s so far; MindInsight shows the %d that appeared last and drops "
-                    "the others: %s",
+                    "%s has %d %s so far. MindInsight shows the %d that appeared last and drops "
+                    "the rest. %s",
                     *(self._directory, count, what, limit, advice),
                 )
 
@@ -93,14 +93,15 @@ class DuplicateFilter:
         if kind != "loss_landscape":
             self._warnings.warn(
                 "changed",
-                "%s %r is recorded again at step %d with another value; MindInsight shows one of "
-                "the two. Give a later step or another tag. Later repeats are not reported.",
+                "%s %r is recorded again at step %d with another value. MindInsight shows only "
+                "one of the two values. Give a later step or another tag. Later repeats are not "
+                "reported",
                 *(kind, tag, step),
             )
 
 
 def _mark(value: SummaryValue) -> object:
-    """Return what identifies a value that is not a scalar.
+    """Return an object that identifies a value that is not a scalar.
 
     ``None`` where comparing costs more than writing the value twice.
     """
@@ -112,7 +113,9 @@ def _mark(value: SummaryValue) -> object:
 def _is_same(old: object, new: object) -> bool:
     if isinstance(new, Histogram):
         return isinstance(old, Histogram) and _parts(old) == _parts(new)
-    return new is not None and (old == new or (old != old and new != new))
+    if new is None:
+        return False
+    return old == new or (old != old and new != new)  # noqa: PLR0124 # NaN, without a call
 
 
 def _parts(histogram: Histogram) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Names of a run's files and their creation; nothing of their contents.
+"""Name and create a run's files, without a look at their contents.
 
 MindInsight follows only the newest file of a kind, so a new one gets a later second than every file
 that is there, and the truncated last record of an older one, which would hide the new one for ten
@@ -38,7 +38,7 @@ _NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """How a run's files are created.
+    """The options with which a run's files are created.
 
     Attributes:
         prefix: first part of the file names.
@@ -60,7 +60,10 @@ class FileOptions:
 
 
 class EventFiles:
-    """Names and creates the files of one directory. Not thread-safe; its user holds a lock."""
+    """The names and the creation of a directory's files.
+
+    Not thread-safe: the caller holds a lock.
+    """
 
     def __init__(self, directory: str, options: FileOptions, clock: Callable[[], float]) -> None:
         self.directory = directory
@@ -76,7 +79,7 @@ class EventFiles:
         self._latest: dict[bool, int] = {}
 
     def expected_path(self, is_lineage: bool = False) -> str:
-        """The path that a file created now would get."""
+        """Return the path that a file created now would get."""
         suffix = LINEAGE_SUFFIX if is_lineage else self.options.suffix
         second = min(self._second(), MAX_TIMESTAMP)
         # 0: the rank that records
@@ -84,7 +87,7 @@ class EventFiles:
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
-        """Create the newest file of its kind, empty and locked; raises OSError."""
+        """Create the newest file of its kind, empty and locked; raise OSError."""
         self.prepare()
         latest = self._latest_seconds().get(is_lineage)
         # another process was here since the second was chosen
@@ -105,12 +108,12 @@ class EventFiles:
                 raise
         raise OSError(
             errno.EOVERFLOW,
-            f"the clock is past {MAX_TIMESTAMP}, the latest time of a file",
+            f"the time of a file must be at most {MAX_TIMESTAMP}, got a later clock. Set the clock",
             self.directory,
         )
 
     def newest_summary_file(self) -> RecordFile | None:
-        """Return the newest summary file, closed; raises OSError.
+        """Return the newest summary file, closed; raise OSError.
 
         ``None`` if it is neither of this package nor of MindSpore.
         """
@@ -125,7 +128,7 @@ class EventFiles:
         return None
 
     def check_again(self) -> None:
-        """Let the next file check the older ones again.
+        """Let the next file check the older files again.
 
         For when another process has changed one of them.
         """
@@ -136,7 +139,7 @@ class EventFiles:
         self._stem_second = None
 
     def lineage_paths(self) -> list[str]:
-        """Every lineage file of the directory, in the reader's order."""
+        """Return the lineage files of the directory, in the reader's order."""
         names = filter(is_lineage_name, os.listdir(self.directory))
         return [os.path.join(self.directory, name) for name in read_order(names)]
 
@@ -157,8 +160,8 @@ class EventFiles:
                 self._cut(name, is_lineage_file)
             if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
                 text = (
-                    "%s: because of its name's time MindInsight does not show what is recorded "
-                    "now; move it away"
+                    "%s has a name with a later time than new files: MindInsight does not show "
+                    "new values. Move the file away"
                 )
                 _LOG.warning(text, printable(os.path.join(self.directory, name)))
 
@@ -173,8 +176,8 @@ class EventFiles:
             self._checked[name] = size - cut
             if cut:
                 _LOG.warning(
-                    "cut %d bytes of an unfinished record off the end of %s; they are kept in "
-                    ".damaged beside it",
+                    "cut %d bytes of an unfinished record off the end of %s. They are kept in "
+                    "the directory .damaged next to it",
                     *(cut, printable(path)),
                 )
 

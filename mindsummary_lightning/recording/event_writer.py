@@ -45,7 +45,10 @@ _P = ParamSpec("_P")
 def _serialized(
     method: Callable[Concatenate[EventWriter, _P], None],
 ) -> Callable[Concatenate[EventWriter, _P], bool]:
-    """Make calls of a method one after the other; each returns whether it was made, not queued."""
+    """Make calls of a method in turn.
+
+    A call returns whether it was made; a queued call returns False.
+    """
 
     @functools.wraps(method)
     # keywords would cost a dict at each call
@@ -56,7 +59,9 @@ def _serialized(
 
 
 class EventWriter:
-    """Writes the events of one directory; thread-safe. See :func:`shared_event_writer` for sharing.
+    """A thread-safe writer of the events of a directory.
+
+    See :func:`shared_event_writer` for sharing.
 
     ``clock`` is for what is written, the monotonic ``timer`` for periodic duties: the wall clock
     may jump back.
@@ -88,7 +93,7 @@ class EventWriter:
 
     @property
     def summary_path(self) -> str:
-        """Full path of the live summary file; the name it will get if there is none yet."""
+        """Return the full path of the live summary file, also before it exists."""
         file = self._live.file
         return self._files.expected_path() if file is None else file.path
 
@@ -136,7 +141,10 @@ class EventWriter:
 
     @_serialized
     def write_graph(self, graph: Graph) -> None:
-        """Write a computational graph in an event of its own; raises as :meth:`write_values`."""
+        """Write a computational graph in its own event.
+
+        Raises the errors of :meth:`write_values`.
+        """
         wall_time, now = self._clock(), self._timer()
         live = self._live
         if not live.is_open or now >= live.next_check:
@@ -163,7 +171,10 @@ class EventWriter:
 
     @_serialized
     def replace_custom(self, replaced: frozenset[str], *values: LineageValue) -> None:
-        """Add values as :meth:`write_lineage`, in place of the custom data ``replaced``."""
+        """Write lineage values in place of the custom data ``replaced``.
+
+        Raises the errors of :meth:`write_lineage`.
+        """
         self._check_process()
         self._lineage.write(*values, replaced=replaced)
 
@@ -190,23 +201,26 @@ class EventWriter:
                 self._written.clear()  # another file has none of it
 
     def check_soon(self) -> None:
-        """Let the next value look whether the summary file is still there."""
+        """Let the next value check whether the summary file is still there."""
         self._live.next_check = 0.0
 
     def take_losses(self) -> list[MissingRecords]:
-        """What files lacked that was recorded, summary and lineage, since the last call."""
+        """Return the records that files have lost since the last call.
+
+        They are of the summary files and of the lineage file.
+        """
         return [*self._live.take_losses(), *self._lineage.take_losses()]
 
     @_serialized
     def take_options(self, options: FileOptions) -> None:
-        """Go on in a new file, with other options."""
+        """Go on in a new file, with new options."""
         self.options = self._files.options = options
         self._max_bytes = options.max_file_size or math.inf
         self._live.rotate()
 
     @_serialized
     def begin_file(self, is_new_run: bool = False) -> None:
-        """Finish the summary file; the next value begins a later one.
+        """Finish the summary file; the next value begins a later file.
 
         The later file's steps replace those after its first one.
 
@@ -220,7 +234,7 @@ class EventWriter:
 
     @_serialized
     def continue_file(self) -> None:
-        """Append the next value to the newest summary file here, whoever wrote it.
+        """Append the next value to the newest summary file, also of another process.
 
         Does nothing while a file is written.
 
@@ -233,8 +247,8 @@ class EventWriter:
     def _check_size(self, size: int) -> None:
         if size - OVERHEAD > MAX_EVENT:
             raise RecordTooLargeError(
-                f"an event of {size - OVERHEAD} bytes is larger than the {MAX_EVENT} that "
-                "MindInsight takes"
+                f"an event must have at most {MAX_EVENT} bytes for MindInsight, got "
+                f"{size - OVERHEAD}. Record a smaller value"
             )
         if not self.options.free_space_factor:
             return
@@ -244,8 +258,8 @@ class EventWriter:
             if free < needed:
                 raise OSError(
                     errno.ENOSPC,
-                    f"a record of {size} bytes is not written because only {free} bytes are free; "
-                    f"{self.options.free_space_factor} times its size must be",
+                    f"the free space for a record of {size} bytes must be at least {needed} "
+                    f"bytes, got {free}. Free space on the disk",
                     self.directory,
                 )
 
@@ -253,18 +267,20 @@ class EventWriter:
         if self.is_owned_by_parent:
             raise ForkedWriterError(
                 errno.EPERM,
-                "this process was forked from the one that records the run; it must not write the "
-                "same files",
+                "this process was forked from the one that records the run and must not write its "
+                "files. Record into a new directory",
                 self.directory,
             )
 
     @_serialized
     def sync(self) -> None:
-        """Fsync what is written; raises UnsyncedError."""
+        """Fsync all written records; raise UnsyncedError."""
         self._live.sync(self._timer())
 
     def release(self, user: object) -> None:
-        """Remove a user; after the last one the file is closed. Writing again later opens it again.
+        """Remove a user; after the last user close the file.
+
+        Writing later opens the file again.
 
         An OSError is how some file systems report only now that records written earlier are lost.
         """
@@ -279,7 +295,7 @@ class EventWriter:
             self._turns.call(self._remove_user, None, is_waiting=False)
         except OSError as error:
             _LOG.error(
-                "%s could not be closed; its last records may be lost: %s", self.directory, error
+                "%s could not be closed: %s. Its last records may be lost", self.directory, error
             )
 
     def _remove_user(self, user: object) -> None:
@@ -302,7 +318,7 @@ class EventWriter:
             self._lineage.forget_content()
 
     def abandon_after_fork(self) -> None:
-        """In a forked child: give up the parent's files, without touching them."""
+        """Give up the parent's files in a forked child, without touching them."""
         # it may be the turn of another thread, which is not in the child
         self._turns = SerializedCalls()
         if self._live.file is not None or self._lineage.has_file:
@@ -317,7 +333,7 @@ _WRITERS_LOCK = threading.RLock()
 
 
 def shared_event_writer(directory: str, options: FileOptions, user: object) -> EventWriter:
-    """Return the writer of a directory, created if there is none.
+    """Return the writer of a directory; create it if it does not exist.
 
     Call :meth:`EventWriter.release` when ``user`` is done.
 
@@ -334,7 +350,7 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
             writer.take_options(options)
         elif writer.options != options:
             _LOG.info(
-                "%s is already being recorded; its files keep the settings %s", path, writer.options
+                "%s is already being recorded. Its files keep the settings %s", path, writer.options
             )
         _WITH_VALUES.pop(path, None)
         _WITH_VALUES[path] = writer

@@ -1,4 +1,7 @@
-"""The one policy for failures to record: training continues unless ``raise_exception=True``."""
+"""Handle failures to record.
+
+Training continues unless ``raise_exception=True``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ WRITE_ERRORS = (OSError, RuntimeError, MemoryError, RecordTooLargeError)
 
 
 class FailurePolicy:
-    """Decides what happens when a value cannot be converted or written.
+    """The reaction to a value that cannot be converted or written.
 
     With ``raise_exception`` every error is raised again, otherwise logged; ``directory`` names the
     run in messages.
@@ -70,7 +73,7 @@ class FailurePolicy:
         return answer
 
     def write_failed(self, what: str, error: Exception) -> None:
-        """Count a failed write, and log the first one of its kind.
+        """Count a failed write, and log the first failure of its kind.
 
         With ``raise_exception`` the error is raised.
         """
@@ -83,14 +86,14 @@ class FailurePolicy:
             key = ("write", "out of reach")
         self.warnings.warn(
             key,
-            "%s could not be recorded in %s: %s. Training continues; later failures of this kind "
+            "%s could not be recorded in %s: %s. Training continues. Later failures of this kind "
             "are only counted, and the total is logged at the end",
             *(what, self._directory, error_text(error)),
             level=logging.ERROR,
         )
 
     def unconfirmed(self, error: OSError) -> None:
-        """Log that the last records may not be on the disk.
+        """Log that the last records may be missing on the disk.
 
         With ``raise_exception`` the error is raised.
 
@@ -101,7 +104,7 @@ class FailurePolicy:
         if not self.lost:  # otherwise the user has been told, and the total follows
             self.warnings.warn(
                 "unconfirmed",
-                "%s may lack its last records, for the file system could not keep them: %s. "
+                "%s may lack its last records, because the file system could not keep them: %s. "
                 "Training continues",
                 *(self._directory, error_text(error)),
                 level=logging.ERROR,
@@ -127,7 +130,7 @@ class FailurePolicy:
         *arguments: object,
         per_tag: bool = False,
     ) -> _T | None:
-        """Convert a value that a caller wants recorded; ``None`` if it cannot be.
+        """Convert a value to record; return ``None`` if it cannot be converted.
 
         ``arguments`` are those of ``convert``, the value first; the caller has checked the others.
         The first failure of a kind (what the value was to become, such as ``"image"``) is logged,
@@ -144,7 +147,7 @@ class FailurePolicy:
             return None
 
     def step(self, name: str, tag: str, value: Any) -> int | None:
-        """Return the step of a tag as an int, of a fraction its whole part.
+        """Return the step of a tag as an int: the whole part of a fraction.
 
         ``None`` if the step is not a number; then the value is skipped.
         """
@@ -155,7 +158,7 @@ class FailurePolicy:
             return None
         number, fraction = read
         if fraction:
-            text = "%s of %r is %s, not a whole number: %d is taken"
+            text = "%s of %r must be a whole number, got %s. Its whole part %d is recorded"
             self.warnings.warn(("fraction", name), text, name, tag, fraction, number)
         return number
 
@@ -177,10 +180,10 @@ class FailurePolicy:
         )
 
     def skip_closed(self, what: str, when: str = "") -> None:
-        """Say once of each tag or kind of value that nothing is recorded after the end."""
+        """Warn once per tag or kind that values after the end are not recorded."""
         text = (
-            "the record of %s is closed: %s%s is not recorded; record before close(), or make a "
-            "new one"
+            "the record of %s is closed: %s%s is not recorded. Record before close(), or make a "
+            "new record"
         )
         self.warnings.warn(("closed", what), text, self._directory, what, when)
 
@@ -208,9 +211,9 @@ class FailurePolicy:
 
 
 def _whole_part(value: Any) -> tuple[int, str]:
-    """The whole part of a number, and the number as a text if it has another."""
+    """Return the whole part of a number, and a fractional number as text."""
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise TypeError(f"a whole number is expected, not {value!r}") from None
+        raise TypeError(f"it must be a whole number, got {value!r}") from None
     return number, "" if number == value else repr(value)

@@ -1,4 +1,6 @@
-"""The one lineage file of a run: the newest event of each kind, replaced atomically at each change.
+"""Write the lineage file of a run: the newest event of every kind.
+
+The file is replaced atomically at every change.
 
 One damaged record would void the complete file for MindInsight, so nothing is appended to it; and a
 file whose size did not change is not read again, so it is made a little longer where it would be as
@@ -59,7 +61,10 @@ _Newest = Mapping[type, LineageEvent]  # of each kind, the one written last at t
 
 
 class LineageFileWriter:
-    """Keeps a run's lineage in its file. Not thread-safe; its user holds a lock."""
+    """A writer that keeps a run's lineage in its file.
+
+    Not thread-safe: the caller holds a lock.
+    """
 
     def __init__(self, files: EventFiles, clock: Callable[[], float]) -> None:
         self._files = files
@@ -75,23 +80,23 @@ class LineageFileWriter:
 
     @property
     def has_file(self) -> bool:
-        """Whether a file was started."""
+        """Tell whether a file was started."""
         return self._path is not None
 
     def reset(self) -> None:
-        """Begin a file with the next event, which carries nothing over.
+        """Begin a file with the next event, without the events of the present file.
 
         What is there now is another run's.
         """
         self._path, self._newest, self._carries_over, self._calls = None, {}, False, 0
 
     def forget_content(self) -> None:
-        """Remember where the file is and not what it says."""
+        """Forget the content of the file, but not its path."""
         if self._path is not None:
             self._newest = None
 
     def write(self, *values: LineageValue, replaced: Collection[str] = ()) -> None:
-        """Add values, in one replacement of the file; what it says already is skipped.
+        """Add values in a single replacement of the file; skip values that it has.
 
         Custom data named in ``replaced`` leave the file first.
         Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters)
@@ -115,7 +120,10 @@ class LineageFileWriter:
         self._calls += 1
 
     def _compare_with_before(self, before: _Newest, calls: int) -> None:
-        """Count what a file that is gone held, unless one with the same content has its place."""
+        """Count the values that a removed file held.
+
+        They do not count if a file with the same content has its place.
+        """
         if self._newest == before:  # a file system in user space may number its files anew
             self._calls = calls
         else:
@@ -130,7 +138,7 @@ class LineageFileWriter:
         return losses
 
     def _add(self, newest: dict[type, LineageEvent], value: LineageValue) -> bool:
-        """Put a value in the place of the newest of its kind; False if that says it already."""
+        """Replace the newest value of its kind; return False if they are equal."""
         if isinstance(value, AddedEvaluation):
             value = _with_earlier_metrics(newest, value)
         kind, now = type(value), self._clock()
@@ -153,7 +161,7 @@ class LineageFileWriter:
         return True
 
     def _replace(self, newest: _Newest) -> _Newest:
-        """Write the file; what it says then."""
+        """Write the file, and return the events in it."""
         if not any(kind in newest for kind in _ANCHORS):
             newest = {TrainInfo: LineageEvent(self._clock(), TrainInfo()), **newest}
         fitting = self._fitting(newest)
@@ -179,7 +187,7 @@ class LineageFileWriter:
         return {type(event.what): event for event in events}
 
     def _fitting(self, newest: _Newest) -> dict[type, LineageEvent]:
-        """Return what of a value fits into the file.
+        """Return the value, or the part of it that fits into the file.
 
         Of custom data these are the first keys; any other value fits as a whole or not at all.
         """
@@ -193,8 +201,8 @@ class LineageFileWriter:
                 shorter = _shortened(event, left)
                 self._warnings.warn(
                     ("large", kind),
-                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded: "
-                    "record fewer or shorter texts",
+                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded. "
+                    "Record fewer or shorter texts",
                     *(_described(event, shorter), self._files.directory),
                 )
                 if shorter is None:
@@ -248,7 +256,7 @@ def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent
 
 
 def _with_earlier_metrics(newest: _Newest, added: AddedEvaluation) -> EvaluationInfo:
-    """The evaluation with the metrics that earlier ones of the run have found."""
+    """Return an evaluation with the metrics of the run's earlier evaluations added."""
     known = newest[EvaluationInfo].what if EvaluationInfo in newest else None
     earlier = _metrics(known) if isinstance(known, EvaluationInfo) else {}
     own = _metrics(added)
@@ -278,7 +286,10 @@ def _is_same(old: CustomValue, new: CustomValue) -> bool:
 
 
 def _hide_repeated(newest: dict[type, LineageEvent], now: float) -> None:
-    """Move custom data that a field of the training repeats to where only our readers look."""
+    """Hide custom data that repeat a field of the training from MindInsight.
+
+    They go into a field that only this package reads.
+    """
     custom = _custom(newest, UserDefinedInfo)
     hidden = _repeated(newest, custom)
     if not hidden:

@@ -1,4 +1,4 @@
-"""The summary file that a run's values go into, whatever becomes of the place where it is.
+"""Write a run's values into a summary file that may move or disappear.
 
 A file system may be away for a second and come back without the handles it gave, or a server may
 remove the directory and tell nobody. So the path is compared with the file now and then, and tried
@@ -22,7 +22,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class LiveFile:
-    """The newest summary file of a directory. Not thread-safe; its user holds a lock.
+    """The newest summary file of a directory.
+
+    Not thread-safe: the caller holds a lock.
 
     All times are seconds of the monotonic ``timer``.
 
@@ -68,13 +70,13 @@ class LiveFile:
         self.next_check = now + PATH_CHECK_S
 
     def begin(self, now: float) -> RecordFile:
-        """Go on in a new file; raises OSError."""
+        """Go on in a new file; raise OSError."""
         self.rotate()
         self.is_open = True  # first: an interrupt right behind the creation finds an open file
         return self._take(self._files.create(), now)
 
     def continue_newest(self) -> None:
-        """Go on in the newest summary file of the directory, unless there is a file already.
+        """Go on in the newest summary file, unless a file is open already.
 
         Raises:
             OSError: the directory is out of reach.
@@ -83,14 +85,14 @@ class LiveFile:
             self.file = self._files.newest_summary_file()
 
     def give_up(self) -> None:
-        """Close the handle of a file that another process writes, without touching the file."""
+        """Close the handle without touching the file, which another process writes."""
         self.is_open = False
         if self.file is not None:
             with contextlib.suppress(OSError):
                 self.file.close()
 
     def rotate(self) -> None:
-        """Close the file, which is complete; raises as :meth:`close`."""
+        """Close the file, which is complete; raise the errors of :meth:`close`."""
         file, is_open = self.file, self.is_open
         # first, so that an error does not leave a closed file behind
         self.file, self.is_open = None, False
@@ -110,7 +112,7 @@ class LiveFile:
             self._close(self.file)
 
     def sync(self, now: float) -> None:
-        """Fsync what is written; raises UnsyncedError."""
+        """Fsync all written records; raise UnsyncedError."""
         if self.file is None or not self.is_open:
             return
         self.next_sync = now + (self._files.options.fsync_secs or math.inf)
@@ -135,7 +137,7 @@ class LiveFile:
             self._retries.failed(error, began, self._timer())
 
     def take_losses(self) -> list[MissingRecords]:
-        """What files lacked that was recorded, since the last call."""
+        """Return the records that files have lost since the last call."""
         losses, self._losses = self._losses, []
         return losses
 
@@ -144,7 +146,7 @@ class LiveFile:
         return not has_failed and file.is_intact()
 
     def _continue_or_replace(self, file: RecordFile, now: float) -> None:
-        """Go on in the file through a new handle, or where it is not as it was, in a new file."""
+        """Go on through a new handle, or in a new file if the file has changed."""
         failures = self._retries.failures
         is_same = False
         if not failures or failures % 2:  # after a new handle has failed too, a new file
@@ -159,7 +161,10 @@ class LiveFile:
         self.is_open = True
 
     def _replace(self, file: RecordFile, now: float, is_counted: bool) -> None:
-        """Go on in a new file; where there can be none, the old one stays for the next attempt."""
+        """Go on in a new file.
+
+        If it cannot be created, the old file stays for the next attempt.
+        """
         # before another file can get its name
         missing = file.missing() if is_counted else MissingRecords()
         self._files.check_again()
@@ -188,7 +193,10 @@ class LiveFile:
             self._count_missing(file, file.missing())
 
     def _count_missing(self, file: RecordFile, missing: MissingRecords) -> None:
-        """Count what a file lacks that is left; the total at the end says so."""
+        """Count the records that an abandoned file has lost.
+
+        The total at the end includes them.
+        """
         if missing.count:
             self._losses.append(missing)
         if missing.count and not missing.is_removed:
@@ -198,13 +206,13 @@ class LiveFile:
     def _warn_of_missing(self, path: str, missing: MissingRecords) -> None:
         if missing.is_removed:
             text = (
-                "%s was removed or replaced while it was being written: %d records are lost; "
-                "recording continues"
+                "%s was removed or replaced while it was being written: %d records are lost. "
+                "Recording continues"
             )
             self._warnings.warn("gone", text, path, missing.count)
         else:
             text = (
-                "the file system took back %d records of %s that it had accepted; recording "
+                "the file system took back %d records of %s that it had accepted. Recording "
                 "continues"
             )
             self._warnings.warn("gone", text, missing.count, path)

@@ -24,7 +24,7 @@ _MAX_NAME_LENGTH = 180  # characters; file systems take 255 bytes, and a step an
 
 
 def quoted_name(tag: str) -> str:
-    """A file name for a tag: percent-quoted, so that no path separator is left.
+    """Return a percent-quoted file name for a tag, without path separators.
 
     A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's
     SHA-256, so that two long tags do not share a file. ``~`` is in no other name of this kind: it
@@ -38,7 +38,9 @@ def quoted_name(tag: str) -> str:
 
 
 class TensorExport:
-    """Saves tensors to ``<directory>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy``.
+    """A writer of tensors as npy files.
+
+    A file is ``<directory>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy``.
 
     The seconds are those of the first export, so that a second recording of the directory does not
     replace the first. The names of long tags are those of :func:`quoted_name`;
@@ -62,7 +64,7 @@ class TensorExport:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[np.generic]] | None = None,
     ) -> bool:
-        """Save the tensors among the values of a step; whether all are saved.
+        """Save the tensors among the values of a step; return whether all are saved.
 
         ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32
         values are saved.
@@ -80,7 +82,7 @@ class TensorExport:
         return all(are_saved)
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
-        """Save one tensor; a file that is there already is replaced atomically. Raises OSError."""
+        """Save a tensor; replace an existing file atomically; raise OSError."""
         if not self._folder:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
         self._compare_folder()
@@ -111,7 +113,7 @@ class TensorExport:
         return losses
 
     def _compare_folder(self) -> None:
-        """Count what is gone, if the folder is another one than it was."""
+        """Count the lost files if the folder was removed or replaced."""
         try:
             identity = _identity(self._folder)
             if identity == self._identity:
@@ -128,7 +130,7 @@ class TensorExport:
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
-    """Return device and inode of a folder, ``None`` if there is none.
+    """Return device and inode of a folder; ``None`` if it does not exist.
 
     Raises OSError if the place does not answer.
     """

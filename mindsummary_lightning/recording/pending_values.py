@@ -90,7 +90,7 @@ class PendingValues:
             self._policy.skip(*key, error)
             return
         if is_repeated:
-            text = "%s %r was added twice before record(); the newest is recorded"
+            text = "%s %r was added twice before record(). The newest value is recorded"
             self._policy.warnings.warn(("twice", key), text, *key)
 
     def drop(self) -> list[str]:
@@ -102,7 +102,7 @@ class PendingValues:
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
     ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]], bool]:
-        """Remove and return everything that waits.
+        """Remove and return all waiting values.
 
         Returns:
             ``(plugin, tag, value)`` in order; original arrays of tensors by tag; and whether that
@@ -144,8 +144,8 @@ def _convert(plugin: str, value: Any) -> Any:
         value = UserDefinedInfo(value)
     if not isinstance(value, kind):
         raise TypeError(
-            f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: "
-            f"{value!r}"
+            f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}, "
+            f"got {value!r}"
         )
     check_recordable(value)
     return value

@@ -1,4 +1,4 @@
-"""Decide how often a place that may be gone is tried again.
+"""Decide how often an unreachable file or directory is tried again.
 
 Every such time is a constant here.
 
@@ -48,11 +48,11 @@ With 4 seconds, recording resumes within the promised 5.
 
 
 class UnsyncedError(OSError):
-    """What was recorded is in the file, and the system could not promise that it is on the disk."""
+    """The system could not confirm that the records of a file are on the disk."""
 
 
 class Retries:
-    """Decide when a place that failed is tried again.
+    """The times at which a failed file or directory is tried again.
 
     At once for the first few times, then at a bounded rate.
 

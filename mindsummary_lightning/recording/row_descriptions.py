@@ -1,4 +1,4 @@
-"""``RowDescriptions``: keeps what the rows of a run's tables are of in a file beside them."""
+"""``RowDescriptions``: a file that names the rows of a run's tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Row = TypeVar("_Row")
 
 
 class RowDescriptions(Generic[_Row]):
-    """Keep the file of one run that describes the rows of its tables.
+    """The file of a run that describes the rows of its tables.
 
     A later fit into the run begins with the ``recorded`` rows, and adds new ones.
     """
@@ -31,7 +31,7 @@ class RowDescriptions(Generic[_Row]):
         self._encode = encode
 
     def add(self, rows: Sequence[_Row]) -> None:
-        """Replace the file if there are more rows than it has.
+        """Replace the file if there are new rows.
 
         Call it before the first table with new rows is written.
         """

@@ -1,4 +1,4 @@
-"""``RunRecorder``: writes values, graphs and lineage of one run, by one failure policy.
+"""``RunRecorder``: writes values, graphs and lineage of a run.
 
 ``SummaryRecord`` is its interface for users; the rest of the package records through it directly.
 """
@@ -26,7 +26,7 @@ from mindsummary_lightning.values.events import LineageValue
 
 
 class RunRecorder:
-    """Writes into one directory; no file is opened before the first value.
+    """A recorder into a directory; it opens no file before the first value.
 
     Two recorders of one directory share its writer.
 
@@ -69,12 +69,12 @@ class RunRecorder:
 
     @property
     def summary_path(self) -> str:
-        """Full path of the summary file, also before it is there."""
+        """Return the full path of the summary file, also before it exists."""
         return self._acquire().summary_path
 
     @property
     def exports_tensors(self) -> bool:
-        """Whether tensors are saved as npy files too."""
+        """Tell whether tensors are saved as npy files too."""
         return self._export is not None
 
     def write_values(
@@ -83,7 +83,7 @@ class RunRecorder:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[Any]] | None = None,
     ) -> bool:
-        """Write a step's values immediately, in one event where the format allows it.
+        """Write a step's values immediately, in a single event if the format allows it.
 
         A scalar is a ``float``.
 
@@ -99,7 +99,7 @@ class RunRecorder:
         is_done = self._export is None or self._export.save_all(step, values, originals)
         if not -(2**63) <= step < 2**63:
             self.policy.warnings.warn(
-                "step", "step %d does not fit 64 bits; its values are skipped", step
+                "step", "step must fit 64 bits, got %d. Its values are skipped", step
             )
             return False
         if self._deferred_lineage:
@@ -153,7 +153,7 @@ class RunRecorder:
         return self._has_graph
 
     def write_lineage(self, *values: LineageValue, replaced: Collection[str] = ()) -> bool:
-        """Write lineage immediately, all in one replacement of its file.
+        """Write lineage immediately, in a single replacement of its file.
 
         Without values it writes nothing.
 
@@ -200,11 +200,11 @@ class RunRecorder:
         self._deferred_lineage.append(value)
 
     def write_deferred_lineage(self) -> None:
-        """Write what :meth:`defer_lineage` took."""
+        """Write the lineage that :meth:`defer_lineage` keeps."""
         self.write_lineage(*self._take_deferred_lineage())
 
     def write_ready_lineage(self) -> None:
-        """Write what :meth:`defer_lineage` took at once, if anything is recorded already."""
+        """Write the deferred lineage immediately, if the run has a value already."""
         if self.has_recorded:
             self.write_deferred_lineage()
 
@@ -213,7 +213,7 @@ class RunRecorder:
         return values
 
     def discard_deferred_lineage(self) -> None:
-        """Forget what :meth:`defer_lineage` took: what it was for records nothing."""
+        """Forget the deferred lineage, because its call has recorded nothing."""
         self._take_deferred_lineage()
 
     def begin_file(self, is_new_run: bool = False) -> None:
@@ -226,11 +226,11 @@ class RunRecorder:
         self._attempt("a new file", self._acquire().begin_file, is_new_run)
 
     def continue_file(self) -> None:
-        """Append the next value to the directory's newest summary file, if it can be continued."""
+        """Append the next value to the newest summary file, if it can be continued."""
         self.policy.attempt("the newest file", self._acquire().continue_file)
 
     def sync(self) -> None:
-        """Fsync everything recorded."""
+        """Fsync all recorded values."""
         if self._writer is not None:
             self._attempt("flush", self._writer.sync)
 

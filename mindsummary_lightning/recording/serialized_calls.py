@@ -1,4 +1,4 @@
-"""Make one call at a time, also where a signal handler interrupts a call.
+"""Make calls in turn, also where a signal handler interrupts a call.
 
 A lock alone does not do: a plain one would deadlock, and a re-entrant one would let the handler
 write in the middle of a record. So the handler's call is queued and made by the call that it
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class SerializedCalls:
-    """Makes calls one after the other.
+    """A maker of calls in turn.
 
     Thread-safe, and safe to use from a signal handler or finalizer.
     """
@@ -34,7 +34,7 @@ class SerializedCalls:
     def call(
         self, action: Callable[..., object], *arguments: object, is_waiting: bool = True
     ) -> bool:
-        """Make a call when those of other threads are over.
+        """Make a call when the calls of the rest of the threads are over.
 
         A call that interrupts one of its own thread is queued.
 

@@ -1,4 +1,4 @@
-"""``SummaryRecord``: what custom loops, and users of ``logger.experiment``, record values with.
+"""``SummaryRecord``: records values of custom loops and ``logger.experiment``.
 
 It knows neither torch nor Lightning, neither bytes nor protobuf; ``run_recorder`` brings values
 into files.
@@ -38,7 +38,7 @@ from mindsummary_lightning.values.text import listed
 
 
 class SummaryRecord(TensorBoardMethods):
-    """Records values into the summary and lineage files of one directory.
+    """A record of values in the summary and lineage files of a directory.
 
     Every record is written completely by the call that makes it; nothing has to be closed for
     safety and no thread or process is started. Any number of records may be open; two on one
@@ -127,22 +127,22 @@ class SummaryRecord(TensorBoardMethods):
 
     @property
     def log_dir(self) -> str:
-        """Full path of the summary file; before the first value, the path that it will have."""
+        """Return the full path of the summary file, also before the first value."""
         return self._recorder.summary_path
 
     @property
     def run_dir(self) -> str:
-        """The run directory."""
+        """Return the run directory."""
         return self._recorder.directory
 
     @property
     def directory(self) -> str:
-        """The run directory; :attr:`run_dir` is what the rest of the package calls it."""
+        """Return the run directory, which is :attr:`run_dir` too."""
         return self._recorder.directory
 
     @property
     def mode(self) -> Literal["train", "eval"]:
-        """``"train"`` or ``"eval"``, as last set."""
+        """Return the phase that was set last, ``"train"`` or ``"eval"``."""
         return self._mode
 
     @untraced
@@ -158,7 +158,7 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: it is neither.
         """
         if mode not in ("train", "eval"):
-            raise ValueError(f"mode must be 'train' or 'eval', not {mode!r}")
+            raise ValueError(f"mode must be 'train' or 'eval', got {mode!r}")
         self._mode = mode
         self._pending.take_operators(mode == "train" and not self._recorder.is_closed)
 
@@ -193,7 +193,7 @@ class SummaryRecord(TensorBoardMethods):
         train_network: Any = None,
         plugin_filter: Callable[[str], bool] | None = None,
     ) -> bool:
-        """Write every value that was added, at ``step``.
+        """Write all added values at ``step``.
 
         In mode ``"train"`` the values of summary operators are written too.
 
@@ -220,7 +220,7 @@ class SummaryRecord(TensorBoardMethods):
         int64("step", step)
         optional_module("train_network", train_network)
         if plugin_filter is not None and not callable(plugin_filter):
-            raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
+            raise TypeError(f"plugin_filter must be callable or None, got {plugin_filter!r}")
         values, originals, is_done = self._pending.take(plugin_filter, self._mode == "train")
         if self._recorder.is_closed:
             for _, tag, _ in values:
@@ -239,7 +239,7 @@ class SummaryRecord(TensorBoardMethods):
 
     @untraced
     def flush(self) -> None:
-        """Fsync everything recorded.
+        """Fsync all recorded values.
 
         Raises:
             OSError: it failed and ``raise_exception`` is set.
@@ -272,7 +272,7 @@ class SummaryRecord(TensorBoardMethods):
 
     def __enter__(self) -> SummaryRecord:
         if self._recorder.is_closed:
-            raise ValueError(f"this SummaryRecord of {self.directory} is closed; make a new one")
+            raise ValueError(f"the SummaryRecord of {self.directory} is closed. Make a new record")
         return self
 
     def __exit__(
@@ -284,7 +284,7 @@ class SummaryRecord(TensorBoardMethods):
         self.close()
 
     def _capture_graph(self, train_network: Any) -> bool:
-        """Capture the graph at the first call with a network; False if that failed.
+        """Capture the graph of the first network; return False if this fails.
 
         ``train_network`` counts where the constructor got none.
         """
@@ -293,7 +293,10 @@ class SummaryRecord(TensorBoardMethods):
             return True
         self._has_tried_graph = True
         if self._example_input is None:
-            text = "the network's graph is not recorded: SummaryRecord got no example_input"
+            text = (
+                "the network's graph is not recorded, because SummaryRecord got no example_input. "
+                "Pass example_input=..."
+            )
             self._recorder.policy.warnings.warn("no example", text)
             return True
         return self._recorder.capture_graph(network, self._example_input)
@@ -309,5 +312,5 @@ class SummaryRecord(TensorBoardMethods):
 
 
 def recorder_of(record: SummaryRecord) -> RunRecorder:
-    """What a record is built on, for the rest of the package."""
+    """Return the recorder that a record is built on."""
     return record._recorder

@@ -31,8 +31,8 @@ from mindsummary_lightning.recording.untraced import untraced
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
-    "%s records no graph: it needs an input. Give it one, or give the module an "
-    "example_input_array; a SummaryCollector records the graph of the first training step without"
+    "%s records no graph without an input. Give it one, or give the module an "
+    "example_input_array. A SummaryCollector records the graph without an input"
 )
 NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
 _WITHOUT_PAGE = [
@@ -63,7 +63,7 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
 
 
 def call_of_other_tracker(name: str) -> str:
-    """Return what an AttributeError says of a call of another tracker.
+    """Return the hint of an AttributeError for a call of another tracker.
 
     These are wandb, mlflow, comet and neptune. The answer is ``""`` for other names.
     """
@@ -71,7 +71,7 @@ def call_of_other_tracker(name: str) -> str:
 
 
 class TensorBoardMethods:
-    """TensorBoard-compatible methods, each of which writes one value immediately.
+    """TensorBoard-compatible methods that write a value immediately.
 
     Every method takes ``global_step``; without one, the values of a tag are counted from 0, those
     of each kind alone.
@@ -93,7 +93,7 @@ class TensorBoardMethods:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """Record one number; a tensor or array must have one element."""
+        """Record a number, or a tensor or array with a single element."""
         # not through _write: the hot path of a loop
         tag = checked_name(tag)
         value = self._recorder.policy.converted("scalar", tag, to_scalar, scalar_value)
@@ -168,7 +168,8 @@ class TensorBoardMethods:
         """
 
         def convert(limits: Any) -> SummaryValue:
-            edges, counts = (to_array(part).astype(np.float64) for part in (limits, bucket_counts))
+            edges = to_array(limits).astype(np.float64)
+            counts = to_array(bucket_counts).astype(np.float64)
             return histogram_of_limits(
                 edges, counts, float(min), float(max), float(num), float(sum)
             )
@@ -184,7 +185,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Record one image in the layout ``dataformats``.
+        """Record an image in the layout ``dataformats``.
 
         Its values are uint8 in 0..255 or floating in [0, 1].
         """
@@ -200,7 +201,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Record a batch of images as one image, up to eight per row."""
+        """Record a batch of images as a single image, up to eight per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     @untraced
@@ -215,7 +216,7 @@ class TensorBoardMethods:
         dataformats: str = "CHW",
         labels: Any = None,
     ) -> None:
-        """Record an image with boxes drawn on it, and a label for each.
+        """Record an image with boxes and their labels drawn on it.
 
         A box is left, top, right and bottom in pixels.
         """
@@ -241,7 +242,7 @@ class TensorBoardMethods:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """Record a Matplotlib figure, or a list of them as one image.
+        """Record a Matplotlib figure, or a list of figures as a single image.
 
         Figures are closed then, unless ``close`` is False.
         """
@@ -301,7 +302,7 @@ class TensorBoardMethods:
         """
         if not isinstance(hparam_dict, Mapping) or not isinstance(metric_dict, Mapping):
             found = f"{type(hparam_dict).__name__} and {type(metric_dict).__name__}"
-            raise TypeError(f"hparam_dict and metric_dict must be dicts, not {found}")
+            raise TypeError(f"hparam_dict and metric_dict must be dicts, got {found}")
         flat = flatten(hparam_dict)
         params = UserDefinedInfo(flat).values if flat else self._params  # with the keys of the file
         results = self._recorder.metric_lineage("add_hparams", metric_dict)
@@ -319,7 +320,7 @@ class TensorBoardMethods:
 
     @untraced
     def get_logdir(self) -> str:
-        """The run directory."""
+        """Return the run directory."""
         return self._recorder.directory
 
     if not TYPE_CHECKING:  # it would make every name known

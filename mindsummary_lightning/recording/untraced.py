@@ -1,4 +1,4 @@
-"""Keep methods that record out of what ``torch.compile`` traces, without importing torch.
+"""Keep recording out of the traces of ``torch.compile``, without importing torch.
 
 ``torch.compiler.disable`` does the same. It would import the compiler, and makes each call slower.
 """
@@ -24,7 +24,7 @@ _set_callback: Any = None
 
 
 def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a method so that the compiler traces neither it nor what it calls."""
+    """Wrap a method so that the compiler traces neither it nor its callees."""
 
     @functools.wraps(method)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -71,7 +71,7 @@ def _call_without_compiler(method: Callable[_P, _R], *args: _P.args, **kwargs: _
 
 
 def leave_calls_alone() -> None:
-    """Tell torch's compiler, if it is loaded, not to compile the wrappers of methods either.
+    """Exclude the wrappers of methods from torch's compiler, if it is loaded.
 
     A record and a logger call this when they are made: told by the first call itself, the compiler
     would look at that one.
@@ -96,12 +96,12 @@ def leave_calls_alone() -> None:
 
 @untraced
 def _stand_in() -> None:
-    """Stand for all wrappers, which share their code."""
+    """Stand for all wrappers of :func:`untraced`, which share their code."""
 
 
 @refused_in_compiled_code
 def _refusing_stand_in() -> None:
-    """Stand for all wrappers that refuse, likewise."""
+    """Stand for all wrappers of :func:`refused_in_compiled_code`."""
 
 
 def _unknown_callback() -> object:

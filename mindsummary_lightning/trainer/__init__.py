@@ -1,1 +1,1 @@
-"""Everything that imports Lightning: the logger, the collector and the lineage callbacks."""
+"""Record Lightning trainings: the logger, the collector and the callbacks."""

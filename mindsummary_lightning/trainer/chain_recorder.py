@@ -1,4 +1,4 @@
-"""``ChainRecorder``: which moment of a Lightning step gives what of its chain."""
+"""``ChainRecorder``: takes the output statistics in the moments of a step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class ChainRecorder:
-    """Records the chains of a fit, if ``options`` say so and it is planned.
+    """A recorder of the output statistics of a planned fit.
 
     A batch is taken as ``training_step`` gets it: on its device, within autocast, and inside DDP's
     forward.
@@ -42,7 +42,7 @@ class ChainRecorder:
         self._descriptions: RowDescriptions[OutputRow] | None = None
 
     def plan(self, module: Any, record: RunRecorder | None) -> None:
-        """A fit begins, on a rank that records or not."""
+        """Prepare for a fit, on a rank that records or not."""
         self.end()
         if self._options is not None and record is not None:
             rows = output_rows(record.directory)
@@ -58,7 +58,7 @@ class ChainRecorder:
             )
 
     def begin_batch(self, is_recorded: bool, step: int) -> None:
-        """A batch begins of a step, counted from 1, whose chain is recorded or not."""
+        """Prepare for the batch of a step, counted from 1."""
         self._step = step
         for method in self._methods if is_recorded else ():
             method.arm()
@@ -72,7 +72,7 @@ class ChainRecorder:
             self.chain.add_loss(loss)
 
     def before_optimizer_step(self, trainer: Any, module: Any, optimizer: Any) -> None:
-        """Take gradients and settings of an optimizer, one of the Trainer's."""
+        """Take the gradients and settings of an optimizer of the Trainer."""
         if self.chain is None or not self.chain.is_open:
             return
         optimizers, scale = trainer.optimizers, loss_scale(trainer, module, optimizer)
@@ -82,17 +82,17 @@ class ChainRecorder:
         )
 
     def end_batch(self) -> None:
-        """A batch is done, and its values are taken."""
+        """Stop taking values at the end of a batch."""
         for method in self._methods:
             method.disarm()
 
     def describe(self) -> None:
-        """Write what the rows are of, before a table that has them."""
+        """Describe the rows before their table is written."""
         if self.chain is not None and self._descriptions is not None:
             self._descriptions.add(self.chain.rows)
 
     def end(self) -> None:
-        """The fit is over: hold nothing of it."""
+        """Release all objects of a fit that is over."""
         self.end_batch()
         if self.chain is not None:
             self.chain.clear()

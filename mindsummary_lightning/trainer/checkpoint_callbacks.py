@@ -1,4 +1,4 @@
-"""``CheckpointCallbacks``: where a Trainer's ``ModelCheckpoint`` saves in a later run."""
+"""``CheckpointCallbacks``: directories of a Trainer's callbacks in a later run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WARN_ONCE = WarnOnce(_LOG)
 
 
 class CheckpointCallbacks:
-    """Which callbacks Lightning gives a directory in the run, because their user has not."""
+    """The callbacks to which Lightning, and not the user, gives a directory."""
 
     def __init__(self) -> None:
         self._placed: weakref.WeakKeyDictionary[Any, int | str] = weakref.WeakKeyDictionary()
@@ -38,7 +38,7 @@ class CheckpointCallbacks:
 
     @staticmethod
     def warn_of_earlier_fit(trainer: Any) -> None:
-        """Warn in one line of a callback that has saved in another Trainer's fit.
+        """Warn of a callback that has saved in another Trainer's fit.
 
         It may remove that fit's checkpoints.
         """

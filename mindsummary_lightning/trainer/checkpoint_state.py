@@ -1,4 +1,4 @@
-"""Keep the collector's state in a checkpoint, so that a resumed fit continues the run.
+"""Keep the collector's state in checkpoints, so that a resumed fit continues.
 
 A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved
 in the middle of an epoch holds one batch less than was trained (``_batches_that_stepped``, read in
@@ -23,7 +23,7 @@ _RATES = "mindsummary_lightning.learning_rates"
 
 
 def is_same_directory(one: str, other: str) -> bool:
-    """Whether two paths, which need not exist, are the same directory."""
+    """Tell whether two paths, which need not exist, are the same directory."""
     return os.path.realpath(one) == os.path.realpath(other)
 
 
@@ -67,7 +67,7 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def continued_state(steps: StepCollector) -> dict[str, Any]:
-    """The same values of a fit of this process that its Trainer continues without a checkpoint.
+    """Return the state of a fit that its Trainer continues without a checkpoint.
 
     Lightning counts the batches of manual optimization in which no optimizer has stepped, too.
     """

@@ -1,4 +1,4 @@
-"""``SummaryCollector``: collects in the hooks of a Lightning run.
+"""``SummaryCollector``: collects values in the hooks of a Lightning run.
 
 What it collects and when follows MindSpore's callback.
 
@@ -75,7 +75,7 @@ _LOG = logging.getLogger(__name__)
 
 @guarded_hooks
 class SummaryCollector(EvaluationHooks, CallbackBase):
-    """Collects loss, inputs, histograms, graph and lineage of a Lightning run.
+    """A callback that records loss, inputs, histograms, graph and lineage of a run.
 
     Steps are optimizer steps, counted from 1. The first, every ``collect_freq``-th and the last
     step are collected: the loss as scalar ``loss/auto``, the input as image ``input_data/auto``,
@@ -223,10 +223,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     # ---- the run begins
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Determine where to record, and whether at all."""
+        """Determine the directory to record into, if the run is recorded."""
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError(
-                "a Trainer may have one SummaryCollector; give one that collects everything"
+                "a Trainer must have at most one SummaryCollector, got several. Give one that "
+                "collects everything"
             )
         runs = self._runs_of(trainer)
         if runs and self._own_run is not None:
@@ -265,7 +266,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
 
     def _drop_earlier_fit(self, trainer: Any, is_needed: bool) -> None:
-        """Drop the state of an earlier fit, but for what a fit needs that continues it.
+        """Drop the state of an earlier fit, except the values for a fit that continues it.
 
         ``is_needed``: the call is an evaluation that is recorded, and one may save a checkpoint
         after it.
@@ -279,7 +280,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._steps = None
 
     def _open(self, trainer: Any) -> None:
-        """Record with what the first of the runs has, from now on."""
+        """Record with the recorder of the first run from now on."""
         if not self._runs:
             self._record, self._lineage = None, None
             return
@@ -299,7 +300,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._guard.raise_exception = record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Learn how long the run is and what it optimizes, and write what is known of it."""
+        """Learn the length and optimizers of the run, and write the first lineage."""
         if not self._runs:
             return
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
@@ -347,7 +348,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Record the steps that have arrived, and begin to take values of operators."""
+        """Record the steps that have arrived, and begin to take operators' values."""
         steps = self._steps
         if steps is None:
             return
@@ -431,7 +432,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if value is None:
             self._warn_once.warn(
                 "loss",
-                "loss/auto is not recorded: training_step has not logged a metric %r",
+                "loss/auto is not recorded, because training_step has not logged %r. Log this "
+                "metric",
                 self._loss_name,
             )
         return mean_loss(value)
@@ -482,7 +484,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._say_what_is_not_recorded(trainer)
 
     def _say_what_is_not_recorded(self, trainer: Any) -> None:
-        """Say which logged metrics are not recorded for want of a logger.
+        """Warn which logged metrics are lost without a logger.
 
         A library that makes its Trainer itself may have left ours out.
         """
@@ -490,7 +492,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         has_logger = any(isinstance(logger, MindInsightLogger) for logger in trainer.loggers)
         if logged and not has_logger:
             rank_zero_info(
-                f"SummaryCollector alone does not record logged metrics ({listed(logged, 3)}). "
+                f"SummaryCollector does not record logged metrics ({listed(logged, 3)}). "
                 "Add a logger: trainer.loggers = [*trainer.loggers, MindInsightLogger('runs')]"
             )
 

@@ -1,4 +1,4 @@
-"""``CurrentRun``: the run behind a logger, or behind a collector with a directory of its own.
+"""``CurrentRun``: the run of a logger, or of a collector with its own directory.
 
 It asks `run_ownership` where a call is recorded, and goes there. It is not known when a Trainer's
 call begins whether it records anything, so hyper-parameters, which come first, wait in the record
@@ -84,7 +84,7 @@ _NO_CALL = _Begun(_no_trainer, TrainerCall.TUNING, Holds.OTHERS)
 
 @dataclass(frozen=True)
 class _Outer:
-    """What goes on when a call that a hook has made is over."""
+    """The call that goes on when a call of its hook is over."""
 
     begun: _Begun
     version: RunVersion
@@ -94,7 +94,7 @@ class _Outer:
 
 
 class CurrentRun:
-    """Where a Trainer's calls are recorded: the version, its directory, and what records into it.
+    """The run of a Trainer's calls: version, directory and recorder.
 
     A relative ``root_dir`` lies below the present working directory, whatever that is when a fit
     begins. ``options`` are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for
@@ -136,7 +136,7 @@ class CurrentRun:
 
     @classmethod
     def in_directory(cls, directory: str, options: Mapping[str, Any]) -> CurrentRun:
-        """The runs of a collector with a directory of its own."""
+        """Return the runs of a collector with its own directory."""
         run = cls(*os.path.split(directory), "", options)
         run._view_dir = directory
         run._notes_start = False
@@ -144,7 +144,7 @@ class CurrentRun:
 
     @property
     def directory(self) -> str:
-        """The directory of the run's files, absolute."""
+        """Return the absolute directory of the run's files."""
         return self._directory or run_directory(self._root_dir, self.version.value, self._sub_dir)
 
     def move_root(self, root_dir: str) -> None:
@@ -153,7 +153,7 @@ class CurrentRun:
         self._root_dir = self._view_dir = self.version.root_dir = path
 
     def fix_directory(self, directory: str) -> None:
-        """Record in just this directory, whatever the root directory and the version are."""
+        """Record in this directory, regardless of root directory and version."""
         self._directory = os.path.abspath(os.path.join(self._working_dir, directory))
 
     @property
@@ -161,7 +161,7 @@ class CurrentRun:
         return _shortest(self.directory)
 
     def is_at(self, directory: str) -> bool:
-        """Whether a directory is that of the present run or of the one before it."""
+        """Tell whether a directory belongs to the present run or to the run before it."""
         return os.path.realpath(directory) in (
             os.path.realpath(self.directory),
             self._earlier_directory,
@@ -169,13 +169,13 @@ class CurrentRun:
 
     @property
     def has_recorded(self) -> bool:
-        """Whether anything has been recorded through the record that is open."""
+        """Tell whether the open recorder has recorded a value."""
         return self.open_recorder is not None and self.open_recorder.has_recorded
 
     # ---- what records
 
     def record(self) -> SummaryRecord:
-        """The run's record; made, and its version claimed, by the first call."""
+        """Return the run's record; the first call makes it and claims the version."""
         if self._record is None:
             self.version.claim()
             self._record = SummaryRecord(self.directory, **self._options)
@@ -186,11 +186,14 @@ class CurrentRun:
         return self._record
 
     def recorder(self) -> RunRecorder:
-        """What :meth:`record` is built on."""
+        """Return the recorder that :meth:`record` is built on."""
         return recorder_of(self.record())
 
     def begin_values(self) -> RunRecorder:
-        """What values are recorded with; the first ones of a fit announce where they go."""
+        """Return the recorder of values.
+
+        The first values of a fit announce the directory.
+        """
         if self._is_fitting:
             self.announce()
         self.values_recorder = self.recorder()
@@ -208,9 +211,9 @@ class CurrentRun:
                 continue
             if own is not None:
                 raise ValueError(
-                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, "
-                    "which record into the same files: give it to one of them, or give the "
-                    "collector a summary_dir"
+                    f"{name} must be equal in MindInsightLogger and SummaryCollector, which "
+                    f"record into the same files, got {own!r} and {value!r}. Give it to one of "
+                    "them, or give the collector a summary_dir"
                 )
             self._options[name] = value
             self._drop_record()
@@ -292,7 +295,7 @@ class CurrentRun:
             self._waiting.hand_to(self.recorder())
 
     def _leave(self, held: Holds) -> None:
-        """Leave the call before, of whose directory it is known now what it holds."""
+        """Leave the call before, now that the contents of its directory are known."""
         self._has_met_trainer, self.values_recorder = True, None
         self._waiting.settle(newest_fit_has_recorded(self.directory))
         self.recorder().discard_deferred_lineage()
@@ -300,13 +303,13 @@ class CurrentRun:
             self._drop_record()
 
     def _suspend(self) -> None:
-        """Keep the present call, a hook of which makes another one, to go on with it later."""
+        """Keep the present call while a call of its hook runs."""
         outer = _Outer(self._begun, self.version, self._record, self.open_recorder, self.last_step)
         self._outer.append(outer)
         self.values_recorder = None
 
     def _leave_call(self) -> None:
-        """Go on with the call whose hook has made the present one, if there is one."""
+        """Go on with the call whose hook has made the present call, if any."""
         self._begun = _NO_CALL
         if self._outer:
             outer = self._outer.pop()
@@ -347,12 +350,12 @@ class CurrentRun:
         self.version.claim()
         self.last_step = -1
         rank_zero_info(
-            f"{_shortest(earlier)} holds an earlier fit; this one is recorded in "
+            f"{_shortest(earlier)} holds an earlier fit. The new fit is recorded in "
             f"{self._short_directory}"
         )
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
-        """Say before a fit what may surprise in its checkpoints or its curve."""
+        """Warn before a fit of surprises in its checkpoints or its curve."""
         if self._begun.call is TrainerCall.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
         new_run = (TrainerCall.RESUMED_FIT, Holds.NOTHING, False)
@@ -370,7 +373,9 @@ class CurrentRun:
             )
 
     def end(self, status: str, trainer: Any = None, records_status: bool = True) -> None:
-        """A call is over: say how, and close the files; where nothing was recorded, leave nothing.
+        """Record how a call ended, and close the files.
+
+        A run without records leaves no directory.
 
         ``trainer`` is whose call it is, ``None`` for a user's.
         """
@@ -386,7 +391,10 @@ class CurrentRun:
             self._leave_call()
 
     def _close_files(self) -> None:
-        """Close the files; a run that has none gives its version back, if no call goes on in it."""
+        """Close the files.
+
+        A run without files gives its version back, if no call goes on in it.
+        """
         self.values_recorder = None
         if self.has_recorded:
             self.recorder().release()
@@ -403,7 +411,7 @@ class CurrentRun:
     # ---- where the files are
 
     def announce(self, note: str = "") -> None:
-        """Say where the run's files are going to be, and how to view them.
+        """Log the directory of the run's files, and the command to view them.
 
         ``note`` says more about the files.
         """
@@ -411,7 +419,7 @@ class CurrentRun:
         self._say_once("begin", f"MindInsight files go to {{}}{escaped}; while it trains: {{}}")
 
     def _say_once(self, when: str, text: str) -> None:
-        """Say something of the run's directory and of how to look at it, once."""
+        """Log a note on the run's directory and how to view it, once."""
         if self._said.get(when) != self.directory:
             self._said[when] = self.directory
             rank_zero_info(text.format(self._short_directory, view_command(self._view_dir)))
@@ -439,7 +447,7 @@ _ENTER: dict[RecordPlace, Callable[[CurrentRun], None]] = {
 
 
 def view_command(directory: str) -> str:
-    """The command that shows a directory's runs, as this environment has it."""
+    """Return the command that shows a directory's runs in this environment."""
     found = str(shutil.which("mindsummary"))
     is_own = os.path.dirname(found) == os.path.dirname(sys.executable)
     module = f"{shlex.quote(_shortest(sys.executable))} -m mindsummary_lightning"
@@ -447,10 +455,13 @@ def view_command(directory: str) -> str:
 
 
 def _shortest(path: str) -> str:
-    """The path from the working directory, if it is in there."""
+    """Return a path relative to the working directory, if it is in there."""
     return value_or_default(path, _path_from_here, path)
 
 
 def _path_from_here(path: str) -> str:
-    """Raises ValueError for a path elsewhere, OSError if the working directory was removed."""
+    """Return a path relative to the working directory.
+
+    Raises ValueError for a path elsewhere, OSError if the working directory was removed.
+    """
     return str(PurePath(path).relative_to(os.getcwd()))

@@ -40,7 +40,7 @@ _QUIET: Any = {
 
 
 class Proof(NamedTuple):
-    """What was looked at, what was found and expected, and whether that is the same."""
+    """A comparison of a found with an expected result."""
 
     name: str
     state: str
@@ -78,15 +78,16 @@ def _proofs(accelerator: str | Accelerator, folder: str) -> list[Proof]:
     (plain, before), (recorded, after) = _fit(accelerator), _fit(accelerator, f"{folder}/device")
     _fit("cpu", f"{folder}/cpu")
     _fit(accelerator, f"{folder}/checkpoints", {"intervals": [[5, 10, 20]]})
-    found, expected = (SummaryReader(f"{folder}/{name}") for name in ("device", "cpu"))
+    found = SummaryReader(f"{folder}/device")
+    expected = SummaryReader(f"{folder}/cpu")
     made = [_surfaces(f"{folder}/checkpoints", each) for each in (accelerator, "cpu")]
     apart = max(float(np.abs(one / other - 1).max()) for one, other in zip(*made, strict=True))
     steps = found.scalars("loss/auto").steps.tolist()
     is_equal = all(torch.equal(plain[name], recorded[name]) for name in plain)
     most, most_waits = (0, 0) if before.device.type == "cpu" else (len(steps), 1)
-    copies, waits, events = (
-        getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events")
-    )
+    copies = after.copies - before.copies
+    waits = after.waits - before.waits
+    events = after.events - before.events
     versions = (
         f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python "
         f"{platform.python_version()}"
@@ -123,7 +124,7 @@ def _count(run: SummaryReader) -> str:
 
 
 class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts copies from a device to the host, and what waits for the device.
+    """A count of copies from a device to the host, and of waits for the device.
 
     Operations and events can wait.
     """
@@ -148,7 +149,7 @@ class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return answer
 
     def wait(self, copy: DeviceCopy) -> list[Tensor]:
-        """In place of a copy's own, of the values of a step."""
+        """Count a wait of a copy of the values of a step."""
         self.events += copy._event is not None and copy._arrived is None
         return _WAIT(copy)
 
@@ -174,7 +175,7 @@ def _data() -> DataLoader[Any]:
 def _fit(
     accelerator: str | Accelerator, run: str = "", landscape: Any = None
 ) -> tuple[dict[str, Tensor], _Asked]:
-    """Weights on the CPU after 20 steps, and what the device was asked for."""
+    """Train 20 steps; return the weights on the CPU and the device's counts."""
     torch.manual_seed(0)
     kept: Any = {"collect_landscape": landscape}
     callbacks: Any = (
@@ -193,7 +194,11 @@ def _fit(
     )
     device, net = trainer.strategy.root_device, _Net()
     asked = _Asked(device)
-    with mock.patch.object(DeviceCopy, "wait", lambda copy: asked.wait(copy)), asked:
+
+    def counted_wait(copy: DeviceCopy) -> list[Tensor]:
+        return asked.wait(copy)
+
+    with mock.patch.object(DeviceCopy, "wait", counted_wait), asked:
         trainer.fit(net, _data())
     return {name: tensor.cpu() for name, tensor in net.state_dict().items()}, asked
 
@@ -224,14 +229,14 @@ def _accelerator(name: str) -> str | Accelerator:
             is_there = False
     if not is_there:
         raise ValueError(
-            f"PyTorch has no device {name!r} here; of a vendor's device its package must be "
-            "installed"
+            f"PyTorch has no device {name!r} here. For a vendor's device, install the vendor's "
+            "package"
         )
     return name if device is None else _accelerator_of(device)
 
 
 def _accelerator_of(device: torch.device) -> Accelerator:
-    """What Lightning asks of a device that it does not know."""
+    """Return an accelerator for a device that Lightning does not know."""
 
     class Device(Accelerator):
         def setup_device(self, device: torch.device) -> None:

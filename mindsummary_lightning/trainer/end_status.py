@@ -1,4 +1,4 @@
-"""How a call of the Trainer ended, in the words that the lineage has for it."""
+"""Translate how a call of the Trainer ended into the words of the lineage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PRUNED = "TrialPruned"  # Optuna's
 
 
 def recorded_status(status: str, error: BaseException | None) -> str:
-    """The word for how a call ended.
+    """Return the word for how a call ended.
 
     Args:
         status: what Lightning gives ``Logger.finalize``: ``"success"``, ``"failed"`` after any

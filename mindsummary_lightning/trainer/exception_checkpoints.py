@@ -16,7 +16,7 @@ from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 
 
 class ExceptionCheckpoints:
-    """Follows the checkpoint callbacks of a Trainer through their ``on_exception``."""
+    """An observer of the ``on_exception`` hooks of a Trainer's checkpoint callbacks."""
 
     def __init__(self) -> None:
         self._methods: list[ReplacedMethod] = []  # of callbacks whose hook has not been called yet

@@ -1,4 +1,4 @@
-"""``GraphRecorder``: records the graph of a run's first training step with a loss, once per run."""
+"""``GraphRecorder``: records the graph of a run's first training step once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class GraphRecorder:
-    """Records the graph of a run once.
+    """A recorder of the graph of a run's first training step with a loss.
 
     If a later fit into the run trains other modules, it records theirs too.
     """
@@ -31,7 +31,7 @@ class GraphRecorder:
         self._modules = ""  # fingerprint of those that are observed
 
     def forget(self) -> None:
-        """Another run begins."""
+        """Forget the graph of the run before."""
         self._observer = self.recorded = None
 
     def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class GraphRecorder:
         return {} if self._observer is None else self._observer.losses
 
     def begin_batch(self) -> None:
-        """A training batch begins: observe its training step, unless one that has a loss was."""
+        """Observe the next training step, until a step with a loss was observed."""
         if self._observer is not None and not self._is_confirmed:
             self._observer.arm()
 
@@ -67,7 +67,9 @@ class GraphRecorder:
         self._is_confirmed |= has_loss
 
     def write_when_observed(self) -> None:
-        """Write the graph of a confirmed step after the step's values, or log why there is none.
+        """Write the graph of a confirmed step, or log the reason why it is missing.
+
+        It follows the values of the step.
 
         MindInsight drops the tags it saw first when a run has more than 300, the graph's two among
         them.
@@ -83,7 +85,7 @@ class GraphRecorder:
             self._observer, self.recorded = None, self._modules
 
     def end(self) -> None:
-        """The fit ends: write what was observed, and give the module its own method back.
+        """Write an observed graph, and restore the module's own method.
 
         With manual optimization a step may have a loss without showing it.
         """

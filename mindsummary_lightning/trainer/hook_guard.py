@@ -1,4 +1,4 @@
-"""The guard around every hook of our callbacks: a failure to record never reaches the training.
+"""Guard the hooks of callbacks: a failure to record never stops the training.
 
 `guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each
 other get a guard of their own. `KeyboardInterrupt` and `SystemExit` pass.
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 
 
 class HookGuard:
-    """Logs the first failure of each kind, and counts all of them.
+    """A guard that logs the first failure of every kind, and counts all failures.
 
     The total is logged at the end. With ``raise_exception`` it raises instead.
 
@@ -49,14 +49,14 @@ class HookGuard:
         self._failures += 1
         self._warn_once.warn(
             (what, type(error)),
-            "%s could not record %s: %s: %s. Training continues; further failures of this kind "
-            "are counted and the total is logged at the end",
+            "%s could not record %s: %s: %s. Training continues. Later failures of this kind "
+            "are only counted, and the total is logged at the end",
             *(self._owner, what, type(error).__name__, error_text(error)),
             level=logging.ERROR,
         )
 
     def log_total(self) -> None:
-        """Log how many failures there were since the last call, if there were more than one."""
+        """Log the count of failures since the last call, if there were several."""
         if self._failures > 1:
             self._logger.error("%s: %d failures to record in all", self._owner, self._failures)
         self._failures = 0
@@ -81,9 +81,7 @@ def _checked(callback_class: type, name: str, hook: Callable[..., Any]) -> Calla
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not issubclass(type(self), callback_class):  # Lightning has called the hook of a class
             kind = callback_class.__name__
-            raise TypeError(
-                f"the Trainer's callbacks hold the class {kind} itself; give an object: {kind}(...)"
-            )
+            raise TypeError(f"a callback must be an object, got the class {kind}. Give {kind}(...)")
         try:
             return hook(self, *args, **kwargs)
         except Exception as error:

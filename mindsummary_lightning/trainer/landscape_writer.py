@@ -1,4 +1,4 @@
-"""``LandscapeSaver``: what a collector saves for loss landscapes, when, and whether it can."""
+"""``LandscapeSaver``: saves a collector's checkpoints for loss landscapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHAT = "the parameters for a landscape"
 
 
 class LandscapeSaver:
-    """Saves the parameters at the steps and epochs of a landscape.
+    """A writer of the parameters at the steps and epochs of a landscape.
 
     It begins with :meth:`begin`, if any are wanted.
     """
@@ -69,7 +69,10 @@ class LandscapeSaver:
 
     @property
     def note(self) -> str:
-        """What is said of the checkpoints before training; ``""`` if none is going to be saved."""
+        """Return the note on the checkpoints before training.
+
+        It is ``""`` if no checkpoint is going to be saved.
+        """
         planned = None if self._writer is None else self._writer.planned()
         if planned is None or not planned[0]:
             return ""
@@ -81,14 +84,17 @@ class LandscapeSaver:
         )
 
     def end_step(self, step: int, module: nn.Module) -> None:
-        """A step is done."""
+        """Save the parameters of a step that is done, if it belongs to a landscape."""
         writer = self._writer
         if writer is not None and writer.unit == "step" and writer.wants(step):
             with self._guard(_WHAT):
                 writer.save(step, module.state_dict())
 
     def end_epoch(self, step: int, epoch: int, module: nn.Module) -> None:
-        """An epoch is done, counted from 1, and so many steps."""
+        """Save the parameters of an epoch that is done, if it belongs to a landscape.
+
+        ``epoch`` counts from 1; ``step`` is the count of steps so far.
+        """
         writer = self._writer
         if writer is not None:
             with self._guard(_WHAT):
@@ -98,7 +104,10 @@ class LandscapeSaver:
                     writer.save(epoch, module.state_dict())
 
     def end(self, step: int, epoch: int, module: nn.Module) -> None:
-        """The fit is over after so many steps and whole epochs; later calls do nothing."""
+        """Save the last parameters of a fit after so many steps and whole epochs.
+
+        Later calls do nothing.
+        """
         writer, self._writer = self._writer, None
         if writer is not None:
             with self._guard(_WHAT):

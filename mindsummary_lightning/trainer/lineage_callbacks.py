@@ -1,4 +1,4 @@
-"""``TrainLineage`` and ``EvalLineage``: the lineage of a run without a SummaryCollector.
+"""Record lineage without a collector: ``TrainLineage`` and ``EvalLineage``.
 
 The Trainer is read in `trainer_info`, the lineage written by `lineage_recorder`.
 """
@@ -32,7 +32,7 @@ Target: TypeAlias = "SummaryRecord | MindInsightLogger | str | os.PathLike[str]"
 
 @guarded_hooks
 class _LineageCallback(CallbackBase):
-    """Base of the two callbacks: where they record, and that recording does not stop training."""
+    """The base of the two callbacks: target, guard and end of recording."""
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _LineageCallback(CallbackBase):
             self._recorder = RunRecorder(directory, raise_exception=raise_exception)
         else:
             raise TypeError(
-                "summary_record must be a SummaryRecord, a MindInsightLogger or a directory, not "
+                "summary_record must be a SummaryRecord, a MindInsightLogger or a directory, got "
                 f"{summary_record!r}"
             )
         self._lineage: LineageRecorder | None = None
@@ -79,7 +79,7 @@ class _LineageCallback(CallbackBase):
                 self._lineage.call_begins()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Write the evaluation that waits, and close the files, if this callback opened them."""
+        """Write the waiting evaluation, and close the files that this callback opened."""
         if self._lineage is not None:
             with self._guard("the last evaluation"):
                 self._lineage.end()
@@ -88,7 +88,7 @@ class _LineageCallback(CallbackBase):
         self._guard.log_total()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Do the same; ``teardown`` is not called after an exception."""
+        """Call ``teardown``, which Lightning does not call after an exception."""
         self.teardown(trainer, pl_module, "")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class _LineageCallback(CallbackBase):
 
 @guarded_hooks
 class TrainLineage(_LineageCallback):
-    """Records the lineage of a training job.
+    """A callback that records the lineage of a training job.
 
     That is network, optimizer, loss, data set, hyper-parameters and checkpoint.
 
@@ -129,7 +129,7 @@ class TrainLineage(_LineageCallback):
         self._saved_rates = []
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Write what is known before the first step."""
+        """Write the lineage that is known before the first step."""
         if self._lineage is not None:
             self._lineage.training_begins(trainer, self._saved_rates)
             self._lineage.read_loss = lambda: None
@@ -204,7 +204,7 @@ class TrainLineage(_LineageCallback):
 
 @guarded_hooks
 class EvalLineage(EvaluationHooks, _LineageCallback):
-    """Records the lineage of an evaluation, after each validation and test.
+    """A callback that records the lineage of every validation and test.
 
     That is its metrics and its data set.
 
@@ -236,7 +236,7 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
             self._lineage.flush_when_due()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write the evaluation that a later callback stopped at its end, and close the files."""
+        """Write an evaluation that a later callback stopped, and close the files."""
         self._end_broken_evaluation(trainer)
         super().on_exception(trainer, pl_module, exception)
 

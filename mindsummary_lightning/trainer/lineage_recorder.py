@@ -75,7 +75,7 @@ class _WaitingEvaluation:
 
 
 class LineageRecorder:
-    """Writes the lineage of one run.
+    """A recorder of the lineage of a run.
 
     ``custom`` data override everything else; ``timer`` is a monotonic clock.
 
@@ -152,7 +152,7 @@ class LineageRecorder:
         )
 
     def call_begins(self) -> None:
-        """The Trainer begins a call, which may be no fit."""
+        """Prepare for a call of the Trainer, which may be no fit."""
         self._has_begun = self._has_saved_checkpoint = False
         self._exception_checkpoint = None
 
@@ -198,7 +198,7 @@ class LineageRecorder:
             self.record.write_lineage(*self._joined_groups(trainer))
 
     def end_epoch(self, trainer: Any) -> None:
-        """An epoch is over, maybe before its loader was."""
+        """Learn from the end of an epoch whether its loader was read completely."""
         if self._sizes is not None and has_read_all(trainer):
             self._sizes.end_epoch()
 
@@ -213,7 +213,7 @@ class LineageRecorder:
     def end_early_batch(
         self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True
     ) -> None:
-        """Write what a batch has shown of the training job and of its data.
+        """Write the lineage that a batch has shown of the training job and its data.
 
         Called while ``awaits_loss``.
 
@@ -233,7 +233,7 @@ class LineageRecorder:
         self._data_graph = None
 
     def _has_loss(self, trainer: Any, module: Any, outputs: Any) -> bool:
-        """Whether a batch was trained on, as far as it can be told.
+        """Tell whether a batch was trained on, if this can be determined.
 
         With manual optimization ``training_step`` need not return a loss, and may call ``backward``
         on it and step optimizers that Lightning does not know. So a few batches that show none are
@@ -291,7 +291,7 @@ class LineageRecorder:
     def training(
         self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None
     ) -> None:
-        """Write what is known of the training job now.
+        """Write the present lineage of the training job.
 
         The evaluation that waits goes into the same replacement of the file.
 
@@ -327,7 +327,7 @@ class LineageRecorder:
         return [UserDefinedInfo(own)] if own else []
 
     def evaluation_begins(self, trainer: Any) -> None:
-        """Remember which metrics there are, to tell the evaluation's own from those of training."""
+        """Remember the metrics of training, to tell the evaluation's own metrics apart."""
         self._before, self._evaluated, self._has_all_batches = (
             dict(trainer.callback_metrics),
             {},
@@ -347,7 +347,7 @@ class LineageRecorder:
             checked.see(number, batch)
 
     def evaluation_has_all_batches(self) -> None:
-        """The evaluation has seen all of its batches: what is left are hooks."""
+        """Note that the evaluation has seen all its batches; only hooks are left."""
         self._has_all_batches = True
 
     def evaluation_broke_off(self, trainer: Any) -> None:
@@ -392,7 +392,7 @@ class LineageRecorder:
         return checked.sizes.dataset_size
 
     def flush_when_due(self) -> None:
-        """Write the evaluation that waits, if the last one is ten seconds old.
+        """Write the waiting evaluation, if the last written evaluation is ten seconds old.
 
         Cheap enough for every batch.
         """
@@ -400,7 +400,7 @@ class LineageRecorder:
             self.flush()
 
     def end(self) -> None:
-        """The run is over, maybe in its first batch."""
+        """Finish the lineage of a run, maybe in its first batch."""
         self._stop_watching()
         self.flush()
 
@@ -409,7 +409,7 @@ class LineageRecorder:
             self._watched.end()
 
     def flush(self) -> None:
-        """Write the evaluation that waits, if one does."""
+        """Write the waiting evaluation, if any."""
         self.record.write_lineage(*self._take_evaluation())
 
     def _take_evaluation(self) -> list[LineageValue]:
@@ -425,7 +425,10 @@ class LineageRecorder:
 
 @guarded_hooks
 class EvaluationHooks:
-    """Hooks around a validation or test; the class that mixes them in gives the recorder."""
+    """Hooks around a validation or test.
+
+    The class that mixes them in gives the recorder.
+    """
 
     _guard: HookGuard
 
@@ -434,12 +437,13 @@ class EvaluationHooks:
         def __getattr__(self, name: str) -> Any:
             if name in ("finalize", "log_metrics"):  # what Lightning calls of a logger
                 raise TypeError(
-                    f"a {type(self).__name__} is the Trainer's logger; give it as callbacks=[...]"
+                    f"the Trainer's logger must be a logger, got a {type(self).__name__}. "
+                    "Give it as callbacks=[...]"
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
-        """Where evaluations are recorded, or ``None`` if they are not."""
+        """Return the recorder of evaluations, or ``None`` if they are not recorded."""
         raise NotImplementedError
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
@@ -451,8 +455,9 @@ class EvaluationHooks:
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Look at the batches of each loader."""
-        if not trainer.sanity_checking and (recorder := self._evaluation_recorder()) is not None:
+        """Look at the first batches of every loader."""
+        recorder = self._evaluation_recorder()
+        if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_batch(trainer, batch, batch_idx, dataloader_idx)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:

@@ -1,4 +1,4 @@
-"""``MindInsightLogger``: what Lightning logs, as files that MindInsight shows.
+"""``MindInsightLogger``: a Lightning logger whose files MindInsight shows.
 
 Lightning's contract and nothing else: the collector decides which values are collected and when,
 the `SummaryRecord` brings them into the files.
@@ -66,7 +66,7 @@ _PLACES = ("save_dir", "name", "version", "root_dir", "log_dir")
 
 
 class MindInsightLogger(LoggerBase):
-    """Records a Lightning run for MindInsight.
+    """A Lightning logger that records a run for MindInsight.
 
     Files are in ``log_dir``: ``save_dir/name/version_<n>``, or ``save_dir/version`` with
     ``name=""`` and a text as version. MindInsight lists the base directory it is given and that
@@ -131,10 +131,10 @@ class MindInsightLogger(LoggerBase):
         # directory changes.
         self._save_dir = os.path.abspath(checked_path("save_dir", save_dir))
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"name must be a str or None, not {name!r}")
+            raise TypeError(f"name must be a str or None, got {name!r}")
         self._name = name or ""
         if not isinstance(prefix, str):
-            raise TypeError(f"prefix must be a str, not {prefix!r}")
+            raise TypeError(f"prefix must be a str, got {prefix!r}")
         self._prefix = f"{utf8_text(prefix)}/" if prefix else ""
         self._scalars = MetricScalars(self._prefix)
         self._sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
@@ -167,17 +167,17 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def save_dir(self) -> str:
-        """Directory of all runs, absolute, with ``~`` and variables expanded."""
+        """Return the absolute directory of all runs, with ``~`` and variables expanded."""
         return self._save_dir
 
     @property
     def name(self) -> str:
-        """Name of the experiment; ``""`` if it has none."""
+        """Return the name of the experiment; ``""`` if it has none."""
         return self._name
 
     @property
     def version(self) -> int | str:
-        """Number or name of this run.
+        """Return the number or name of this run.
 
         Asking for a number reserves its directory, which goes if it stays empty.
         """
@@ -187,12 +187,12 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def root_dir(self) -> str:
-        """Directory of all versions, for MindInsight's ``--summary-base-dir``."""
+        """Return the directory of all versions, for MindInsight's ``--summary-base-dir``."""
         return os.path.join(self.save_dir, self.name) if self.name else self.save_dir
 
     @property
     def log_dir(self) -> str:
-        """Directory of this run's files.
+        """Return the directory of this run's files.
 
         It is that of the version below the root, also where a subclass names these.
         """
@@ -210,7 +210,9 @@ class MindInsightLogger(LoggerBase):
     @property
     @untraced
     def experiment(self) -> SummaryRecord:
-        """The :class:`SummaryRecord` of this run; on ranks above zero an object that does nothing.
+        """Return the :class:`SummaryRecord` of this run.
+
+        On ranks above zero the object does nothing.
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
@@ -227,7 +229,7 @@ class MindInsightLogger(LoggerBase):
 
     @untraced
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Record numbers as scalars, in one event.
+        """Record numbers as scalars, in a single event.
 
         Args:
             metrics: names to numbers, tensors of one element, or mappings of these
@@ -370,8 +372,8 @@ class MindInsightLogger(LoggerBase):
             or not isinstance(images, Iterable)
         ):
             raise TypeError(
-                f"images must be a list of images, not {type(images).__name__}; put a single one "
-                "in a list"
+                f"images must be a list of images, got {type(images).__name__}. Put a single "
+                "image in a list"
             )
         check_dataformats(dataformats)
         batch = list(images)
@@ -435,7 +437,7 @@ class MindInsightLogger(LoggerBase):
             # what Lightning calls of a callback before it trains
             if name in ("setup", "on_exception"):
                 raise TypeError(
-                    "a MindInsightLogger is in the Trainer's callbacks; give it as logger=..."
+                    "a callback must be a Callback, got a MindInsightLogger. Give it as logger=..."
                 )
             if name in ("log_text", "log_table"):  # as ``experiment.add_text``
                 return rank_zero_only(

@@ -1,4 +1,4 @@
-"""Metrics as Lightning and its users log them -> tags and scalars."""
+"""Convert metrics, as Lightning and its users log them, to tags and scalars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_EXACT = 2**53  # ints below it are floats
 
 
 class MetricScalars:
-    """Converts metrics to tags and numbers, with a prefix before each name.
+    """A converter of metrics to tags and numbers, with a prefix before every name.
 
     What is not a number is skipped as the record's policy says.
     """
@@ -26,7 +26,7 @@ class MetricScalars:
         self._tags: dict[str, str] = {}
 
     def pairs(self, metrics: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
-        """Tags and numbers, in order; mappings in mappings give ``outer/inner``."""
+        """Return tags and numbers in order; nested mappings give ``outer/inner``."""
         tags = self._tags
         pairs: list[tuple[str, SummaryValue]] = []
         for name, value in metrics.items() if type(metrics) is dict else _items(metrics, record):
@@ -45,7 +45,7 @@ class MetricScalars:
         pairs: list[tuple[str, SummaryValue]] = []
         if name == "":
             record.policy.warnings.warn(
-                "metric without a name", "a metric without a name is not recorded"
+                "metric without a name", "a metric without a name is not recorded. Give it a name"
             )
         for key, leaf in leaves({name: value}):
             tag = f"{self._prefix}{key}"
@@ -79,7 +79,7 @@ def without_added_epoch(metrics: Any, logger: Any) -> Any:
 
 
 def checked_step(step: Any, last_step: int, record: RunRecorder) -> int | None:
-    """Return the step as an int, the one after the last for ``None``.
+    """Return the step as an int; ``None`` gives the step after the last step.
 
     The answer is ``None`` if the values are skipped with a warning.
     """

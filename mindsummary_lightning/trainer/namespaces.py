@@ -1,4 +1,4 @@
-"""The base classes of whichever Lightning namespaces are installed.
+"""Define base classes for the Lightning namespaces that are installed.
 
 Importing a namespace sets levels and makes it the one in whose name both log; what was set before
 stands again.
@@ -35,8 +35,8 @@ def _installed() -> list[ModuleType]:
                 raise
     if not found:
         raise ModuleNotFoundError(
-            "neither lightning nor pytorch_lightning is installed; 'pip install lightning' "
-            "brings what the logger and the callbacks need"
+            "the logger and the callbacks need lightning or pytorch_lightning, which are not "
+            "installed. Run: pip install lightning"
         )
     return found
 

@@ -31,7 +31,7 @@ class TrainerCall(Enum):
 
 
 class Holds(Enum):
-    """What the directory of the run holds when a call begins."""
+    """The contents of the run's directory when a call begins."""
 
     NOTHING = 0
     VALUES = 1  # of evaluations, or that the user logged, in this process
@@ -40,7 +40,7 @@ class Holds(Enum):
 
 
 class RecordPlace(Enum):
-    """Where a call is recorded."""
+    """The place where a call is recorded."""
 
     HERE = auto()
     # appended to the newest summary file that is here, which may be another process's
@@ -126,7 +126,7 @@ def _recorded_fit(directory: str) -> _Fit:
 
 
 def begin_fit(trainer: Any, directory: str) -> None:
-    """A Trainer begins a fit in a directory."""
+    """Note that a Trainer begins a fit in a directory."""
     newest = _Fit(weakref.ref(trainer), event_files(directory))
     _FITS[os.path.realpath(directory)] = (newest, _recorded_fit(directory))
 
@@ -146,7 +146,7 @@ def contents(directory: str, has_own_values: bool) -> Holds:
 
 
 def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> TrainerCall:
-    """Which row of the table a Trainer's call is that begins."""
+    """Return the row of the table for a Trainer's call that begins."""
     # A Trainer whose fit ran in other processes has done no step.
     goes_on = _recorded_fit(directory).trainer() is trainer and trainer.global_step > 0
     rows = (
@@ -169,23 +169,23 @@ def place_of(call: TrainerCall, holds: Holds, is_fixed: bool) -> RecordPlace:
 
 
 def holds_fit(directory: str) -> bool:
-    """Whether a directory holds values of a fit of this process."""
+    """Tell whether a directory holds values of a fit of this process."""
     return _recorded_fit(directory) is not _NO_FIT
 
 
 def newest_fit_has_recorded(directory: str) -> bool:
-    """Whether anything has been recorded in a directory since the newest fit began there."""
+    """Tell whether a directory has a record since the newest fit began there."""
     newest, _ = _fits(directory)
     return bool(event_files(directory).items() - newest.files.items())
 
 
 def speaks_for_run(call: TrainerCall, held: Holds) -> bool:
-    """Whether the module of a call, and how the call ends, are those of its run."""
+    """Tell whether the module and the end of a call describe its run."""
     return held in _SPEAKS_FOR_RUN.get(call, Holds)
 
 
 def reports_status(trainer: Any, call: TrainerCall, directory: str, held: Holds) -> bool:
-    """Whether the end of a Trainer's call says how the run of a directory ended.
+    """Tell whether the end of a Trainer's call is the end of a directory's run.
 
     ``held`` is what the directory held when the call began. A fit that recorded nothing leaves what
     is said of the one before.

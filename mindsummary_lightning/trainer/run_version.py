@@ -1,4 +1,4 @@
-"""``RunVersion``: the version of one run, and the directory that claims its number."""
+"""``RunVersion``: the version of a run, and the directory that claims it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _VERSION_DIR = re.compile(r"version_(\d+)")
 
 
 def run_directory(root_dir: str, version: int | str, sub_dir: str = "") -> str:
-    """The directory of a version below a root directory."""
+    """Return the directory of a version in a root directory."""
     name = f"version_{version}" if isinstance(version, int) else version
     return os.path.normpath(os.path.join(root_dir, name, sub_dir))
 
 
 class RunVersion:
-    """The version of one run below a root directory.
+    """The version of a run in a root directory.
 
     It is the user's number or name, or the number after the highest there.
 
@@ -40,7 +40,7 @@ class RunVersion:
 
     @property
     def value(self) -> int | str:
-        """The version; until it is claimed, the number that is free now."""
+        """Return the version; before it is claimed, the number that is free now."""
         if self._value is None:
             self._value = _next_number(self.root_dir)
         return self._value
@@ -60,7 +60,7 @@ class RunVersion:
         self._value = value
 
     def claim(self) -> None:
-        """Make the directory of the number, or of the next one that is free.
+        """Make the directory of the number, or of the next free number.
 
         A given version needs no directory.
 
@@ -92,7 +92,7 @@ class RunVersion:
 
 
 def _next_number(root_dir: str) -> int:
-    """Return the number after the highest.
+    """Return the number after the highest version.
 
     On a further rank it is the highest itself where rank zero has claimed it.
     """

@@ -1,4 +1,4 @@
-"""The file with the names of the rows of a run's tables of parameters."""
+"""Describe the rows of a run's tables of parameters in a file."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 
 
 def statistics_names(record: RunRecorder) -> RowDescriptions[str]:
-    """It, with the names that an earlier fit into the run has left there."""
+    """Return the file's writer, with the names that an earlier fit has left there."""
     return RowDescriptions(record, ROW_NAMES_FILE, encode_row_names, row_names(record.directory)[0])

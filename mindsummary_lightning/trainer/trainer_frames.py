@@ -1,4 +1,4 @@
-"""Who calls: what the frames of a running call say of the Trainer that makes it."""
+"""Find the Trainer that makes a call, from the frames of the running call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRAPPERS = ("lightning_utilities.", "mindsummary_lightning.recording.untraced")
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those that called it, innermost first."""
+    """Yield a frame and its callers, innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -36,7 +36,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _self(frame: FrameType) -> Any | None:
-    """What a frame calls ``self``, if anything.
+    """Return the value of ``self`` in a frame, if it has this variable.
 
     The variables of other frames are not read: before Python 3.13, a frame keeps what was read of
     it until it is over, also what its function has deleted meanwhile, such as a Trainer.
@@ -80,7 +80,7 @@ def calling_trainer(logger: Any) -> Any | None:
 
 
 def is_within_trainer() -> bool:
-    """Whether a call of a Trainer's method runs in this thread, whoever it has called meanwhile."""
+    """Tell whether a call of a Trainer's method runs in this thread."""
     inside = tuple(f"{namespace}trainer." for namespace in _NAMESPACES)
     return any(_module(frame).startswith(inside) for frame in _frames(inspect.currentframe()))
 
@@ -95,7 +95,7 @@ def calls_of_trainers() -> int:
 
 
 def launching_trainer() -> Any | None:
-    """The Trainer that launches processes now, each with a copy of it."""
+    """Return the Trainer that launches processes now, with a copy of it in them."""
     for frame in _frames(inspect.currentframe()):
         if _module(frame).endswith(".strategies.launchers.multiprocessing"):
             return frame.f_locals.get("trainer")
@@ -103,14 +103,14 @@ def launching_trainer() -> Any | None:
 
 
 def is_called_by_tuner() -> bool:
-    """Whether a ``Tuner`` is what fits, and ends the fit before it trains."""
+    """Tell whether a ``Tuner`` makes the fit, and ends it before it trains."""
     return any(
         _module(frame).endswith(".tuner.tuning") for frame in _frames(inspect.currentframe())
     )
 
 
 def resume_path(trainer: Any) -> Any | None:
-    """The checkpoint that the running call of a Trainer's method resumes from, or ``None``.
+    """Return the checkpoint from which a Trainer's running call resumes, or ``None``.
 
     Until the checkpoint is loaded, which is after ``setup``, ``trainer.ckpt_path`` is that of the
     call before. So the argument ``ckpt_path`` is read, of the innermost method of the Trainer that
@@ -124,7 +124,7 @@ def resume_path(trainer: Any) -> Any | None:
     _WARN_ONCE.warn(
         "ckpt_path",
         "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be "
-        "recorded as a new run; pass version=... to the logger to continue the old one",
+        "recorded as a new run. To continue the old run, pass version=... to the logger",
         level=logging.ERROR,
     )
     return getattr(trainer, "ckpt_path", None)

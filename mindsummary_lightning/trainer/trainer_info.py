@@ -1,4 +1,4 @@
-"""Trainer, module and data module -> lineage values: one function per field.
+"""Read lineage values from a Trainer, its module and its data module.
 
 A field that cannot be determined is skipped; nothing here raises, whatever the model or the data
 looks like.
@@ -38,7 +38,7 @@ def train_lineage(
     loss_function: str | None = None,
     checkpoints: KnownCheckpoints | None = None,
 ) -> TrainInfo:
-    """The fields of a training job that are known now.
+    """Return the fields of a training job that are known now.
 
     ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first
     group was made with. ``checkpoints`` are those that decide which one is recorded.
@@ -66,13 +66,19 @@ def train_lineage(
 
 
 def planned_epochs(trainer: Any) -> int | None:
-    """Epochs the Trainer is going to train, or ``None`` where something else ends the run."""
+    """Return the epochs that a Trainer will train, or ``None`` if they are unknown.
+
+    They are unknown where time, steps or a callback end the run.
+    """
     epochs = trainer.max_epochs
     return epochs if epochs is not None and epochs >= 0 else None
 
 
 def parallel_mode(trainer: Any) -> str:
-    """``stand_alone`` for one device, as MindSpore says; otherwise the strategy's name."""
+    """Return ``stand_alone`` for a single device, otherwise the strategy's name.
+
+    The word is MindSpore's.
+    """
     if trainer.world_size == 1:
         return "stand_alone"
     return type(trainer.strategy).__name__.removesuffix("Strategy").lower()
@@ -87,7 +93,8 @@ def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> st
     ``exception_checkpoint`` if there is one.
     """
     callback = _known(lambda: trainer.checkpoint_callback)
-    best, last = (getattr(callback, name, None) for name in ("best_model_path", "last_model_path"))
+    best = getattr(callback, "best_model_path", None)
+    last = getattr(callback, "last_model_path", None)
     is_best_by_metric = best and getattr(callback, "monitor", None) is not None
     path = best if is_best_by_metric else exception_checkpoint or best or last
     return absolute_path(str(path)) if path else None
@@ -110,7 +117,7 @@ class CheckpointFile:
 
 
 def checkpoint_file(trainer: Any) -> CheckpointFile:
-    """What :func:`checkpoint_path` names, as it is now."""
+    """Return the checkpoint of :func:`checkpoint_path`, as it is now."""
     path = checkpoint_path(trainer)
     return CheckpointFile(path, _known(lambda: max(_modification_times(str(path)))))
 
@@ -125,7 +132,7 @@ def _modification_times(path: str) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class KnownCheckpoints:
-    """Checkpoints that decide which one a training's lineage names.
+    """The checkpoints between which a training's lineage chooses.
 
     Attributes:
         earlier: the one of another fit, which is not recorded.
@@ -137,7 +144,7 @@ class KnownCheckpoints:
 
 
 def recorded_checkpoint(trainer: Any, known: KnownCheckpoints) -> str | None:
-    """The path of the checkpoint that this fit's lineage names."""
+    """Return the path of the checkpoint that this fit's lineage names."""
     if known.earlier is not None and checkpoint_file(trainer) == known.earlier:
         return known.of_exception
     return checkpoint_path(trainer, known.of_exception)
@@ -152,7 +159,7 @@ def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
 
 
 def size_of(path: str) -> int | None:
-    """Bytes of a checkpoint: a file, or a directory of shards."""
+    """Return the bytes of a checkpoint: a file, or a directory of shards."""
     if os.path.isdir(path):
         return sum(
             os.path.getsize(os.path.join(root, name))
@@ -199,7 +206,7 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
-    """The run's environment: versions of torch and Lightning, planned epochs."""
+    """Return the run's environment: versions of torch and Lightning, planned epochs."""
     found: dict[str, CustomValue | None] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
@@ -209,7 +216,7 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
 
 
 def arithmetic(trainer: Any) -> dict[str, CustomValue]:
-    """Return what two runs must share to be comparable.
+    """Return the settings that two runs must share to be comparable.
 
     That is the precision, the optimizers' groups, and whether optimization is manual.
     """
@@ -228,7 +235,7 @@ def arithmetic(trainer: Any) -> dict[str, CustomValue]:
 
 
 def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
-    """Return class, count of parameters and settings of each parameter group.
+    """Return class, count of parameters and settings of the parameter groups.
 
     The settings are those that are numbers, texts or tuples.
     """
@@ -260,7 +267,7 @@ def _plain(value: Any) -> int | float | str | None:
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
-    """Return what differs between runs and has no field of its own.
+    """Return the settings of a run that have no lineage field.
 
     That is the type of the device, and first rates of several groups.
     """
@@ -269,7 +276,7 @@ def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
 
 
 def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
-    """The first learning rates of several groups, which have no field of their own."""
+    """Return the first learning rates of several groups, which have no lineage field."""
     return (
         {f"learning_rate/{index}": rate for index, rate in enumerate(rates)}
         if len(rates) > 1
@@ -278,12 +285,15 @@ def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
 
 
 def learning_rates(trainer: Any) -> list[float]:
-    """The learning rate of each parameter group now, in the optimizers' order; finite ones only."""
+    """Return the present learning rates of the parameter groups.
+
+    In the optimizers' order; only finite rates.
+    """
     return _rates(trainer, "lr")
 
 
 def first_learning_rates(trainer: Any) -> list[float]:
-    """Return the learning rate that each parameter group was made with.
+    """Return the learning rates with which the parameter groups were made.
 
     In the optimizers' order; only finite ones.
 

@@ -1,4 +1,4 @@
-"""Ask what a Trainer is doing.
+"""Read the state of a Trainer.
 
 Only this module reads what Lightning keeps private.
 """
@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 
 def is_tuning(trainer: Any) -> bool:
-    """Whether a tuner runs the Trainer: it replaces the loggers while it tries."""
+    """Tell whether a tuner runs the Trainer: it replaces the loggers while it tries."""
     return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)
 
 
@@ -33,7 +33,7 @@ def transferred(module: Any, batch: Any) -> Any:
 
 
 def planned_steps(trainer: Any) -> int | None:
-    """Optimizer steps of the whole run, or ``None`` if unknown."""
+    """Return the optimizer steps of the whole run, or ``None`` if unknown."""
     total = math.inf
     # accumulation that changes with the epoch, loaders of unknown length
     with contextlib.suppress(Exception):
@@ -42,7 +42,10 @@ def planned_steps(trainer: Any) -> int | None:
 
 
 def steps_in_first_epoch(trainer: Any) -> int:
-    """Optimizer steps as far as they are known before it; 1 for a loader of unknown length."""
+    """Return the optimizer steps of the first epoch.
+
+    The answer is 1 for a loader of unknown length.
+    """
     batches = trainer.num_training_batches
     return (
         max(1, math.ceil(batches / trainer.accumulate_grad_batches))
@@ -69,7 +72,10 @@ def epochs_done(trainer: Any) -> int:
 
 
 def real_optimizers(optimizers: Iterable[Any]) -> list[Any]:
-    """The optimizers without Lightning's `_MockOptimizer` (2.4 to 2.6.6), which stands for none."""
+    """Return the optimizers without Lightning's placeholder.
+
+    Reads the class name `_MockOptimizer` (lightning 2.4 to 2.6.6).
+    """
     return [optimizer for optimizer in optimizers if type(optimizer).__name__ != "_MockOptimizer"]
 
 
@@ -110,7 +116,7 @@ def has_read_all(trainer: Any) -> bool:
 
 
 def reads_in_turn(trainer: Any) -> bool:
-    """Tell whether a batch of the present evaluation comes from one of its loaders.
+    """Tell whether the present evaluation reads its loaders in turn.
 
     Only a ``CombinedLoader`` may do it otherwise.
 
@@ -120,7 +126,7 @@ def reads_in_turn(trainer: Any) -> bool:
 
 
 def steps_done(trainer: Any) -> int:
-    """Batches of this fit whose optimizers have stepped, however many optimizers there are.
+    """Count the batches of this fit with a step of their optimizers.
 
     Reads ``fit_loop.epoch_loop._batches_that_stepped`` (lightning 2.4 to 2.6.6), which a checkpoint
     restores; it rises after ``on_train_batch_end``. Without it, ``global_step``.
@@ -130,7 +136,10 @@ def steps_done(trainer: Any) -> int:
 
 
 def scales_loss(trainer: Any) -> bool:
-    """Whether the loss is scaled, so that gradients may overflow, whose steps are then skipped."""
+    """Tell whether the loss is scaled.
+
+    Then gradients may overflow, and the step is skipped.
+    """
     return getattr(trainer.precision_plugin, "scaler", None) is not None
 
 

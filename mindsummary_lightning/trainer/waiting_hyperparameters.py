@@ -10,7 +10,7 @@ from mindsummary_lightning.values import UserDefinedInfo
 
 
 class WaitingHyperparameters:
-    """Keeps hyper-parameters of the next fit.
+    """The hyper-parameters of the next fit.
 
     If no fit comes, the last run gets them, with the end of the logger or of the process.
     """
@@ -22,7 +22,7 @@ class WaitingHyperparameters:
         weakref.finalize(self, _record, self._values, self._last_run, os.getpid())
 
     def add(self, info: UserDefinedInfo) -> None:
-        """Keep one set of them."""
+        """Keep a set of hyper-parameters."""
         self._values.append(info)
 
     def hand_to(self, recorder: RunRecorder) -> None:
@@ -33,17 +33,17 @@ class WaitingHyperparameters:
         self._values.clear()
 
     def hand_again(self, recorder: RunRecorder) -> None:
-        """Let what takes a run's place record what was handed to it."""
+        """Let a recorder that replaces a run's record the hyper-parameters of the run."""
         for info in self._handed:
             recorder.defer_lineage(info)
 
     def settle(self, is_recorded: bool) -> None:
-        """Keep those that were handed to a run for the next one, unless it has recorded them."""
+        """Keep the handed hyper-parameters for the next run, unless they are recorded."""
         self._values[:0] = self._handed * (not is_recorded)
         self._handed.clear()
 
     def remember_run(self, recorder: RunRecorder) -> None:
-        """A run has ended, and is the last one until another begins."""
+        """Remember a run that has ended as the last run."""
         self._last_run[:] = [recorder]
 
     def __getstate__(self) -> dict[str, list[UserDefinedInfo]]:

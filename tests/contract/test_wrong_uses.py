@@ -48,7 +48,7 @@ SummaryRecord("x", export_options={"tensor_format": "npz"}) | ValueError | must 
 SummaryRecord("x", export_options={"format": "npy"}) | ValueError | knows only 'tensor_format', not 'format'
 SummaryRecord("x", file_mode=644) | ValueError | not 644, which is decimal; write 0o644
 SummaryRecord("x", fsync_secs=-1) | ValueError | fsync_secs must be above 0, or None for no fsync, not -1
-record().set_mode("evaluate") | ValueError | mode must be 'train' or 'eval', not 'evaluate'
+record().set_mode("evaluate") | ValueError | mode must be 'train' or 'eval', got 'evaluate'
 record().add_value("scalr", "loss", 1.0) | ValueError | plugin must be one of scalar, image, tensor,
 record().add_value("scalar", "", 1.0) | ValueError | name must not be empty
 record().add_value("scalar", 3, 1.0) | TypeError | name must be a str, not 3
@@ -59,30 +59,30 @@ record().add_value("tensor", "x", torch.tensor(1.0)) | ValueError | found a sing
 record().add_value("graph", "x", net) | TypeError | must be a mindsummary_lightning.values.Graph
 record().record(2.5) | TypeError | step must be an int, not 2.5
 record().record(2**70) | ValueError | step must be in the range of 64 bits
-record().record(1, plugin_filter="scalar") | TypeError | plugin_filter must be callable or None, not 'scalar'
+record().record(1, plugin_filter="scalar") | TypeError | plugin_filter must be callable or None, got 'scalar'
 record().add_scalar(3, 1.0) | TypeError | name must be a str, not 3
 record().add_scalars("loss", 1.0, 1) | warning | a dict of numbers by their names is expected, not float
 record().add_image("x", np.zeros((2, 2, 2)), 1) | warning | an image needs 1, 3 or 4 channels
 record().add_image("x", np.zeros((4, 4)), 1, dataformats="AB") | ValueError | must be the letters of HW, CHW, NCHW
 record().add_graph(net) | warning | Give it one, or give the module an example_input_array
-record().add_hparams({"lr": 1}, 0.5) | TypeError | must be dicts, not dict and float
-closed().add_scalar("x", 1.0, 1) | warning | 'x' at step 1 is not recorded; record before close(), or make a new one
-closed().__enter__() | ValueError | is closed; make a new one
+record().add_hparams({"lr": 1}, 0.5) | TypeError | must be dicts, got dict and float
+closed().add_scalar("x", 1.0, 1) | warning | 'x' at step 1 is not recorded. Record before close(), or make a new record
+closed().__enter__() | ValueError | is closed. Make a new record
 MindInsightLogger(5) | TypeError | save_dir must be a path, not 5
 MindInsightLogger("runs", version=1.5) | TypeError | version must be an int, a str or None, not 1.5
 MindInsightLogger("s3://bucket") | RemotePathError | mindsummary sync runs s3://bucket --follow
 MindInsightLogger("notes.txt").experiment | NotADirectoryError | give another directory
 logger().log_metrics(3.0) | warning | a dict of numbers by their names is expected, not float
-logger().log_metrics({"loss": 1.0}, step="x") | warning | a whole number is expected, not 'x'
-logger().log_metrics({"loss": 1.0}, step=2.7) | warning | is 2.7, not a whole number: 2 is taken
+logger().log_metrics({"loss": 1.0}, step="x") | warning | it must be a whole number, got 'x'
+logger().log_metrics({"loss": 1.0}, step=2.7) | warning | must be a whole number, got 2.7. Its whole part 2 is recorded
 logger().log_metrics({"loss": "high"}, step=1) | warning | metric 'loss' is skipped: expected a number
 logger().log_hyperparams(5) | warning | a mapping, Namespace or dataclass is expected, not int
-logger().log_image("x", "picture.png") | TypeError | put a single one in a list
+logger().log_image("x", "picture.png") | TypeError | Put a single image in a list
 logger().log_image("x", ["missing.png"]) | warning | image 'x' is skipped: missing.png: no such file or directory
 logger().log_figure("x", "figure") | warning | expected a matplotlib.figure.Figure, found a str
 logger().log_graph("net") | TypeError | model must be a torch.nn.Module or None, not 'net'
-fit(logger=SummaryCollector()) | TypeError | is the Trainer's logger; give it as callbacks=[...]
-fit(callbacks=[logger()]) | TypeError | is in the Trainer's callbacks; give it as logger=...
+fit(logger=SummaryCollector()) | TypeError | must be a logger, got a SummaryCollector. Give it as callbacks=[...]
+fit(callbacks=[logger()]) | TypeError | a callback must be a Callback, got a MindInsightLogger. Give it as logger=...
 fit(callbacks=[SummaryCollector]) | TypeError | SummaryCollector
 SummaryCollector(5) | TypeError | summary_dir must be a path, not 5
 SummaryCollector(collect_freq=0) | ValueError | collect_freq must be at least 1, not 0
@@ -94,7 +94,7 @@ SummaryCollector(custom_lineage_data={"lr": [1]}) | TypeError | custom_lineage_d
 SummaryCollector(collect_parameter_statistics=1) | TypeError | collect_parameter_statistics must be a regular expression
 SummaryCollector(collect_parameter_statistics="(") | ValueError | is not a regular expression
 SummaryCollector(loss=5) | TypeError | loss, the name of a logged metric, must be a str, not 5
-TrainLineage(5) | TypeError | must be a SummaryRecord, a MindInsightLogger or a directory, not 5
+TrainLineage(5) | TypeError | must be a SummaryRecord, a MindInsightLogger or a directory, got 5
 StepRecorder("x", steps="3") | TypeError | steps must be an int or a sequence of them, not '3'
 StepRecorder("x").step(net, None).__enter__() | TypeError | must be a torch.optim.Optimizer or a sequence of them
 values.UserDefinedInfo(5) | TypeError | values of UserDefinedInfo must be a dict, not 5

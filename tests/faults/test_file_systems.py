@@ -62,7 +62,7 @@ def test_a_close_that_fails_is_logged_and_does_not_raise(
 
     # the file has it all
     assert (recorder_of(record).policy.lost, recorder_of(again).policy.lost) == (0, 0)
-    assert "may lack its last records, for the file system could not keep them" in caplog.text
+    assert "may lack its last records, because the file system could not keep them" in caplog.text
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
     figure(
         24,

@@ -232,7 +232,7 @@ def test_an_event_that_is_too_large_keeps_no_other_from_the_file(
     large = Tensor(np.ones(50_000))
 
     with pytest.raises(
-        RecordTooLargeError, match="is larger than the 100000 that MindInsight takes"
+        RecordTooLargeError, match="an event must have at most 100000 bytes for MindInsight, got "
     ):
         run.writer.write_values(1, [("large", large), ("s", 1.0), ("t", TENSOR)])
 
@@ -295,7 +295,7 @@ def test_a_deleted_file_is_noticed_and_what_stood_in_it_is_no_repeat(
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
     message = (
-        "was removed or replaced while it was being written: 1 records are lost; recording "
+        "was removed or replaced while it was being written: 1 records are lost. Recording "
         "continues"
     )
     # Of a write that failed the user is told by the policy, and of the rest by its total.

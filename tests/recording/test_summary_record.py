@@ -262,7 +262,7 @@ def test_a_tensor_beyond_what_mindinsight_shows_is_skipped_where_it_is_added(
         (
             {"step": 1, "plugin_filter": 3},
             TypeError,
-            "plugin_filter must be callable or None, not 3",
+            "plugin_filter must be callable or None, got 3",
         ),
         (
             {"step": 1, "train_network": 3},
@@ -318,7 +318,7 @@ def test_of_two_values_under_one_name_the_newest_is_recorded_with_one_warning(
 
     assert read_scalars(run, "a") == [(1, 3.0)]
     assert [line.getMessage() for line in caplog.records] == [
-        "scalar 'a' was added twice before record(); the newest is recorded"
+        "scalar 'a' was added twice before record(). The newest value is recorded"
     ]
 
 
@@ -363,7 +363,10 @@ def test_a_network_without_example_input_is_warned_of_once(
 
     assert [record.record(1), record.record(2)] == [True, True]
     assert [line.getMessage() for line in caplog.records] == [
-        "the network's graph is not recorded: SummaryRecord got no example_input"
+        (
+            "the network's graph is not recorded, because SummaryRecord got no example_input. "
+            "Pass example_input=..."
+        )
     ]
 
 
@@ -504,7 +507,7 @@ def test_after_close_nothing_is_recorded_which_is_said_once(
     record.close()
     record.close()
     record.flush()
-    with pytest.raises(ValueError, match="is closed; make a new one"), record:
+    with pytest.raises(ValueError, match=r"is closed\. Make a new record"), record:
         pass
     record.add_value("scalar", "a", 2.0)
     record.add_value("scalar", "b", 2.0)
@@ -515,8 +518,8 @@ def test_after_close_nothing_is_recorded_which_is_said_once(
     assert read_scalars(run, "a") == [(0, 1.0)]
     assert not lineage_paths(run)
     assert caplog.messages == [
-        f"the record of {run} is closed: {what} is not recorded; record before close(), or make a "
-        "new one"
+        f"the record of {run} is closed: {what} is not recorded. Record before close(), or make a "
+        "new record"
         for what in ("'a' at step 1", "'b' at step 1", "lineage")
     ]
 
@@ -687,7 +690,7 @@ def test_a_large_record_is_refused_when_the_disk_is_nearly_full(
         record.add_tensor("large", np.ones(20_000), 0)
 
     assert [tag for _, tag, _ in read_values(run)] == ["small"]
-    assert "only 1000000 bytes are free; 32 times its size must be" in caplog.text
+    assert "bytes, got 1000000. Free space on the disk" in caplog.text
 
 
 def test_memory_that_is_short_counts_as_a_failed_write(

@@ -158,7 +158,9 @@ def test_a_step_that_is_not_a_number_skips_the_value(
     assert read_values(run) == [(7, "a", 2.0), (8, "a", 3.0)]
     skipped, fraction = caplog.messages
     assert skipped.startswith("global_step of 'a' is skipped: ")
-    assert fraction == "global_step of 'a' is 8.9, not a whole number: 8 is taken"
+    assert fraction == (
+        "global_step of 'a' must be a whole number, got 8.9. Its whole part 8 is recorded"
+    )
 
 
 def test_every_argument_of_a_summary_writer_has_its_name_and_place() -> None:

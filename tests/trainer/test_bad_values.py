@@ -211,7 +211,7 @@ def test_steps_that_do_not_fit_64_bits_are_skipped_with_one_warning(
 
     assert points(logger.log_dir, "a") == [(1, 1.0), (2, 1.0), (3, 1.0)]
     (warning,) = caplog.records
-    assert warning.getMessage() == f"step {10**30} does not fit 64 bits; its values are skipped"
+    assert warning.getMessage() == f"step must fit 64 bits, got {10**30}. Its values are skipped"
 
 
 def test_a_step_that_is_no_whole_number_is_said_once(
@@ -225,7 +225,9 @@ def test_a_step_that_is_no_whole_number_is_said_once(
     assert [step for step, _ in points(logger.log_dir, "a")] == [2, 7, 8, 9, 10]
     assert SummaryReader(logger.log_dir).tags()["histogram"] == []
     fraction, skipped = caplog.messages
-    assert fraction == "step of 'log_metrics' is 9.7, not a whole number: 9 is taken"
+    assert fraction == (
+        "step of 'log_metrics' must be a whole number, got 9.7. Its whole part 9 is recorded"
+    )
     assert skipped.startswith("step of 'log_metrics' is skipped: ")
 
 

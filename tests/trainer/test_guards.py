@@ -91,7 +91,7 @@ def test_too_many_tensor_tags_are_said_once_with_the_number(
     trainer(logger=False, callbacks=[collector]).fit(net, loader())
 
     (said,) = [record.message for record in caplog.records if "tensor tags" in record.message]
-    assert f"8 tensor tags so far; MindInsight shows the {_MAX_TENSOR_TAGS}" in said
+    assert f"8 tensor tags so far. MindInsight shows the {_MAX_TENSOR_TAGS}" in said
     assert len(SummaryReader(tmp_path).tags()["tensor"]) == 8
 
 

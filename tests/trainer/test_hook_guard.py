@@ -128,6 +128,7 @@ _BY_LIGHTNING = "Expected a parent"
 @pytest.mark.parametrize("kind", [SummaryCollector, TrainLineage, EvalLineage])
 def test_a_class_in_the_place_of_a_callback_is_refused_by_name(kind: Any) -> None:
     with pytest.raises(
-        (TypeError, ValueError), match=f"hold the class {kind.__name__} itself|{_BY_LIGHTNING}"
+        (TypeError, ValueError),
+        match=f"must be an object, got the class {kind.__name__}|{_BY_LIGHTNING}",
     ):
         trainer(logger=False, callbacks=[kind]).fit(Net(), loader(1))

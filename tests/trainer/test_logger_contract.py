@@ -328,7 +328,7 @@ def test_a_metric_without_a_name_is_said_once(
         logger.log_metrics({"": 1.0, "loss": 0.5}, step=step)
 
     assert [record.getMessage() for record in caplog.records] == [
-        "a metric without a name is not recorded"
+        "a metric without a name is not recorded. Give it a name"
     ]
     assert steps(logger.log_dir, "loss") == [0, 1]
 
