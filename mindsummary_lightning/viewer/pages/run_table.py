@@ -47,6 +47,7 @@ _LINE_POINTS = 48
 _STATISTICS = frozenset(
     {STATISTICS_TAG, OUTPUT_STATISTICS_TAG}
 )  # tags of which a page of our own tells
+_LINES = 36  # colours and dashes of curves that static/table/colours.js tells apart
 _REMARK = "remark"  # column of what users noted on the lineage page
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
@@ -203,9 +204,31 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
             (same[name],) = _for_a_browser(values[:1])
         else:
             columns[name] = _for_a_browser(values)
-    written = [row[0].update_time_us / 1e6 for row in rows]
-    train_ids = [row[0].train_id for row in rows]
-    return {"train_ids": train_ids, "written": written, "columns": columns, "same": same}
+    runs = [row[0] for row in rows]
+    return {
+        "train_ids": [run.train_id for run in runs],
+        "written": [run.update_time_us / 1e6 for run in runs],
+        "lines": _lines(runs),
+        "columns": columns,
+        "same": same,
+    }
+
+
+def _lines(runs: Sequence[ListedRun]) -> list[int]:
+    """Number the lines of the runs' curves in the order in which the runs began.
+
+    A new run is the last one, so it changes no line. Of runs that began in one second a shorter
+    name comes first: version_2 before version_10.
+    """
+    order = sorted(runs, key=lambda run: (_began_s(run), len(run.train_id), run.train_id))
+    numbers = {run.train_id: number % _LINES for number, run in enumerate(order)}
+    return [numbers[run.train_id] for run in runs]
+
+
+def _began_s(run: ListedRun) -> float:
+    """The time in the name of the oldest lineage file; without one, that of the newest file."""
+    oldest = timestamp_of(run.lineage_names[0]) if run.lineage_names else None
+    return run.create_time_s if oldest is None else oldest
 
 
 def _for_a_browser(values: list[Any]) -> list[Any]:

@@ -50,7 +50,7 @@ const Texts = (() => {
     "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"],
     "ambiguous": ["{0} is the end of several names: {1}", "有多个字段以 {0} 结尾：{1}"],
     "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
-    "expression": ["{0} is not a regular expression: {1}", "{0} 不是正则表达式：{1}"],
+    "expression": ["/{0}/ cannot be searched for: {1}", "无法搜索 /{0}/：{1}"],
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "missing": [
       "Only this table is shown, because MindInsight's front end is missing. With a network, start `mindsummary view` "
