@@ -14,13 +14,11 @@ PACKAGE = PROJECT / "mindsummary_lightning"
 # Packages that are being worked on. Delete each line when its package is done.
 PENDING = (
     "cli/compare.py",
-    "export/report",
     "fileio",
     "mindspore.py",
     "porting",
     "recording",
     "trainer",
-    "viewer",
 )
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Dense expressions that stay, by module and function, with the reason.

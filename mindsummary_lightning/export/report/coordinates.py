@@ -1,4 +1,4 @@
-"""Parallel coordinates as an SVG: an axis for each column, and a line for each run."""
+"""Parallel coordinates as an SVG: an axis per column, a line per run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
     shown.append(last)
     lines = [_line(row, shown, at / max(1, len(rows) - 1)) for at, row in enumerate(rows)]
     parts = [_axis_svg(axis, _x(at, len(shown))) for at, axis in enumerate(shown)]
-    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" class="coordinates" role="img" aria-label="parallel coordinates">'
+    names = 'class="coordinates" role="img" aria-label="parallel coordinates"'
+    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" {names}>'
     return "".join([head, *reversed(lines), *parts, "</svg>"])
 
 
@@ -104,7 +105,8 @@ def _line(row: RunRow, axes: Sequence[_Axis], rank: float) -> str:
         f"{round(a + (b - a) * rank):02x}" for a, b in zip(_BEST, _WORST, strict=True)
     )
     title = f"<title>{escape(row.run)}</title>"
-    return f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-opacity="0.6">{title}</polyline>'
+    style = f'fill="none" stroke="{colour}" stroke-opacity="0.6"'
+    return f'<polyline points="{" ".join(points)}" {style}>{title}</polyline>'
 
 
 def _axis_svg(axis: _Axis, x: float) -> str:

@@ -1,4 +1,4 @@
-"""The page about one run that says where its numbers stopped being finite.
+"""Page about the place where the numbers of a run stopped being finite.
 
 It shows the statistics of the parameters as a table whose cells are coloured, and the modules of a
 recorded step in their order. Colours are never alone: what is not finite or zero has a sign.
@@ -92,7 +92,7 @@ def _summary(
     modules: OutputStatistics | None,
     words: PageWords,
 ) -> Iterator[str]:
-    """What was found, in a sentence for each kind of statistics."""
+    """Summary of the findings, a sentence for every kind of statistics."""
     if parameters is None and modules is None:
         none = words("This run has no statistics of parameters and no recorded step.")
         yield f'<p class="verdict">{none}</p>'
@@ -145,7 +145,7 @@ def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
 
 
 def _chosen_steps(table: ParameterTable) -> NDArray[np.intp]:
-    """Columns of the heat map, among them the first step with a value that is not finite."""
+    """Columns of the heat map, with the first step that has a non-finite value."""
     chosen = every_nth(table.steps.size, _MAX_STEPS)
     first = table.first_non_finite()
     if first is None:
@@ -155,7 +155,7 @@ def _chosen_steps(table: ParameterTable) -> NDArray[np.intp]:
 
 
 def _cell(name: str, step: int, number: float, shade: Sequence[int], words: PageWords) -> str:
-    """A cell with its value on hover; a sign says what has no logarithm."""
+    """A cell with its value on hover; a sign marks values without a logarithm."""
     if number == np.inf:
         sign, kind, value = _LOST, ' class="lost"', words("not finite")
     elif number == -np.inf:
@@ -181,7 +181,7 @@ def _legend(low: float, high: float, words: PageWords) -> str:
 
 
 def _modules(table: OutputStatistics, request: ApiRequest, words: PageWords) -> Iterator[str]:
-    """The rows of one step in the order of the step."""
+    """The rows of a step in their order."""
     first = table.first_non_finite()
     step = _asked_step(table, request.first("step"), None if first is None else first[0])
     rows, values = table.rows_at(step)
@@ -205,7 +205,7 @@ def _modules(table: OutputStatistics, request: ApiRequest, words: PageWords) -> 
 
 
 def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -> int:
-    """The step that is asked for; else that of the first failure, or the last one."""
+    """The asked step; else the step of the first failure, or the last step."""
     known = table.steps.tolist()
     if asked is not None and asked.isdecimal() and int(asked) in known:
         return int(asked)
@@ -213,7 +213,7 @@ def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -
 
 
 def _begin(rows: Sequence[OutputRow], origin: OutputRow | None) -> int:
-    """The first row that is shown, so that the origin is in the middle of a step with many."""
+    """Index of the first shown row, which puts the origin into the middle."""
     if origin is None:
         return 0
     at = rows.index(origin) - _MAX_MODULES // 2
