@@ -75,7 +75,16 @@ def _number_axis(name: str, numbers: dict[str, float]) -> _Axis | None:
     scale = math.log if is_log else float
     begin, end = scale(low), scale(high)
     places = {run: (scale(value) - begin) / (end - begin) for run, value in numbers.items()}
-    return _Axis(name, places, {0.0: cell_text(low), 1.0: cell_text(high)})
+    low_text, high_text = _texts_of_ends(low, high)
+    return _Axis(name, places, {0.0: low_text, 1.0: high_text})
+
+
+def _texts_of_ends(low: float, high: float) -> tuple[str, str]:
+    """Texts of two different numbers, with as many digits as tell them apart."""
+    low_text, high_text = cell_text(low), cell_text(high)
+    if low_text == high_text:
+        return f"{low:.17g}", f"{high:.17g}"
+    return low_text, high_text
 
 
 def _word_axis(name: str, cells: dict[str, Cell]) -> _Axis | None:

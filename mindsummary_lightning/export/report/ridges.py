@@ -59,7 +59,9 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
             f'<text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{value:g}</text>'
         )
     height = base + _FOOT
-    return f'<svg class="ridges" viewBox="0 0 {_WIDTH} {height}" role="img">{"".join(parts)}</svg>'
+    label = f"histograms of {len(filled)} steps, from {low:.3g} to {high:.3g}"
+    names = f'class="ridges" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}"'
+    return f"<svg {names}>{''.join(parts)}</svg>"
 
 
 def _ticks(low: float, high: float) -> list[float]:
