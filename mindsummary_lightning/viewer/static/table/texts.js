@@ -8,7 +8,7 @@ const Texts = (() => {
     "front": ["MindInsight's list", "训练列表（MindInsight）"],
     "lineage": ["model lineage", "模型溯源"], "columns": ["columns", "选择列"],
     "size": ["rows", "每页行数"], "csv": ["CSV of the table", "表格 CSV"],
-    "search": ["name, setting, /expression/, or metric/accuracy>0.9", "名称、参数、/正则表达式/，或 metric/accuracy>0.9"],
+    "search": ["name, setting, /expression/, accuracy>0.9", "名称、参数、/正则表达式/、accuracy>0.9"],
     "count": ["{0} of {1} runs", "共 {1} 个训练，符合条件 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页，共 {1} 页"],
     "ticked": ["{0} ticked:", "已选 {0} 个："], "untick": ["untick all", "取消全选"],
     "reading": [", {0} being read", "，正在读取 {0} 个"],
