@@ -1,4 +1,4 @@
-"""``mindsummary compare BASELINE CANDIDATE``: are two runs equal, and from which step on not?"""
+"""``mindsummary compare BASELINE CANDIDATE``: the first difference of two runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ _EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Compare; end with 0: the same, 1: different (``--strict``: in length, too), 2: open."""
+    """Compare two runs; the exit code is 0 if equal, 1 if different, 2 if undecided.
+
+    With ``--strict`` runs of other lengths are different.
+    """
     try:
         comparison = _compared(arguments)
         if arguments.html:

@@ -68,15 +68,20 @@ def as_text(value: Value) -> str:
 def searched_text(row: Mapping[str, Value]) -> str:
     """The text in which words are searched.
 
-    It has the row's values with the short names of their fields, a line for every value.
+    It has the row's values with the short names of their fields, a line for every value, and the
+    run's name with and without the ``./`` that begins it.
     """
     lines = []
     for name, value in row.items():
         if value is None:
             continue
         text = as_text(value)
-        is_name = name in ("run", "summary_dir")
-        lines.append(text if is_name else f"{short_name(name)}={text}")
+        if name not in ("run", "summary_dir"):
+            lines.append(f"{short_name(name)}={text}")
+            continue
+        lines.append(text)
+        if text.startswith("./"):
+            lines.append(text[2:])
     return "\n".join(lines).lower()
 
 

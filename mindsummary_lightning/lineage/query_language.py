@@ -34,6 +34,11 @@ _PLAIN_NAME = re.compile(r"[^\s\"'<>=!]+")
 _QUOTED = re.compile(r""" "(?:[^"]|"")*" | '(?:[^']|'')*' """, re.VERBOSE)
 # between slashes, without blanks: a path in it needs no backslashes
 _EXPRESSION = re.compile(r"(?P<excluded>-?)/(?P<expression>\S+)/(?=\s|$)")
+# An expression that searches ten thousand names must not hold the thread that runs it.
+_LONGEST_EXPRESSION, _MOST_REPETITIONS = 200, 3
+_ESCAPED = re.compile(r"\\.")
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_REPETITION = re.compile(r"[*+]|\{\d*,")
 _NUMBERS = frozenset((*INTEGER_FIELDS, *NUMBER_FIELDS, "steps", "curve", "duration", "pace"))
 
 
@@ -262,6 +267,10 @@ def _expression_at(text: str, at: int) -> _QueryPart | None:
     if found is None:
         return None
     expression = found["expression"]
+    problem = _slowness(expression)
+    if problem:
+        message = f"{expression} must be a quick regular expression, but {problem}. Simplify it."
+        raise QueryError("expression", expression, message, (problem,))
     try:
         re.compile(expression)
     except re.error as error:
@@ -272,6 +281,22 @@ def _expression_at(text: str, at: int) -> _QueryPart | None:
         raise QueryError("expression", expression, message, (str(error),)) from None
     word = Word(expression, is_excluded=bool(found["excluded"]), is_expression=True)
     return _QueryPart(word, at, found.end())
+
+
+def _slowness(expression: str) -> str | None:
+    """Tell why an expression could take exponential time, or ``None``.
+
+    Only a group that is repeated takes it. Each other repetition multiplies the time by the length
+    of a line.
+    """
+    plain = _ESCAPED.sub("", expression)
+    if len(expression) > _LONGEST_EXPRESSION:
+        return f"it is longer than {_LONGEST_EXPRESSION} letters"
+    if _REPEATED_GROUP.search(plain):
+        return "it repeats a group"
+    if len(_REPETITION.findall(plain)) > _MOST_REPETITIONS:
+        return f"it repeats more than {_MOST_REPETITIONS} parts"
+    return None
 
 
 def _word_at(text: str, at: int) -> _QueryPart:

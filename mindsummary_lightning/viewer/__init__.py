@@ -1,4 +1,4 @@
-"""A web server that feeds MindInsight's front end from the run directories themselves."""
+"""A web server that feeds MindInsight's front end from run directories."""
 
 from __future__ import annotations
 

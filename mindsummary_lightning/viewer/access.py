@@ -1,4 +1,6 @@
-"""Access to the pages: addresses, a token instead of accounts, hosts that are answered, headers against other sites.
+"""Access to the pages: addresses, the token, answered hosts, headers.
+
+A token replaces accounts. The headers protect the pages from other sites.
 
 The token is the first part of every path, ``/<token>/``; the front end sends all requests below its
 own path. There is no cookie: browsers would send it to every port of the host, and refuse it to a
@@ -40,20 +42,24 @@ _OF_ONE_RUN = {
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
 _MISSING_TOKEN = (
-    "403 Forbidden. Open the address that `mindsummary view` printed; its token changes with every start.\n"
+    "403 Forbidden. Open the address that `mindsummary view` printed. "
+    "Its token changes with every start.\n"
     "403 禁止访问。请打开 `mindsummary view` 打印的地址。其中的令牌每次启动都不同。\n"
 )
 _WRONG_HOST = (
-    "403 Forbidden. The host name is not one of the viewer's. Open the address that `mindsummary view` printed. "
+    "403 Forbidden. The host name is not one of the viewer's. "
+    "Open the address that `mindsummary view` printed. "
     "A proxy must send the header `Host: 127.0.0.1`.\n"
-    "403 禁止访问。该主机名不属于此服务。请打开 `mindsummary view` 打印的地址。代理必须发送请求头 `Host: 127.0.0.1`。\n"
+    "403 禁止访问。该主机名不属于此服务。请打开 `mindsummary view` 打印的地址。"
+    "代理必须发送请求头 `Host: 127.0.0.1`。\n"
 )
 _PAGE_POLICY = (
     "default-src 'none'; "
     # Its WebAssembly wrapper and its charts compile functions.
     f"script-src 'self' 'unsafe-eval' '{FIRST_SCRIPT_HASH}'; "
     "style-src 'self' 'unsafe-inline'; "  # Vue components style their elements
-    "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
+    "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": _PAGE_POLICY,
@@ -136,7 +142,10 @@ def new_token() -> str:
 
 
 def redirection(request: web.Request, address: str) -> web.Response:
-    """Send a browser to an address relative to the one it asked for, which a proxy's prefix does not change."""
+    """Send a browser to an address relative to the requested address.
+
+    The prefix of a proxy does not change it.
+    """
     query = request.rel_url.raw_query_string
     location = f"{address}?{query}" if query else address
     return web.Response(status=HTTPStatus.FOUND, headers={"Location": location})
@@ -158,7 +167,7 @@ def _is_same(given: str, expected: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on an interface.
+    """Tell whether only this machine reaches an interface.
 
     An unknown name may be reached by others.
     """
@@ -167,12 +176,18 @@ def is_loopback(host: str) -> bool:
 
 
 def host_names(host: str) -> list[str]:
-    """Names that browsers may call a server by, which listens on ``host``, beside ``localhost`` and IP addresses."""
+    """Names of a server that listens on ``host``, for the check of ``Host`` headers.
+
+    ``localhost`` and IP addresses are always accepted.
+    """
     return [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
 
 
 def server_address(host: str, port: int) -> str:
-    """Address, as a browser on this machine reaches it, of a server that listens on ``host``."""
+    """Address at which a browser on this machine reaches a server.
+
+    The server listens on ``host``.
+    """
     name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
@@ -189,7 +204,7 @@ def _root(server: str, token: str | None) -> str:
 def page_addresses(
     server: str, token: str | None, train_id: str | None = None
 ) -> list[tuple[str, str]]:
-    """Names and addresses of the pages over all runs, and of those of one run if one is meant."""
+    """Names and addresses of the pages over all runs, or of a given run."""
     start = f"{_root(server, token)}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
     pages.append((RUN_TABLE, table_address(server, token)))

@@ -83,7 +83,7 @@ class ApiError(Exception):
 
 
 class PageError(ApiError):
-    """A request for a page of our own that cannot be answered; a person reads the answer.
+    """A failed request for a page of our own; a person reads the answer.
 
     Args:
         message: what is wrong.
@@ -128,7 +128,7 @@ def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice
 
 
 def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
-    """The parameter ``train_id``, which names a run or could name one in MindInsight."""
+    """The parameter ``train_id``: the name of a run, present or not."""
     train_id = request.first("train_id")
     if train_id is None:
         raise ApiError(MISSING, "Param missing. 'train_id' is required.")

@@ -1,4 +1,4 @@
-"""The web application: from a request to the front end's file or to the JSON of a page."""
+"""The web application: it answers with front-end files and JSON of pages."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class _Site:
         return web.Response(body=body, headers=headers)
 
     def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
-        """An answer as bytes, made once of one that pages ask for again and again, as of curves and histograms."""
+        """Encode an answer, or return its kept bytes if a page asks again."""
         with contextlib.suppress(ValueError):  # it is no JSON, or holds a float of NumPy's
             # of equal answers the same bytes; ten times as fast as JSON and gzip
             known = marshal.dumps(answer, 2)
@@ -275,7 +275,7 @@ def _decoded_query(raw: str) -> dict[str, list[str]]:
     try:
         query = parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise web.HTTPRequestURITooLong() from None
+        raise web.HTTPRequestURITooLong from None
     return {name: list(map(as_recorded, values)) for name, values in query.items()}
 
 
@@ -299,7 +299,10 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
 
 
 def without_markup(json_text: str) -> str:
-    """JSON whose strings hold no markup; outside of strings JSON has none of the characters."""
+    """Escape markup in the strings of a JSON text.
+
+    Outside of strings JSON has none of the characters.
+    """
     for mark in _MARKS:
         json_text = json_text.replace(mark, f"{mark}\\u2060")
     return json_text

@@ -1,4 +1,6 @@
-"""The user's browser, started without a key in the arguments of a process, which every user of a machine can read.
+"""The user's browser, started without a key in the arguments of a process.
+
+Every user of a machine can read these arguments.
 
 It is given a file that only this user may read, which redirects to the pages. It is started in a
 process of its own without a terminal: some browsers wait until they are closed, or fall back to one
@@ -38,7 +40,7 @@ _PAGE = (
 
 @contextlib.contextmanager
 def opened_in_browser(address: str) -> Iterator[None]:
-    """Open an address in the user's browser, unless it is one for a terminal.
+    """Open an address in the user's browser, unless that is a terminal browser.
 
     The redirecting file ends with the body.
 

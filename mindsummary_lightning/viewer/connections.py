@@ -1,4 +1,6 @@
-"""Connections of a server: at most so many, and none that waits long before its first request or was refused.
+"""Connections of a server, limited in number and in waiting time.
+
+A connection ends if its first request takes long or is refused.
 
 Whoever reaches the port may open connections. Those that never know the token must neither use up
 the process's files nor keep a visitor waiting who does.
@@ -20,7 +22,7 @@ _FIRST_REQUEST_S = 10.0
 
 
 def max_connections() -> int:
-    """A limit that leaves at least half of the files that the process may open to others."""
+    """Limit of connections, at most half of the files the process may open."""
     if sys.platform == "win32":
         return _MAX_CONNECTIONS
     import resource
@@ -32,7 +34,7 @@ def max_connections() -> int:
 
 
 class LimitedConnections:
-    """What makes the protocol of each connection that is accepted.
+    """Factory of the protocols of accepted connections.
 
     When there are too many, the connection that has waited longest gives way; those whose visitor
     is not refused stay.
@@ -61,7 +63,10 @@ class LimitedConnections:
 
     @property
     def middleware(self) -> Middleware:
-        """Lets the connection of a request stay while it is answered, and afterwards unless the answer is a refusal."""
+        """Keep the connection of a request until its answer.
+
+        A refusal ends the connection.
+        """
 
         @web.middleware
         async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:

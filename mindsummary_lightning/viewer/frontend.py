@@ -1,4 +1,6 @@
-"""MindInsight's front end: the static files in its wheel, which is fetched once, checked at every start, and served.
+"""MindInsight's front end: the static files in its wheel.
+
+The wheel is fetched once, and checked at every start.
 
 Nothing is unpacked or executed here. The wheel is Apache-licensed and stays a file of its authors,
 with their LICENSE and NOTICE in it; this package contains no copy.
@@ -106,7 +108,10 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
 
 
 def files_without_frontend() -> dict[str, StaticFile]:
-    """The table of runs for where the front end is missing: it says so, and is the first page too."""
+    """Files of the table of runs for a viewer without the front end.
+
+    The table says that the front end is missing, and is the first page.
+    """
     table = own_files()["/runs"].content().replace(b"<body>", b'<body data-front-end="missing">', 1)
     return {
         "/": file_of("index.html", _with_in_head(table, _FIRST_ELEMENT)),
@@ -138,7 +143,10 @@ def own_files() -> dict[str, StaticFile]:
 
 
 def _without_comments(script: bytes) -> bytes:
-    """A strict script without its lines of comments and without indentation, which no text in it has."""
+    """Remove comment lines and indentation from a script.
+
+    No text in it begins a line.
+    """
     return b'"use strict";\n' + _COMMENT_OR_INDENTATION.sub(b"", script)
 
 
@@ -148,7 +156,10 @@ def has_frontend() -> bool:
 
 
 def available_frontend(say: Callable[[str], object], wheel: str | None = None) -> bytes | None:
-    """:func:`frontend_wheel`, or ``None`` and one line about it where no wheel is named and none can be had."""
+    """Call :func:`frontend_wheel`, or return ``None`` and a line about its failure.
+
+    A named wheel that fails raises.
+    """
     try:
         return frontend_wheel(say, wheel)
     except OSError as error:
@@ -197,7 +208,7 @@ def _checked(path: str) -> bytes:
 
 
 def find_pip() -> list[str] | None:
-    """Start of a pip command line: this Python's own pip, or one on ``PATH``.
+    """Start of a pip command line: this Python's pip, or the pip on ``PATH``.
 
     ``None`` if there is none.
 
@@ -214,7 +225,10 @@ def find_pip() -> list[str] | None:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run another program to its end, without a terminal, and in the cache: nothing beside the runs is imported."""
+    """Run a program in the cache directory, without a terminal.
+
+    So Python imports no file that lies next to the runs.
+    """
     pipes: dict[str, Any] = {
         "stdin": subprocess.DEVNULL,
         "capture_output": True,
@@ -233,9 +247,8 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
         file.write(f"{address or _REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
     options = ["--no-deps", "--only-binary=:all:", "--dest", folder, "--requirement", requirement]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
-    say(
-        f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {address or _REQUIREMENT}"
-    )
+    command = f"pip download --no-deps {address or _REQUIREMENT}"
+    say(f"fetching MindInsight's front end, once (6.8 MB): {command}")
     done = _run([*pip, "download", *options, *quiet])
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:
@@ -247,7 +260,9 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
 
 def _failed(reason: str) -> str:
     return (
-        f"MindInsight's front end could not be fetched: {reason}. On a machine with a network run `python -m pip "
-        f"download --no-deps {_REQUIREMENT}`, copy the file that it fetches, and here run once `mindsummary view RUNS "
-        f"--wheel {WHEEL_NAME}`; --wheel takes the address of a mirror (https://...) too"
+        f"MindInsight's front end could not be fetched: {reason}. "
+        f"On a machine with a network run `python -m pip download --no-deps {_REQUIREMENT}`, "
+        "copy the file that it fetches, and here run once "
+        f"`mindsummary view RUNS --wheel {WHEEL_NAME}`; "
+        "--wheel takes the address of a mirror (https://...) too"
     )

@@ -1,4 +1,6 @@
-"""Runs that the pages read: found below a directory, followed as they grow, forgotten when memory is short.
+"""Runs that the pages read, found in a directory and followed as they grow.
+
+They are forgotten when memory is short.
 
 Nothing runs in the background. A request lists the directories again, at most once a second, and
 reads on in the run that it asks for. A run that another request is reading is waited for.
@@ -38,7 +40,7 @@ _SUMMARY_BYTES, _TAG_BYTES = 200, 60  # of a summary and of a tag beside its cha
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What stays known of a run after its samples were forgotten."""
+    """Facts of a run that stay known after its samples were forgotten."""
 
     # by MindInsight's plugin name, as the pages name and order them
     tags: Mapping[str, Sequence[str]]
@@ -55,7 +57,7 @@ class RunSummary:
 
 @dataclass(slots=True)
 class LoadedRuns:
-    """The runs below one directory. Safe to use from several threads.
+    """The runs in a directory. Safe to use from several threads.
 
     Names of runs are looked up among those that were found; no text of a request becomes part of a
     path.
@@ -149,7 +151,7 @@ class LoadedRuns:
         return run is not None and not run.summary_files and not run.graph_files
 
     def run(self, train_id: str) -> FollowedRun | None:
-        """A run by its name, read as far as it has been written; ``None`` if there is none."""
+        """Read a run as far as it has been written; ``None`` for an unknown name."""
         # here: a list of runs needs no NumPy
         from mindsummary_lightning.reading.followed_run import FollowedRun
 
@@ -189,7 +191,7 @@ class LoadedRuns:
         return train_id in self._runs
 
     def summary(self, train_id: str) -> RunSummary | None:
-        """What is known of a run without reading it: ``None`` until :meth:`run` has been asked for it."""
+        """Known facts of a run, without reading; ``None`` before :meth:`run`."""
         return cast("RunSummary | None", self._summaries.known(train_id))
 
     def run_directories(self) -> list[RunDirectory]:

@@ -118,7 +118,7 @@ class Shown:
 
 
 def _first_page(directory: str) -> str:
-    """The dashboard of a run, or MindInsight's list of runs; relative to the server's address."""
+    """Relative address of a run's dashboard, or of MindInsight's list of runs."""
     is_run = summary_files(directory) or lineage_file_paths(directory)
     pages = dict(page_addresses("", None, "./" if is_run else None))
     return pages["dashboard" if is_run else "runs"].lstrip("/")

@@ -1,4 +1,4 @@
-"""The frame of our own pages: head, the way back to the table of runs, and the page of a missing run."""
+"""Frame of our own pages: head, link back, and the page of a missing run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_chinese(request: ApiRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageWords:
-    """The words of our own pages in one language, as HTML."""
+    """The words of our own pages in a language, as HTML."""
 
     in_chinese: bool
 
@@ -40,7 +40,7 @@ class PageWords:
         return self.phrase(Phrase(text, *values))
 
     def phrase(self, phrase: Phrase | str) -> str:
-        """A phrase, and those in it."""
+        """A phrase, with its inner phrases."""
         text = phrase if isinstance(phrase, Phrase) else Phrase(phrase)
         return escape(text.said(_chinese() if self.in_chinese else {}))
 
@@ -79,7 +79,7 @@ def with_back_link(page: str, train_ids: Sequence[str], words: PageWords) -> str
 
 
 def missing_run(name: str, train_id: str, words: PageWords) -> PageError:
-    """The answer where the run that the parameter ``name`` has is not in the directory."""
+    """Answer a request for a run, in parameter ``name``, that does not exist."""
     text = words("{} is not a run of this directory. It may have been deleted or moved.", train_id)
     return _refusal(f"Invalid parameter value. {name!r} is not a run.", text, 404, words)
 

@@ -1,9 +1,9 @@
-"""Tags as the pages name them: ``<tag>/<kind>``, and of a graph the name of its file."""
+"""Tags as the pages name them: ``<tag>/<kind>``; a graph has its file name."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -25,15 +25,19 @@ def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
     by_kind["loss_landscape"] = [
         tag for tag in by_kind["loss_landscape"] if any(landscapes_of(run, tag))
     ]
-    tags = {kind: sorted(f"{tag}/{kind}" for tag in names) for kind, names in by_kind.items()}
+    tags = {kind: _plugin_names(names, kind) for kind, names in by_kind.items()}
     graphs = sorted(
         (graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name)
     )
     return {**tags, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
 
 
+def _plugin_names(tags: Iterable[str], kind: str) -> list[str]:
+    return sorted(f"{tag}/{kind}" for tag in tags)
+
+
 def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
-    """The landscapes of a tag that can be read, whatever dimensions their coordinates have."""
+    """The readable landscapes of a tag, with coordinates of any dimension."""
     # here: a list of runs needs no NumPy
     from mindsummary_lightning.reading.decode import read_value
 

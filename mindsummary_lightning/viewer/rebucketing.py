@@ -1,4 +1,4 @@
-"""Histograms of several steps brought to the same bins, so that the page can draw them one behind the other.
+"""Histograms of several steps in the same bins, which the page overlays.
 
 The arithmetic is MindInsight's to the last digit: a bin gets of each recorded bucket the part that
 overlaps it, and the sum is rounded up.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _MAX_BINS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class StepHistogram:
-    """The histogram of one step."""
+    """The histogram of a step."""
 
     buckets: Sequence[tuple[float, float, int]]  # left edge, width and count of each, by left edge
     min: float
@@ -26,6 +27,13 @@ class StepHistogram:
     def nbytes(self) -> int:
         """Bytes of memory that it takes, roughly."""
         return 200 * len(self.buckets)
+
+
+class _Bucket(NamedTuple):
+    left: float
+    right: float
+    width: float
+    elements: int
 
 
 def bin_count(count: int) -> int:
@@ -40,7 +48,7 @@ def bin_count(count: int) -> int:
 
 
 def rebucketed(histograms: Sequence[StepHistogram]) -> list[list[tuple[float, float, int]]]:
-    """Left edge, width and count of the same bins for each histogram.
+    """Left edge, width and count of the same bins for every histogram.
 
     A ValueError if their edges make no sense.
     """
@@ -65,10 +73,9 @@ def _resampled(
     if not histogram.count:
         return [(left, width, 0) for left in lefts]
     buckets = [
-        (left, left + bucket_width, bucket_width, count)
-        for left, bucket_width, count in histogram.buckets
+        _Bucket(left, left + width, width, count) for left, width, count in histogram.buckets
     ]
-    if any(bucket_right < bucket_left for bucket_left, bucket_right, _, _ in buckets):
+    if any(bucket.right < bucket.left for bucket in buckets):
         raise ValueError("Invalid input. a bucket has a negative width.")
     resampled = []
     current = 0
@@ -76,15 +83,23 @@ def _resampled(
         right = left + width
         total = 0.0
         # The last bucket that has been reached stays the current one once there is no other.
-        if right > buckets[min(current, len(buckets) - 1)][0]:
-            while current < len(buckets) and left >= buckets[current][1]:
+        if right > buckets[min(current, len(buckets) - 1)].left:
+            while current < len(buckets) and left >= buckets[current].right:
                 current += 1
-            while current < len(buckets):
-                bucket_left, bucket_right, bucket_width, count = buckets[current]
-                overlap = max(min(right, bucket_right) - max(left, bucket_left), 0.0)
-                total += overlap / bucket_width * count if bucket_width else count
-                if right <= bucket_right:
-                    break
-                current += 1
+            total, current = _sum_of_overlaps(buckets, current, left, right)
         resampled.append((left, width, math.ceil(total)))
     return resampled
+
+
+def _sum_of_overlaps(
+    buckets: Sequence[_Bucket], first: int, left: float, right: float
+) -> tuple[float, int]:
+    """Sum the parts of buckets in a bin; return the sum and the next bucket."""
+    total = 0.0
+    for index in range(first, len(buckets)):
+        bucket = buckets[index]
+        overlap = max(min(right, bucket.right) - max(left, bucket.left), 0.0)
+        total += overlap / bucket.width * bucket.elements if bucket.width else bucket.elements
+        if right <= bucket.right:
+            return total, index
+    return total, len(buckets)

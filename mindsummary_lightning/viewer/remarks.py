@@ -38,7 +38,7 @@ def remarks_of(base_dir: str) -> Remarks:
 
 @dataclass(slots=True)
 class Remarks:
-    """Tags and remarks of the runs below one directory. Safe to use from several threads.
+    """Tags and remarks of the runs in a directory. Threads may share them.
 
     The file is read again when it has changed, so that two viewers of one directory show the same,
     and it is locked while it is saved, so that neither loses what the other saves.
@@ -56,13 +56,13 @@ class Remarks:
     _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG), init=False)
 
     def all(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is noted about each run, by train id; do not change it."""
+        """Notes of all runs by train id; do not change them."""
         with self._lock:
             self._reload()
             return self._runs
 
     def update(self, train_id: str, added: Mapping[str, Any]) -> None:
-        """Note a ``tag``, a ``remark`` or both about a run, in addition to what is already noted.
+        """Note a ``tag``, a ``remark`` or both about a run, and keep earlier notes.
 
         Raises:
             OSError: it could not be saved; nothing has changed.
@@ -103,7 +103,7 @@ class Remarks:
 
 @contextlib.contextmanager
 def _file_lock(path: str) -> Iterator[None]:
-    """Keep other viewers from saving within the block; without effect where there are no locks."""
+    """Keep further viewers from saving within the block, if locks exist."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = time.monotonic() + _LOCK_LIMIT_S

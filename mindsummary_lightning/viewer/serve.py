@@ -1,4 +1,6 @@
-"""The server's life: a listening socket, an event loop in the calling thread, and an end within a second.
+"""The server's life: a socket, an event loop in the caller's thread, an end.
+
+It ends within a second.
 
 No process is started, and nothing here depends on the platform but how the event loop hears of a
 signal.
@@ -108,7 +110,10 @@ async def serve_until(
 def _warn_in_a_line(
     warnings: WarnOnce,
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """What asyncio would log with a traceback, each time: that no file is left for a connection, for example."""
+    """Log a problem of asyncio in a line, without a traceback.
+
+    An example is that no file is left for a connection.
+    """
 
     def warn(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         message = str(context["message"])
@@ -137,7 +142,9 @@ def serve_until_signal(
         for number in _end_signals():
             if sys.platform == "win32":
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
-            else:  # by signal.signal, one that arrives just before the loop sleeps would be heard at its next event
+            else:
+                # signal.signal would note a signal that arrives just before the loop sleeps only
+                # at the next event
                 loop.add_signal_handler(number, end)
         await serve_until(stop, app, listener, ready)
 

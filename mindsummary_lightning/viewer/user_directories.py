@@ -1,4 +1,6 @@
-"""This package's directories in the user's home: for what can be made again, and for what the user noted.
+"""This package's directories in the user's home: cache and state.
+
+The cache can be made again. The state holds the user's notes.
 
 A place that others may write to is refused. Where there is no home, as for a container's numbered
 user, a temporary directory takes its place.
@@ -20,7 +22,7 @@ _temporary: list[tempfile.TemporaryDirectory[str]] = []  # removed when the proc
 
 
 def cache_directory() -> str:
-    """Directory for what can be made again, made with mode 0700.
+    """Directory for the cache, made with mode 0700.
 
     Raises:
         PermissionError: it belongs to another user, or others may write to it.
@@ -33,7 +35,7 @@ def cache_directory() -> str:
 
 
 def state_directory() -> str:
-    """Directory for what users note about runs; it may not exist yet."""
+    """Directory for users' notes about runs; it may not exist yet."""
     return _usable("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
 
 
@@ -72,7 +74,8 @@ def _refuse_foreign(path: str) -> None:
     if found.st_uid != os.geteuid():
         reason = f"belongs to user {found.st_uid}, not to user {os.geteuid()}"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        reason = f"may be written to by others (mode {stat.S_IMODE(found.st_mode):04o}); `chmod 700` makes it yours"
+        mode = f"{stat.S_IMODE(found.st_mode):04o}"
+        reason = f"may be written to by others (mode {mode}); `chmod 700` makes it yours"
     else:
         return
     raise PermissionError(f"the cache {path} {reason}. XDG_CACHE_HOME names another place")

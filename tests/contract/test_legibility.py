@@ -13,12 +13,9 @@ PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "mindsummary_lightning"
 # Packages that are being worked on. Delete each line when its package is done.
 PENDING = (
-    "cli/compare.py",
-    "export/report",
     "mindspore.py",
     "porting",
     "trainer/port_check_callback.py",
-    "viewer",
 )
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Dense expressions that stay, by module and function, with the reason.

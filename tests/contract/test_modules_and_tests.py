@@ -44,6 +44,7 @@ _TESTED_IN = {
     "porting/port_check/": "porting/port_check/test_check_port.py",
     "reading/kept_results": "reading/test_followed_run.py",
     "reading/run_directory": "reading/test_many_runs.py",
+    "reading/series": "reading/test_summary_reader.py",
     "reading/tag_survey": "cli/test_look.py",
     "recording/duplicate_filter": "recording/test_event_writer.py",
     "recording/npy_export": "recording/test_live_file.py",

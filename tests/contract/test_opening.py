@@ -50,7 +50,7 @@ ELSEWHERE = {
     "fileio/replace.py": "open, os.open: creates a temporary file, exclusively; fsyncs a directory",
     "cli/__init__.py": "os.open: the null device",
     "cli/output.py": "open: the null device",
-    "porting/comparison/matching/given_names.py": "open: a list of names that the command line names",
+    "porting/comparison/matching/given_names.py": "open: a list that the command line names",
     "porting/comparison/page.py": "read_text: a part of this package",
     "conversion/user_images.py": "PillowImage.open: a picture that a caller hands over",
     "export/output_directory.py": "open: creates, exclusively, in a hidden directory of its own",

@@ -118,6 +118,18 @@ def test_names_cannot_become_markup_in_parallel_coordinates() -> None:
     assert not re.search("<[biu]>", svg)
 
 
+def test_large_seeds_that_share_six_digits_are_told_apart() -> None:
+    rows = [
+        RunRow(f"run_{seed}", "", {"seed": 3_000_000_000 + seed, "loss": seed / 10})
+        for seed in (0, 7)
+    ]
+
+    svg = parallel_coordinates(rows, ["seed"], "loss")
+
+    assert ">3000000000<" in svg
+    assert ">3000000007<" in svg
+
+
 def test_runs_that_do_not_differ_have_no_coordinates() -> None:
     assert (
         parallel_coordinates([RunRow("a", "", {"x": 1}), RunRow("b", "", {"x": 1})], ["x"], "x")

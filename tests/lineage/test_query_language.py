@@ -311,6 +311,7 @@ def test_values_are_sorted_as_numbers_then_texts_and_what_has_none_comes_last() 
         ("/^optimizer=ad/ loss<0.3", True),
         ("/sweep/version/", True),
         ("/lr.*=1e/ OR /^nothing$/", True),
+        ("/^sweep/version_1$/", True),
     ],
 )
 def test_a_word_between_slashes_is_a_regular_expression(query: str, expected: bool) -> None:
@@ -321,3 +322,24 @@ def test_what_is_no_regular_expression_is_refused() -> None:
     with pytest.raises(QueryError, match=r"\( must be a regular expression") as refused:
         is_found("/(/")
     assert refused.value.problem == "expression"
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("(a+)+$", "it repeats a group"),
+        ("(a|a)*$", "it repeats a group"),
+        ("((a+)){2,}", "it repeats a group"),
+        (r"(a+\\)+$", "it repeats a group"),
+        ("a*a*a*a*b", "it repeats more than 3 parts"),
+        ("a" * 201, "it is longer than 200 letters"),
+    ],
+)
+def test_an_expression_that_could_take_very_long_is_refused(expression: str, problem: str) -> None:
+    with pytest.raises(QueryError, match=problem) as refused:
+        is_found(f"/{expression}/")
+    assert refused.value.names == (problem,)
+
+
+def test_an_expression_with_dates_and_an_escaped_bracket_is_quick() -> None:
+    assert not is_found(r"/\d{4}-\d{2}-\d{2}_.*\)+/")

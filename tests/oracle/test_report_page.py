@@ -170,3 +170,36 @@ def test_boxes_are_emptied_at_once_and_tags_are_filtered(report: Browser) -> Non
     tags = driver.execute_script(f"return {shown}.map(card => card.dataset.tag)")
     assert tags
     assert all("loss" in tag for tag in tags)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "texts"),
+    [
+        ([0, 5e36, 1e37], ["0", "5e36", "1e37"]),
+        ([1e6, 1.5e6], ["1e6", "1.5e6"]),
+        ([3e9, 3e9 + 2], ["3e9", "3.000000002e9"]),
+        ([0.5, 1], ["0.5", "1.0"]),
+        ([0], ["0"]),
+    ],
+)
+def test_numbers_of_an_axis_are_short_and_differ(
+    report: Browser, ticks: list[float], texts: list[str]
+) -> None:
+    _open(report)
+
+    assert report.driver.execute_script("return axisTexts(arguments[0])", ticks) == texts
+    formatters = f"{_CURVE}[0].left.map(axis => axis.formatter.type)"
+    assert report.driver.execute_script(f"return {formatters}") == ["CustomJSTickFormatter"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_axe_finds_nothing_in_the_report(report: Browser, width: int, scheme: str) -> None:
+    package = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+    report.screen(width, scheme)
+    _open(report)
+
+    report.driver.execute_script((Path(package.__file__).parent / "axe.min.js").read_text("utf-8"))
+    found = report.driver.execute_async_script("axe.run().then(arguments[0])")["violations"]
+
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []

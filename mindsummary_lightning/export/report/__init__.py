@@ -1,4 +1,4 @@
-"""One self-contained HTML page about several runs, made by Jinja and Bokeh.
+"""Self-contained HTML page about several runs, made by Jinja and Bokeh.
 
 It opens without a network.
 """
@@ -32,7 +32,9 @@ def write_report(
     best: int | None = None,
     group: str | None = None,
 ) -> dict[str, str]:
-    """Write one HTML file about some runs: curves over each other, histograms, images, landscapes, graphs, lineage.
+    """Write an HTML file about some runs.
+
+    It has overlaid curves, histograms, images, landscapes, graphs and lineage.
 
     Of more than eight runs, and with ``by``, ``best`` or ``group``, the page is a table with a row
     for each run, the best first, parallel coordinates of the settings that differ, and curves.
@@ -113,7 +115,7 @@ def write_report(
 
 @dataclass(slots=True)
 class _DrawnCards:
-    """The cards of the page by the title of their section, and what Bokeh made of their figures."""
+    """Cards of the page by section, with the scripts of their figures."""
 
     sections: dict[str, list[Card]] = field(default_factory=dict)
     scripts: list[str] = field(default_factory=list)
@@ -125,7 +127,9 @@ def _draw_cards(
     components: Callable[..., Any],
     progress: Callable[[int], object],
 ) -> _DrawnCards:
-    """Make the cards, each in a document that ``components`` of Bokeh makes.
+    """Make the cards and the parts of their Bokeh figures.
+
+    Each card has a document of its own.
 
     Bokeh goes through the whole document for each figure in it.
     """

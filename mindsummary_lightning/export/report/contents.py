@@ -50,7 +50,10 @@ _PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000
 
 
 def colour_of(number: int) -> str:
-    """A CSS colour: the first ones are told apart by the colour-blind, the later ones never repeat."""
+    """Return the CSS colour of a run by its number.
+
+    The colour-blind can tell the first eight apart. Later colours never repeat.
+    """
     if number < len(COLOURS):
         return COLOURS[number]
     later = number - len(COLOURS)
@@ -60,14 +63,14 @@ def colour_of(number: int) -> str:
 
 
 def usual_value(values: Sequence[str]) -> str:
-    """The value that most runs have; ``""`` if no two runs share one."""
+    """The most frequent value; ``""`` if all values differ."""
     ((value, count),) = Counter(values).most_common(1)
     return value if count > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRun:
-    """One run of the report."""
+    """A run of the report."""
 
     number: int
     name: str
@@ -98,7 +101,7 @@ class ReportRun:
 
 @dataclass(slots=True)
 class Scope:
-    """One scope of a computational graph."""
+    """A scope of a computational graph."""
 
     name: str  # last part of its path
     operations: Counter[str] = field(default_factory=Counter)  # directly in it, by type
@@ -119,7 +122,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One box of a section; ``run`` is ``None`` where several runs share it."""
+    """A box of a section; ``run`` is ``None`` where several runs share it."""
 
     title: str
     run: ReportRun | None = None
@@ -136,9 +139,10 @@ class Card:
 def open_runs(
     run_dirs: Sequence[str], base: str | None = None
 ) -> tuple[list[ReportRun], dict[str, str]]:
-    """The runs with scalars and lineage, and why some cannot be read, by name; raises if none can.
+    """Read the scalars and lineage of runs.
 
-    Each has its name below ``base``, which is by default what all have in common.
+    Return the runs, and by name the problems of runs that cannot be read. Raise the last problem if
+    no run can be read. Names are relative to ``base``, by default the common directory.
     """
     names = run_names(run_dirs, common_directory(run_dirs) if base is None else base)
     runs: list[ReportRun] = []
@@ -180,20 +184,10 @@ def planned_cards(
 ) -> list[tuple[str, Callable[[], Card]]]:
     """Title of the section and maker of every card, in the order of the page."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
-    plan += [
-        ("Parameters", partial(_parameter_card, run, table))
-        for run in runs
-        if (table := run.parameters)
-    ]
     for run in runs:
-        chains = read_output_statistics(run.content)
-        if chains is not None and (first := chains.first_non_finite()):
-            plan.append(
-                (
-                    "Output statistics",
-                    partial(Card, "first number that is not finite", run, note=origin_text(*first)),
-                )
-            )
+        if run.parameters:
+            plan.append(("Parameters", partial(_parameter_card, run, run.parameters)))
+    plan += _origin_cards(runs)
     plan += [
         ("Histograms", partial(_histogram_card, run, tag, files))
         for tag, run in _tagged(runs, "histogram")
@@ -207,15 +201,26 @@ def planned_cards(
         for tag in run.tags["loss_landscape"]
         for sample in run.content.samples("loss_landscape", tag)
     ]
-    graphs = [
-        (run, [graph for graph in run.content.graphs() if not graph.is_model][-1:]) for run in runs
-    ]
-    plan += [
-        ("Computational graphs", partial(_graph_card, run, graph))
-        for run, newest in graphs
-        for graph in newest
-    ]
+    for run in runs:
+        graphs = [graph for graph in run.content.graphs() if not graph.is_model]
+        if graphs:
+            plan.append(("Computational graphs", partial(_graph_card, run, graphs[-1])))
     return plan
+
+
+def _origin_cards(runs: Sequence[ReportRun]) -> list[tuple[str, Callable[[], Card]]]:
+    """Cards that name the origin of non-finite numbers, of runs with output statistics."""
+    cards: list[tuple[str, Callable[[], Card]]] = []
+    for run in runs:
+        statistics = read_output_statistics(run.content)
+        first = None if statistics is None else statistics.first_non_finite()
+        if first:
+            cards.append(("Output statistics", partial(_origin_card, run, origin_text(*first))))
+    return cards
+
+
+def _origin_card(run: ReportRun, text: str) -> Card:
+    return Card("first number that is not finite", run, note=text)
 
 
 def expected_bytes(runs: Sequence[ReportRun]) -> int:
@@ -231,18 +236,22 @@ def expected_bytes(runs: Sequence[ReportRun]) -> int:
 
 
 def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
-    """Scalars that every run recorded at most once, by tag: numbers instead of a curve, as text for each run."""
-    return {
-        tag: [f"{run.scalars[tag].values[-1]:.6g}" if tag in run.scalars else "" for run in runs]
-        for tag in sorted({tag for run in runs for tag in run.scalars})
-        if _is_single(runs, tag)
-    }
+    """Texts of the scalars that every run recorded at most once, by tag.
+
+    The list of a tag has a text for each run.
+    """
+    tags = sorted({tag for run in runs for tag in run.scalars})
+    return {tag: _last_texts(runs, tag) for tag in tags if _is_single(runs, tag)}
+
+
+def _last_texts(runs: Sequence[ReportRun], tag: str) -> list[str]:
+    return [f"{run.scalars[tag].values[-1]:.6g}" if tag in run.scalars else "" for run in runs]
 
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
-    """Name, text for each run and whether the runs differ in it, for each value of the lineage.
+    """Rows of the lineage: name, texts of the runs, and whether they differ.
 
-    Such rows first.
+    Rows in which the runs differ come first.
     """
     facts = [dict(run.lineage) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
@@ -275,7 +284,7 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
 
 
 def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
-    """Type (``<i4``, ``<f4`` or ``<f8``) and base64 text of each of the columns."""
+    """Type (``<i4``, ``<f4`` or ``<f8``) and base64 text of every column."""
     columns = {
         name: column.astype(column.dtype.newbyteorder("<"))
         for name, column in curve_columns(series).items()
@@ -287,7 +296,7 @@ def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
 
 
 def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
-    """``step`` and ``value`` of the points that are drawn, NaN where one is not finite.
+    """``step`` and ``value`` of the drawn points, NaN for non-finite values.
 
     A value whose neighbours are not finite has no line; it is in ``alone``, too, and is drawn as a
     point.
@@ -313,11 +322,15 @@ def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
 
 def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:
     first = table.first_non_finite()
-    note = "colours: log10 of the gradients' root mean square; red is not finite, black zero, grey without a gradient"
+    note = (
+        "colours: log10 of the gradients' root mean square; "
+        "red is not finite, black zero, grey without a gradient"
+    )
     if first is not None:
         loss = loss_at(run.content, first.step)
         where = f"first not finite: the {first.kind} of {first.parameter} at step {first.step}"
-        note = f"{where}, where the loss is {'not recorded' if loss is None else f'{loss:.6g}'}; {note}"
+        loss_text = "not recorded" if loss is None else f"{loss:.6g}"
+        note = f"{where}, where the loss is {loss_text}; {note}"
     return Card("gradients by step", run, [parameter_figure(table)], note=note)
 
 

@@ -1,4 +1,4 @@
-"""Parallel coordinates as an SVG: an axis for each column, and a line for each run."""
+"""Parallel coordinates as an SVG: an axis per column, a line per run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
     shown.append(last)
     lines = [_line(row, shown, at / max(1, len(rows) - 1)) for at, row in enumerate(rows)]
     parts = [_axis_svg(axis, _x(at, len(shown))) for at, axis in enumerate(shown)]
-    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" class="coordinates" role="img" aria-label="parallel coordinates">'
+    names = 'class="coordinates" role="img" aria-label="parallel coordinates"'
+    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" {names}>'
     return "".join([head, *reversed(lines), *parts, "</svg>"])
 
 
@@ -74,7 +75,16 @@ def _number_axis(name: str, numbers: dict[str, float]) -> _Axis | None:
     scale = math.log if is_log else float
     begin, end = scale(low), scale(high)
     places = {run: (scale(value) - begin) / (end - begin) for run, value in numbers.items()}
-    return _Axis(name, places, {0.0: cell_text(low), 1.0: cell_text(high)})
+    low_text, high_text = _texts_of_ends(low, high)
+    return _Axis(name, places, {0.0: low_text, 1.0: high_text})
+
+
+def _texts_of_ends(low: float, high: float) -> tuple[str, str]:
+    """Texts of two different numbers, with as many digits as tell them apart."""
+    low_text, high_text = cell_text(low), cell_text(high)
+    if low_text == high_text:
+        return f"{low:.17g}", f"{high:.17g}"
+    return low_text, high_text
 
 
 def _word_axis(name: str, cells: dict[str, Cell]) -> _Axis | None:
@@ -104,7 +114,8 @@ def _line(row: RunRow, axes: Sequence[_Axis], rank: float) -> str:
         f"{round(a + (b - a) * rank):02x}" for a, b in zip(_BEST, _WORST, strict=True)
     )
     title = f"<title>{escape(row.run)}</title>"
-    return f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-opacity="0.6">{title}</polyline>'
+    style = f'fill="none" stroke="{colour}" stroke-opacity="0.6"'
+    return f'<polyline points="{" ".join(points)}" {style}>{title}</polyline>'
 
 
 def _axis_svg(axis: _Axis, x: float) -> str:

@@ -1,4 +1,4 @@
-"""Bokeh figures of the report: loss landscapes as contours, gradients as a heat map.
+"""Bokeh figures of the report: contours of landscapes, gradient heat maps.
 
 Text and grid are of a middle grey and the background is transparent, so a figure reads on a light
 and on a dark page.
@@ -65,7 +65,10 @@ def landscape_figure(landscape: LossLandscape) -> Any | None:
 
 
 def parameter_figure(table: ParameterTable) -> Any:
-    """Parameters by steps, coloured by the logarithm of their gradients' root mean square, named by a hover."""
+    """Draw the gradients of parameters by step as a heat map.
+
+    The colour is the logarithm of the root mean square. Hovering names parameter and value.
+    """
     names, numbers = grouped(table.parameters, table.gradient_logarithms().T, _MAX_PARAMETERS)
     low, high = shaded_range(numbers)
     rows, columns = numbers.shape

@@ -1,4 +1,6 @@
-"""Histograms of a tag as ridges one behind the other, drawn as SVG: a report has hundreds of them.
+"""Histograms of a tag as ridges, drawn as SVG.
+
+A report may have hundreds of them.
 
 Colours of text and lines are the page's.
 """
@@ -21,7 +23,10 @@ _TICKS = 5
 
 
 def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | None:
-    """Histograms by their steps, the oldest at the back; ``None`` if no element is finite."""
+    """Draw histograms as ridges; return ``None`` if no element is finite.
+
+    The oldest is at the back.
+    """
     filled = [(step, histogram) for step, histogram in samples if histogram.counts.sum()]
     if not filled:
         return None
@@ -40,19 +45,23 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
         base = _TOP + 10 + row * _ROW
         heights = (base - density * scale).tolist()
         points = " ".join(f"{x},{y:.1f}" for x, y in zip(centres, heights, strict=True))
+        outline = f"{_LEFT},{base} {points} {_RIGHT},{base}"
         parts.append(
             f'<text x="{_LEFT - 6}" y="{base}" text-anchor="end">{step}</text>'
-            f'<polygon points="{_LEFT},{base} {points} {_RIGHT},{base}" fill="{colour}" stroke="{colour}">'
+            f'<polygon points="{outline}" fill="{colour}" stroke="{colour}">'
             f"<title>step {step}: {histogram.count} elements</title></polygon>"
         )
     base = _TOP + 10 + (len(filled) - 1) * _ROW
     for value in _ticks(low, high):
         x = _LEFT + (value - low) / (high - low) * (_RIGHT - _LEFT)
         parts.append(
-            f'<path d="M{x:.1f} {base}v5"/><text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{value:g}</text>'
+            f'<path d="M{x:.1f} {base}v5"/>'
+            f'<text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{value:g}</text>'
         )
     height = base + _FOOT
-    return f'<svg class="ridges" viewBox="0 0 {_WIDTH} {height}" role="img">{"".join(parts)}</svg>'
+    label = f"histograms of {len(filled)} steps, from {low:.3g} to {high:.3g}"
+    names = f'class="ridges" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}"'
+    return f"<svg {names}>{''.join(parts)}</svg>"
 
 
 def _ticks(low: float, high: float) -> list[float]:

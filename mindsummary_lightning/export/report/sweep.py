@@ -1,4 +1,4 @@
-"""The report of many runs: a row a run, the best first, what tells them apart, and the curves of some of them."""
+"""Report of many runs: a ranked table, settings that differ, and some curves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MANY = 8
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What the page of many runs shows.
+    """Contents of the page of many runs.
 
     Attributes:
         ranking: all runs, the best first.
@@ -85,10 +85,7 @@ def make_sweep(
     return Sweep(
         ranking,
         columns,
-        [
-            [row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in columns)]
-            for row in ranking.rows
-        ],
+        [_cells(row, columns) for row in ranking.rows],
         parallel_coordinates(ranking.rows, columns, ranking.column),
         [replace(run, own_colour=colours.get(run.name, "")) for run in runs],
         {**table.problems, **problems},
@@ -96,8 +93,15 @@ def make_sweep(
     )
 
 
+def _cells(row: RunRow, columns: Sequence[str]) -> list[str]:
+    return [row.run, status_text(row), *(cell_text(row.cells.get(name)) for name in columns)]
+
+
 def _usual_scalar(rows: Sequence[RunRow]) -> str:
-    """The tag that runs are most likely to be compared by: of a validation, a loss, in most runs."""
+    """Return the tag by which runs are most likely compared.
+
+    Tags of a validation come first, then losses, then tags of most runs.
+    """
     tags = [
         name.removeprefix("last:") for row in rows for name in row.cells if name.startswith("last:")
     ]
@@ -113,7 +117,7 @@ def _usual_scalar(rows: Sequence[RunRow]) -> str:
 
 
 def _groups(rows: Sequence[RunRow], group: str | None) -> dict[str, str]:
-    """A colour for each value of a setting, in the order of the values."""
+    """Assign a colour to every value of a setting, in the order of the values."""
     if group is None:
         return {}
     values = sorted({_value(row, group) for row in rows}, key=lambda text: (len(text), text))

@@ -1,4 +1,4 @@
-"""The two views of a recorded graph, brought into scopes, and what the graph page asks of them."""
+"""The two views of a recorded graph, with scopes, for the graph page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def _nested(table: NodeTable, min_group: int) -> GraphView:
 
 
 def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
-    """Replace the nodes of a type by copies beside their consumers; those that nobody uses vanish.
+    """Replace the nodes of a type by copies in the scopes of their consumers.
+
+    Nodes without a consumer vanish.
 
     Consumers in one scope share a copy. A copy at the root takes the place of the original, others
     follow the last node in order of their first use.
@@ -71,7 +73,9 @@ def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
 
 
 def _group_nodes(table: NodeTable, min_members: int) -> None:
-    """Move ``min_members`` or more nodes of one scope and type into a group ``<type>[<members>]_<number>`` there.
+    """Group ``min_members`` or more nodes of a type within their scope.
+
+    A group has the name ``<type>[<members>]_<number>``.
 
     Groups are numbered through the whole graph in the order of their first members. There are no
     name scopes yet.
@@ -94,7 +98,9 @@ def _group_nodes(table: NodeTable, min_members: int) -> None:
 
 
 def _lay_out_parameters(table: NodeTable) -> None:
-    """Let the page draw groups of parameters apart from their consumers, joined to them by proxy edges.
+    """Let the page draw groups of parameters apart from their consumers.
+
+    Proxy edges join them.
 
     A group is joined to a consumer in its own scope, or else to the group that holds the consumer.
     """
@@ -125,25 +131,31 @@ def _drawn_consumer(consumer: ViewNode, scope: str) -> str:
 
 
 def _add_name_scopes(table: NodeTable) -> None:
-    """Add a scope for each prefix of a name that is not a group.
+    """Add a scope for every prefix of a name that is not a group.
 
     It inherits the edges of all nodes below it.
 
     A node that is named like a scope is renamed: its last part is put in parentheses.
     """
-    prefixes = {prefix for node in table.values() for prefix in _prefixes(node.name)}
-    for node in [
-        node for node in table.values() if node.name in prefixes and node.type != AGGREGATION_SCOPE
-    ]:
-        move(table, node, node.scope, join_scope(node.scope, f"({node.name.rpartition('/')[2]})"))
+    _rename_nodes_like_scopes(table)
     scopes: dict[str, ViewNode] = {}
     for node in table.values():
         for prefix in _prefixes(node.name):
-            if prefix not in table:
-                if prefix not in scopes:
-                    scopes[prefix] = ViewNode(prefix, NAME_SCOPE, prefix.rpartition("/")[0])
-                scopes[prefix].inherit_edges(node, table)
+            if prefix in table:
+                continue
+            if prefix not in scopes:
+                scopes[prefix] = ViewNode(prefix, NAME_SCOPE, prefix.rpartition("/")[0])
+            scopes[prefix].inherit_edges(node, table)
     table.update(scopes)
+
+
+def _rename_nodes_like_scopes(table: NodeTable) -> None:
+    prefixes = {prefix for node in table.values() for prefix in _prefixes(node.name)}
+    named_like_scopes = [
+        node for node in table.values() if node.name in prefixes and node.type != AGGREGATION_SCOPE
+    ]
+    for node in named_like_scopes:
+        move(table, node, node.scope, join_scope(node.scope, f"({node.name.rpartition('/')[2]})"))
 
 
 def _prefixes(name: str) -> Iterator[str]:
@@ -154,7 +166,7 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 class GraphView:
-    """A graph as the page asks for it; it does not change any more, so threads may share it."""
+    """A finished graph as the page asks for it; threads may share it."""
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
@@ -173,7 +185,7 @@ class GraphView:
         return [node.to_json() for node in self._children.get(scope, ())]
 
     def leaves(self, scope: str) -> list[dict[str, Any]]:
-        """The nodes below a scope that do not hold others, depth first."""
+        """The leaf nodes below a scope, depth first."""
         leaves = []
         waiting = list(reversed(self._children.get(scope, ())))
         while waiting:
@@ -185,12 +197,9 @@ class GraphView:
         return leaves
 
     def levels(self, name: str) -> list[dict[str, Any]]:
-        """The children of each scope on the way from the root to the one that holds a node, outermost first."""
-        ends = [index for index, character in enumerate(name) if character == "/"]
-        return [
-            {"nodes": self.children(scope), "scope_name": scope}
-            for scope in ("", *(name[:end] for end in ends))
-        ]
+        """The children of every scope around a node, outermost first."""
+        scopes = ["", *_enclosing_scopes(name)]
+        return [{"nodes": self.children(scope), "scope_name": scope} for scope in scopes]
 
     def search(self, text: str, rows: slice, max_depth: int) -> list[dict[str, Any]]:
         """Hits of a text in at most ``max_depth`` scopes, in a tree of these.
@@ -201,8 +210,15 @@ class GraphView:
         return tree_of([node for node in nodes if node.name.count("/") <= max_depth], self.table)
 
 
+def _enclosing_scopes(name: str) -> list[str]:
+    ends = [index for index, character in enumerate(name) if character == "/"]
+    return [name[:end] for end in ends]
+
+
 def hits(table: NodeTable, text: str) -> list[ViewNode]:
-    """The nodes in whose name the last occurrence of a text, in any case, reaches into the last part.
+    """Find the nodes that have a text in the last part of their name.
+
+    Case does not matter. The last occurrence in the name counts; it may begin in an earlier part.
 
     Neither the empty text nor ``/`` is found anywhere.
     """

@@ -23,7 +23,7 @@ NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which t
 
 @dataclass(slots=True, eq=False)
 class Edge:
-    """What flows between two nodes."""
+    """The flow between two nodes."""
 
     shape: list[list[int]]  # of each tensor
     data_type: str  # such as ``DT_TENSOR[DT_FLOAT32]``
@@ -69,21 +69,24 @@ class ViewNode:
     is_dynamic: bool = False  # one of its edges was found to be dynamic
 
     def add_input(self, source: str, edge: Edge) -> None:
-        """Attach an incoming edge; one from the same source is replaced."""
+        """Attach an incoming edge, and replace an edge from the same source."""
         self.is_dynamic = self.is_dynamic or edge.is_dynamic
         self.inputs[source] = edge
 
     def add_output(self, consumer: str, edge: Edge) -> None:
-        """Attach an outgoing edge; one to the same consumer is replaced."""
+        """Attach an outgoing edge, and replace an edge to the same consumer."""
         self.is_dynamic = self.is_dynamic or edge.is_dynamic
         self.outputs[consumer] = edge
 
     def ends(self) -> tuple[dict[str, Any], ...]:
-        """Its edges of all four sorts, each by the name of the other end."""
+        """Edges of all four sorts by the name of the node at their far end."""
         return self.inputs, self.outputs, self.proxy_inputs, self.proxy_outputs
 
     def inherit_edges(self, below: ViewNode, table: NodeTable) -> None:
-        """Take over the edges of a node below this scope or group that lead out of it, but for those of constants."""
+        """Take over the edges of an inner node that lead out of this scope or group.
+
+        Edges of constants are left out.
+        """
         inside = f"{self.name}/"
 
         def leads_out(name: str) -> bool:

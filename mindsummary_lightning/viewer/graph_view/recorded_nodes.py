@@ -1,8 +1,11 @@
-"""Nodes of a view: operations, parameters and constants with the edges between them, all or the forward computation."""
+"""Nodes of a view: operations, parameters, constants and their edges.
+
+A view holds all operations, or the forward computation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from mindsummary_lightning.values import (
     DataType,
@@ -46,7 +49,7 @@ _DYNAMIC_ATTRIBUTES = ("input_is_dynamic_shape", "output_is_dynamic_shape")
 def recorded_nodes(
     graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphNode], bool]
 ) -> NodeTable:
-    """The nodes of a graph: operations in their order, then parameters, then constants.
+    """Make the nodes of a graph: operations in order, parameters, constants.
 
     Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and
     constants do not know their consumers yet. ``is_in_view`` tells which operations the view holds.
@@ -64,21 +67,28 @@ def recorded_nodes(
         names[other.name] = other.name
         table[other.name] = other
     for name, node in recorded.items():
-        for reference, kind in _references(node).items():
-            if reference in names:
-                source = table[names[reference]]
-                table[name].add_input(
-                    source.name, Edge(source.output_shape, source.output_type, kind)
-                )
+        _add_inputs(table, name, node, names)
     for name in recorded:
-        for source_name, edge in table[name].inputs.items():
-            if table[source_name].type not in (PARAMETER, CONSTANT):
-                table[source_name].add_output(name, edge)
+        _add_to_sources(table, table[name])
     return table
 
 
+def _add_inputs(table: NodeTable, name: str, node: GraphNode, names: Mapping[str, str]) -> None:
+    for reference, kind in _references(node).items():
+        if reference in names:
+            source = table[names[reference]]
+            edge = Edge(source.output_shape, source.output_type, kind)
+            table[name].add_input(source.name, edge)
+
+
+def _add_to_sources(table: NodeTable, node: ViewNode) -> None:
+    for source, edge in node.inputs.items():
+        if table[source].type not in (PARAMETER, CONSTANT):
+            table[source].add_output(node.name, edge)
+
+
 def _references(node: GraphNode) -> dict[str, str]:
-    """What a node's inputs refer to, and the kind of each edge."""
+    """References of a node's inputs, with the kind of their edges."""
     kinds = {}
     for entry in node.inputs:
         reference = entry.name.rpartition("op")[2] if "/" in entry.name else entry.name
@@ -149,7 +159,7 @@ def _constants(graph: Graph, texts: GraphTexts) -> list[ViewNode]:
 
 
 def _shapes(data_type: GraphType | None) -> list[list[int]]:
-    """The shapes of all tensors of a type; a plain value counts as a tensor without dimensions."""
+    """The shapes of all tensors of a type; a plain value has no dimensions."""
     if isinstance(data_type, TensorType):
         return [list(data_type.shape)]
     if isinstance(data_type, TupleType):
@@ -176,13 +186,18 @@ def _type_text(data_type: GraphType | None) -> str:
 
 
 def is_forward_operation(node: GraphNode) -> bool:
-    """Whether an operation belongs neither to the gradients nor to the optimizer, by its names."""
+    """Tell by its names whether an operation is of the forward computation.
+
+    Operations of the gradients and of the optimizer are not.
+    """
     is_gradient = node.full_name.startswith("Gradients")
     return not (is_gradient or "optimizer" in node.full_name or "opt" in node.instance_name)
 
 
 def remove_bookkeeping(table: NodeTable) -> None:
-    """Join the sources of bookkeeping operations to their consumers, and dissolve scopes of a single type.
+    """Join the sources of bookkeeping operations to their consumers.
+
+    Scopes of a single type are dissolved.
 
     Operations that have no edge then vanish.
     """
@@ -201,35 +216,40 @@ def _bridge(table: NodeTable) -> None:
     operations = _operations(table)
     # in the order of the graph, where sources come first and are already bridged
     for node in operations:
-        for source in list(node.inputs):
-            if source in table and table[source].type in _BOOKKEEPING:
-                del node.inputs[source]
-                for name, edge in list(table[source].inputs.items()):
-                    node.add_input(name, edge)
+        _replace_bookkeeping_sources(table, node)
     for node in operations:
         node.outputs = {}
     for node in operations:
-        for source, edge in node.inputs.items():
-            if table[source].type not in (PARAMETER, CONSTANT) and node.type not in _BOOKKEEPING:
-                table[source].add_output(node.name, edge)
+        if node.type not in _BOOKKEEPING:
+            _add_to_sources(table, node)
+
+
+def _replace_bookkeeping_sources(table: NodeTable, node: ViewNode) -> None:
+    for source in list(node.inputs):
+        if source in table and table[source].type in _BOOKKEEPING:
+            del node.inputs[source]
+            for name, edge in list(table[source].inputs.items()):
+                node.add_input(name, edge)
 
 
 def _dissolve_uniform_scopes(table: NodeTable) -> None:
-    """Move the operations of a nested scope named after its only type of operation into the scope above."""
+    """Dissolve nested scopes that are named after their only type of operation."""
     scopes: dict[str, list[ViewNode]] = {}
     for node in _operations(table):
         if "/" in node.scope:
             scopes.setdefault(node.scope, []).append(node)
-    types_of = {
-        scope: {node.type for node in nodes} for scope, nodes in scopes.items() if len(nodes) > 1
-    }
-    uniform = {
-        scope for scope, types in types_of.items() if len(types) == 1 and next(iter(types)) in scope
-    }
-    uniform -= {
-        outer for outer in uniform if any(scope.startswith(f"{outer}/") for scope in scopes)
-    }
+    named_alike = [scope for scope, nodes in scopes.items() if _is_named_after_type(scope, nodes)]
+    uniform = {scope for scope in named_alike if not _holds_scopes(scope, scopes)}
     for node in _operations(table):
         if node.scope in uniform:
             parent = node.scope.rpartition("/")[0]
             move(table, node, parent, join_scope(parent, node.name.rpartition("/")[2]))
+
+
+def _is_named_after_type(scope: str, nodes: list[ViewNode]) -> bool:
+    types = {node.type for node in nodes}
+    return len(nodes) > 1 and len(types) == 1 and nodes[0].type in scope
+
+
+def _holds_scopes(outer: str, scopes: Iterable[str]) -> bool:
+    return any(scope.startswith(f"{outer}/") for scope in scopes)

@@ -1,4 +1,4 @@
-"""The endpoints of MindInsight's front end and the functions that answer them, one module per page.
+"""The endpoints of MindInsight's front end, a module per page.
 
 A page is imported at its first request: the list of runs is shown before NumPy and protobuf are
 loaded. Its functions take the runs and the request and return what ``json`` encodes, or an image;

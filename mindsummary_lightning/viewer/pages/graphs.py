@@ -1,4 +1,4 @@
-"""Endpoints of the graph page: the nodes of a scope, all leaves, a search, and the way to one node."""
+"""Endpoints of the graph page: nodes of a scope, leaves, search, path."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def names(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The scopes on the way to a node, each with its nodes."""
+    """The scopes on the way to a node, with their nodes."""
     view = _view(runs, request)
     name = required(request, "name")
     if name not in view:

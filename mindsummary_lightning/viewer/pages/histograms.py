@@ -58,7 +58,7 @@ def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 class _Bins(NamedTuple):
-    """The same bins of all histograms of a tag; a histogram that cannot be read has no counts."""
+    """Shared bins of all histograms of a tag; an unreadable histogram is empty."""
 
     lefts: list[float]
     widths: list[float]

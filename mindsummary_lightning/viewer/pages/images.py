@@ -1,4 +1,4 @@
-"""Images: the steps of a tag, and the image of one step as it was recorded."""
+"""Images: the steps of a tag, and the image of a step as recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNKNOWN_IMAGE, _NO_IMAGE = "5054500D", "Image is not exist."
 
 
 def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Step, wall time and recorded size of each image of a tag."""
+    """Step, wall time and recorded size of the images of a tag."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
     if runs.has_lineage_only(train_id):

@@ -1,4 +1,4 @@
-"""Endpoints of the loss landscape pages: the intervals of a run, and landscapes of one or more runs."""
+"""Endpoints of the loss landscape pages: intervals and landscapes of runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def landscapes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """A landscape of each of several runs."""
+    """Landscapes of several runs."""
     kind, interval_id = request.first("type"), request.first("interval_id")
     return {
         "landscapes": [

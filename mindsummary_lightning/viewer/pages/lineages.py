@@ -1,4 +1,7 @@
-"""Endpoints of the lineage pages and the data graph: the runs, the tags and remarks of users, a data pipeline."""
+"""Endpoints of the lineage pages and of the data graph.
+
+They give the runs, the tags and remarks of users, and a data pipeline.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _DRAWN_KEYS = ("op_type", "tensor_op_name")  # of a data pipeline: written into 
 
 
 def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The runs that meet the condition in the body; do not change what is inside."""
+    """The runs that meet the condition in the body; do not change their values."""
     asked = request.json() if request.body else None
     try:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
@@ -62,7 +65,7 @@ def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
 
 
 def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The data pipeline of a run; nothing for one without."""
+    """The data pipeline of a run; empty without a pipeline."""
     train_id = run_name(runs, request)
     lineage = run_lineage(runs, train_id)
     graph = lineage.sections["dataset_graph"] if lineage is not None else None

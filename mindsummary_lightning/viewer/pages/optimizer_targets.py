@@ -1,4 +1,6 @@
-"""Endpoint of the panel beside the model lineage: how strongly hyper-parameters and results of runs are correlated.
+"""Endpoint of the panel next to the model lineage: parameter importance.
+
+It tells how strongly hyper-parameters and results of runs are correlated.
 
 The rules are those of MindInsight 2.3.1 on pandas 1.5 (``optimizer/utils`` of its wheel), in NumPy.
 """
@@ -41,14 +43,17 @@ class LineageTable(NamedTuple):
     dropped: Sequence[str]  # custom values that are not numbers in every run that has them
 
     def targets(self) -> list[str]:
-        """Names of the metrics and the loss, those of most runs first: the page opens on the first one."""
+        """Names of the metrics and the loss, the most frequent first.
+
+        The page opens on the first name.
+        """
         names = [name for name in self.columns if name == "loss" or name.startswith(_METRIC)]
         return sorted(
             names, key=lambda name: (np.count_nonzero(np.isnan(self.columns[name])), name)
         )
 
     def hyper_parameters(self) -> list[str]:
-        """Names of the columns that a user could have chosen, in order of their first appearance."""
+        """Names of the columns that a user could choose, by first appearance."""
         return [
             name
             for name in self.columns
@@ -57,7 +62,7 @@ class LineageTable(NamedTuple):
 
 
 def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The hyper-parameters that each metric and the loss depend on."""
+    """The hyper-parameters on which metrics and the loss depend."""
     listed = search_runs(runs, request)["object"]
     table = lineage_table(run.get("model_lineage", {}) for run in listed)
     # once: there may be as many metrics as a run has tags
@@ -89,17 +94,20 @@ def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
     """The numbers in ``model_lineage`` of some runs, as a lineage query returns it."""
     rows = [dict(_named_values(model)) for model in models]
     names = dict.fromkeys(name for row in rows for name in row)
-    cells = {name: [row.get(name) for row in rows] for name in names}
-    columns = {
-        name: column for name, values in cells.items() if (column := _column(values)) is not None
-    }
-    return LineageTable(
-        columns, [name for name in cells if name not in columns and name.startswith(_USER_DEFINED)]
-    )
+    cells: dict[str, list[Any]] = {}
+    for name in names:
+        cells[name] = [row.get(name) for row in rows]
+    all_columns = {name: _column(values) for name, values in cells.items()}
+    columns = {name: column for name, column in all_columns.items() if column is not None}
+    dropped = [name for name in cells if name not in columns and name.startswith(_USER_DEFINED)]
+    return LineageTable(columns, dropped)
 
 
 def importance(hyper_parameter: Column, target: Column) -> tuple[float, int | None]:
-    """Absolute value of Pearson's correlation over the runs that have both, and a reason if it cannot be computed."""
+    """Absolute Pearson correlation over the runs that have both values.
+
+    If it cannot be computed, a reason is given.
+    """
     has_both = ~(np.isnan(hyper_parameter) | np.isnan(target))
     if np.count_nonzero(has_both) < _MIN_RUNS:
         return 0, TOO_FEW_RUNS
@@ -109,7 +117,10 @@ def importance(hyper_parameter: Column, target: Column) -> tuple[float, int | No
 
 
 def buckets(column: Column) -> list[list[float]]:
-    """Histogram of the finite numbers of a column: left edge, width and count of each of five equal buckets."""
+    """Histogram of the finite numbers of a column, in five equal buckets.
+
+    A bucket has left edge, width and count.
+    """
     finite = column[np.isfinite(column)]
     low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
     if low >= high:
@@ -156,16 +167,20 @@ def _named_values(model: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def _column(values: Sequence[Any]) -> Column | None:
-    """Values as an array; ``None`` if one of them is not a number, or if there is none at all."""
+    """Values as an array; ``None`` unless all values are numbers.
+
+    Without values it is ``None``, too.
+    """
     numbers = [
         math.nan if isinstance(value, str) and value.lower() in ("nan", "inf") else value
         for value in values
     ]
-    if set(map(type, numbers)) == {int} and (column := np.array(numbers)).dtype.kind in "iu":
-        return column
-    if all(value is None or type(value) in (int, float) for value in numbers) and set(numbers) != {
-        None
-    }:
+    if set(map(type, numbers)) == {int}:
+        column = np.array(numbers)
+        if column.dtype.kind in "iu":
+            return column
+    has_number = any(value is not None for value in numbers)
+    if has_number and all(value is None or type(value) in (int, float) for value in numbers):
         with contextlib.suppress(OverflowError):  # an integer beyond all floats
             return np.array(numbers, np.float64)
     return None

@@ -1,4 +1,4 @@
-"""The endpoint that searches and sorts the table of runs, in the query language of every other place.
+"""Endpoint that searches and sorts the table of runs by a query.
 
 Rows say what lineage files say. Steps, curves and scalars are in summary files, which are read only
 where a query asks for them, for a second a request; the page asks again until all have been read.
@@ -98,9 +98,9 @@ def _asked(request: ApiRequest) -> _AskedSearch:
     body = request.json()
     is_right = isinstance(body, dict) and isinstance(body.get("query"), str)
     aliases = body.get("aliases", {}) if is_right else None
-    if not isinstance(aliases, dict) or not all(isinstance(name, str) for name in aliases.values()):
-        text = 'the body must be {"query": "...", "sort": "...", "descending": false, "aliases": {...}}'
-        raise ApiError(WRONG_VALUE, text)
+    if not isinstance(aliases, dict) or not _are_texts(aliases.values()):
+        fields = '"query": "...", "sort": "...", "descending": false, "aliases": {...}'
+        raise ApiError(WRONG_VALUE, f"the body must be {{{fields}}}")
     sort_by = body.get("sort", "")
     zone = _zone(body.get("timezone"))
     return _AskedSearch(
@@ -112,8 +112,12 @@ def _asked(request: ApiRequest) -> _AskedSearch:
     )
 
 
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
 def _zone(name: object) -> datetime.tzinfo | None:
-    """The time zone of the browser; ``None``, that of this machine, if it is not known here."""
+    """The time zone of the browser; ``None``, for local time, if it is unknown."""
     try:
         return zoneinfo.ZoneInfo(name) if isinstance(name, str) else None
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -121,7 +125,7 @@ def _zone(name: object) -> datetime.tzinfo | None:
 
 
 def _last_values(table: RunTable) -> set[str]:
-    """The fields of the last values of scalars, of the runs whose summary files were read."""
+    """Fields ``last:<tag>`` of the runs whose summary files were read."""
     return {f"last:{tag}" for known in list(table.facts.values()) for tag in known.facts["tags"]}
 
 
@@ -147,9 +151,9 @@ def _words_in(text: str, words: Iterable[Word]) -> set[Word]:
 
 @dataclass(slots=True)
 class _SummaryFiles:
-    """What summary files say of runs, as far as they can be read within the limit.
+    """Facts from the summary files of runs, read within a time limit.
 
-    One run is read in any case.
+    The first run is read in any case.
     """
 
     runs: LoadedRuns
@@ -163,7 +167,7 @@ class _SummaryFiles:
         self.end = self.runs.clock() + _LIMIT_S
 
     def of(self, listed: ListedRun) -> Mapping[str, Any]:
-        """Steps, loss and other facts of a run; nothing yet if time is up."""
+        """Steps, loss and further facts of a run; empty if time is up."""
         known = self.table.facts.get(listed.train_id)
         if known is not None and known.listed == listed and self._is_enough(known):
             return known.facts
@@ -181,7 +185,10 @@ class _SummaryFiles:
 
 
 class _RowValues(Mapping[str, Any]):
-    """A row as the page shows it: any column can be asked for, and what lineage files say can be listed."""
+    """A row as the page shows it.
+
+    Every column can be asked for. Iteration lists only the columns of lineage files.
+    """
 
     def __init__(self, listed: ListedRun, cells: Mapping[str, Any], files: _SummaryFiles) -> None:
         self.listed = listed
@@ -223,14 +230,20 @@ class _RowValues(Mapping[str, Any]):
         return {} if known is None else known.facts
 
     def _is_growing(self) -> bool:
-        """Whether the run is being written, for which files are looked at only if that may be so."""
+        """Tell whether the run is being written.
+
+        Files are read only for a run that may be growing.
+        """
         is_recent = time.time() - self.listed.update_time_us / 1e6 < GROWING_S
         if not is_recent and not self._known_facts().get("is_growing"):
             return False
         return bool(self._files.of(self.listed).get("is_growing"))
 
     def searched_text(self, table: RunTable) -> str:
-        """What words are looked for in; what lineage files say is put together once."""
+        """The text in which words are searched.
+
+        The part from lineage files is joined once.
+        """
         known = table.texts.get(self.listed.train_id)
         if known is None or known[0] is not self._cells:
             text = searched_text({"summary_dir": self.listed.train_id, **self._cells})

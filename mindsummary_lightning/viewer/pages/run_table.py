@@ -1,4 +1,4 @@
-"""Endpoints of the table of runs: a row for each run, and the curves of the rows that are looked at.
+"""Endpoints of the table of runs: the rows, and curves of the rows in sight.
 
 Rows are what the listing and the lineage files say, so ten thousand runs are listed without a
 summary file being opened. Steps and the curve of the loss need these files; they are read for some
@@ -47,6 +47,7 @@ _LINE_POINTS = 48
 _STATISTICS = frozenset(
     {STATISTICS_TAG, OUTPUT_STATISTICS_TAG}
 )  # tags of which a page of our own tells
+_LINES = 36  # colours and dashes of curves that static/table/colours.js tells apart
 _REMARK = "remark"  # column of what users noted on the lineage page
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
@@ -57,7 +58,7 @@ _Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
-    """What the summary files of a run said when they were last looked at.
+    """Facts from the summary files of a run, as last read.
 
     Attributes:
         listed: the run, as it was listed then.
@@ -72,7 +73,7 @@ class KnownFacts:
 
 @dataclass(slots=True)
 class RunTable:
-    """The rows of a directory's runs; those of runs that did not change are not made again."""
+    """The rows of a directory's runs; rows of unchanged runs are kept."""
 
     # of the runs of the newest listing; so are the curves
     rows: dict[str, _Row] = field(default_factory=dict)
@@ -93,7 +94,7 @@ def table_of(base_dir: str) -> RunTable:
 
 
 def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """A value of each run for each column; of a column in which all runs agree one value.
+    """Answer with the values of all columns; a value once if all runs agree.
 
     Of ``unread`` runs the lineage could not be read in time; the page asks again.
     """
@@ -112,7 +113,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 def _known_rows(
     runs: LoadedRuns, table: RunTable, files_of: Mapping[str, dict[str, FileState]]
 ) -> dict[str, _Row]:
-    """The rows as they were made before; those of runs that have changed since have no files."""
+    """The rows as made before; rows of runs that changed have no files."""
     rows: dict[str, _Row] = {}
     for listed in runs.listing():
         files = files_of.get(listed.train_id, {})
@@ -144,7 +145,7 @@ def _read_changed(
 
 
 def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
-    """Put what users noted into the rows; a setting of that name is left as it is."""
+    """Put the remarks of users into the rows; keep a setting of that name."""
     noted = remarks_of(runs.base_dir).all()
     texts = {train_id: str(of.get(_REMARK) or "") for train_id, of in noted.items()}
     for train_id in {*texts, *table.remarks} & rows.keys():
@@ -159,7 +160,7 @@ def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> N
 
 
 def _make_answer(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
-    """Make the answer of rows, and forget what is known of runs that are gone."""
+    """Make the answer of rows, and forget the facts of runs that are gone."""
     join_old_metrics([row[2] for row in rows.values()])
     table.rows = rows
     for known in (table.curves, table.facts, table.texts):
@@ -203,9 +204,34 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
             (same[name],) = _for_a_browser(values[:1])
         else:
             columns[name] = _for_a_browser(values)
-    written = [row[0].update_time_us / 1e6 for row in rows]
-    train_ids = [row[0].train_id for row in rows]
-    return {"train_ids": train_ids, "written": written, "columns": columns, "same": same}
+    runs = [row[0] for row in rows]
+    return {
+        "train_ids": [run.train_id for run in runs],
+        "written": [run.update_time_us / 1e6 for run in runs],
+        "lines": _lines(runs),
+        "columns": columns,
+        "same": same,
+    }
+
+
+def _lines(runs: Sequence[ListedRun]) -> list[int]:
+    """Number the lines of the runs' curves in the order in which the runs began.
+
+    A new run is the last one, so it changes no line. Of runs that began in one second a shorter
+    name comes first: version_2 before version_10.
+    """
+    order = sorted(runs, key=lambda run: (_began_s(run), len(run.train_id), run.train_id))
+    numbers = {run.train_id: number % _LINES for number, run in enumerate(order)}
+    return [numbers[run.train_id] for run in runs]
+
+
+def _began_s(run: ListedRun) -> float:
+    """Return the time in the name of the oldest lineage file.
+
+    A run without lineage files has the time of its newest file.
+    """
+    oldest = timestamp_of(run.lineage_names[0]) if run.lineage_names else None
+    return run.create_time_s if oldest is None else oldest
 
 
 def _for_a_browser(values: list[Any]) -> list[Any]:
@@ -215,7 +241,10 @@ def _for_a_browser(values: list[Any]) -> list[Any]:
 
 
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Steps, loss and other scalars of some runs, as many as can be read in a second and at least one."""
+    """Answer with steps, loss and asked scalars of runs, read in a second.
+
+    The first run is read in any case.
+    """
     try:
         body = request.json()
         train_ids, tags = body["train_ids"][:_MAX_CURVES], body.get("tags", [])[:_MAX_TAGS]
@@ -317,7 +346,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
 
 
 def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | None]]:
-    """Of each of these scalars that the run has the last value, and the least and the greatest that are finite."""
+    """Last value, least and greatest finite value of scalars, by tag."""
     known = run.tags()["scalar"]
     return {tag: statistics_of(tag, run.scalars(tag)) for tag in tags if tag in known}
 

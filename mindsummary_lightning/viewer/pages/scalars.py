@@ -1,4 +1,4 @@
-"""Scalar curves, of one run and of several side by side."""
+"""Scalar curves of a run, and of several runs for comparison."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mindsummary_lightning.viewer.page_tags import has_tag
 
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The points of one curve."""
+    """The points of a curve."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
     return {
@@ -36,7 +36,7 @@ def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The points of several curves of several runs; what does not exist is skipped."""
+    """The points of several curves of several runs; missing curves are skipped."""
     curves: list[dict[str, Any]] = []
     train_ids = request.query.get("train_id", ())
     # by another thread: while NumPy works on long runs, the two work side by side

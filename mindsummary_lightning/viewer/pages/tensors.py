@@ -1,4 +1,4 @@
-"""Tensors: shapes, statistics, histograms, and the numbers of a slice of one step.
+"""Tensors: shapes, statistics, histograms, and slices of a step.
 
 They are read from the files when a page asks; what was computed of them is remembered with their
 run. Everything is computed in double precision from the float32 elements, as MindInsight does it.
@@ -42,7 +42,7 @@ _NONE: dict[str, float] = {"max": 0.0, "min": 0.0, "avg": 0.0}
 
 
 def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """What ``detail`` asks for of each tag of each run; everything must exist."""
+    """Answer with the asked ``detail`` of all tags and runs, which must exist."""
     train_ids, tags = _all(request, "train_id"), _all(request, "tag")
     answers = []
     for train_id in train_ids:
@@ -152,7 +152,7 @@ class TensorDescription(NamedTuple):
 
 
 def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
-    """The tensors of a tag that the pages show, by step; those that cannot be read are skipped."""
+    """The shown tensors of a tag by step; unreadable tensors are skipped."""
     described = []
     with OpenFiles() as files:
         for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
@@ -181,7 +181,10 @@ def _describe(run: FollowedRun, sample: LocatedSample, files: OpenFiles) -> Tens
 
 
 def step_histograms(run: FollowedRun, samples: Sequence[LocatedSample]) -> list[StepHistogram]:
-    """Histograms of tensors' finite elements, empty for one of more elements than MindInsight reads."""
+    """Histograms of tensors' finite elements.
+
+    It is empty for a tensor of more elements than MindInsight reads.
+    """
 
     def histogram(sample: LocatedSample) -> StepHistogram:
         data = _read(sample, files).data
@@ -199,7 +202,7 @@ def _read(sample: LocatedSample, files: OpenFiles) -> Tensor:
 
 
 def statistics(data: NDArray[np.float32]) -> dict[str, float]:
-    """Extremes and average of the finite elements, and counts of all kinds of elements."""
+    """Extremes and average of the finite elements, and counts of all elements."""
     is_finite = np.isfinite(data)
     finite = data[is_finite].astype(np.float64)
     numbers: dict[str, float] = {
@@ -222,7 +225,10 @@ def statistics(data: NDArray[np.float32]) -> dict[str, float]:
 
 
 def with_overall(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
-    """Statistics of what is shown, and those of the whole tensor with ``overall_`` before their names."""
+    """Statistics of the shown slice, and of the whole tensor.
+
+    Names of the latter begin with ``overall_``.
+    """
     statistics = {name: value for name, value in part.items() if not name.endswith("zero_count")}
     return {**statistics, **{f"overall_{name}": value for name, value in whole.items()}}
 
@@ -244,7 +250,8 @@ def parsed_slices(text: str) -> _Slices:
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         raise _wrong_shape(
-            f"The type of shape should be str and start with `[` and end with `]`. Received: {text}."
+            "The type of shape should be str and start with `[` and end with `]`. "
+            f"Received: {text}."
         )
     inner = stripped[1:-1]
     entries = inner.split(",") if inner else []
@@ -263,7 +270,8 @@ def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
     if data.ndim != len(slices):
         raise ApiError(
             WRONG_VALUE,
-            "Invalid parameter value. Invalid dims. The length of param dims and tensor shape should be the same.",
+            "Invalid parameter value. Invalid dims. "
+            "The length of param dims and tensor shape should be the same.",
         )
     try:
         part = np.asarray(data[slices])

@@ -1,4 +1,4 @@
-"""The list of runs and the tags of each, and that there is no debugger and nothing explained."""
+"""The list of runs with their tags, and the missing debugger and explainer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
 
 
 def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """A page of the list of runs, or one run.
+    """A page of the list of runs, or a single run.
 
     A row of the list shows the tags of a run that has been asked for before (those that it has now,
     if it is still in memory), and says ``NOT_IN_CACHE`` of any other:
@@ -61,7 +61,7 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 def _read_listed(
     runs: LoadedRuns, listed: Sequence[ListedRun], request: ApiRequest, *, is_long: bool
 ) -> None:
-    """Read on in the runs that are loaded, and of a long list those that a page compares."""
+    """Read on in the loaded runs, and in the compared runs of a long list."""
     _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), _LIST_LIMIT_S)
     if not is_long:
         return
@@ -85,7 +85,7 @@ def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The tags of a run for one kind."""
+    """The tags of a run for a kind."""
     plugin, train_id = required(request, "plugin_name"), required(request, "train_id")
     if plugin not in PLUGINS:
         known = ", ".join(map(repr, PLUGINS))
@@ -100,7 +100,7 @@ def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Read some runs, so that the list of runs shows their tags; unknown ones are skipped.
+    """Read some runs, so that the list shows their tags; skip unknown runs.
 
     Runs that are not reached in time stay ``NOT_IN_CACHE``; the page asks again.
     """
@@ -117,7 +117,7 @@ def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def ui_config(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """What the front end offers: no debugger."""
+    """Features of the front end: no debugger."""
     return {"enable_debugger": False}
 
 

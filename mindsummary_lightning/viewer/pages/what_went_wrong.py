@@ -1,7 +1,8 @@
-"""The page about one run that says where its numbers stopped being finite.
+"""Page about the place where the numbers of a run stopped being finite.
 
-It shows the statistics of the parameters as a table whose cells are coloured, and the modules of a
-recorded step in their order. Colours are never alone: what is not finite or zero has a sign.
+It shows the statistics of the parameters as a table whose cells are coloured, and the output
+statistics of a recorded step in their order. A sign stands next to each colour: one for zero, one
+for non-finite numbers.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _SHOWN = ("rms", "minimum", "maximum", "zeros", "non_finite")
 def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     """The page about the run ``train_id``, as HTML.
 
-    ``step`` names the step whose modules are shown.
+    ``step`` names the step whose output statistics are shown.
     """
     words = PageWords(is_chinese(request))
     train_id = required(request, "train_id")
@@ -66,15 +67,15 @@ def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     if run is None:
         raise missing_run("train_id", train_id, words)
     try:
-        parameters, modules = read_parameter_table(run), read_output_statistics(run)
+        parameters, outputs = read_parameter_table(run), read_output_statistics(run)
     except (MindSummaryError, OSError) as error:
         raise unreadable_run(error, words) from error
     title = words("What went wrong: {}", _shown_name(runs, train_id))
     parts = [
         back_link([train_id], words),
         f"<main><h1>{title}</h1>",
-        *_summary(run, parameters, modules, words),
-        *(() if modules is None else _modules(modules, request, words)),
+        *_summary(run, parameters, outputs, words),
+        *(() if outputs is None else _output_statistics(outputs, request, words)),
         *(() if parameters is None else _heat_map(parameters, words)),
         "</main>",
     ]
@@ -89,15 +90,15 @@ def _shown_name(runs: LoadedRuns, train_id: str) -> str:
 def _summary(
     run: FollowedRun,
     parameters: ParameterTable | None,
-    modules: OutputStatistics | None,
+    outputs: OutputStatistics | None,
     words: PageWords,
 ) -> Iterator[str]:
-    """What was found, in a sentence for each kind of statistics."""
-    if parameters is None and modules is None:
+    """Summary of the findings, a sentence for every kind of statistics."""
+    if parameters is None and outputs is None:
         none = words("This run has no statistics of parameters and no recorded step.")
         yield f'<p class="verdict">{none}</p>'
-    if modules is not None:
-        first = modules.first_non_finite()
+    if outputs is not None:
+        first = outputs.first_non_finite()
         if first is None:
             fine = words("All values of the recorded steps are finite.")
             yield f'<p class="verdict fine">{fine}</p>'
@@ -145,7 +146,7 @@ def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
 
 
 def _chosen_steps(table: ParameterTable) -> NDArray[np.intp]:
-    """Columns of the heat map, among them the first step with a value that is not finite."""
+    """Columns of the heat map, with the first step that has a non-finite value."""
     chosen = every_nth(table.steps.size, _MAX_STEPS)
     first = table.first_non_finite()
     if first is None:
@@ -155,7 +156,7 @@ def _chosen_steps(table: ParameterTable) -> NDArray[np.intp]:
 
 
 def _cell(name: str, step: int, number: float, shade: Sequence[int], words: PageWords) -> str:
-    """A cell with its value on hover; a sign says what has no logarithm."""
+    """A cell with its value on hover; a sign marks values without a logarithm."""
     if number == np.inf:
         sign, kind, value = _LOST, ' class="lost"', words("not finite")
     elif number == -np.inf:
@@ -180,15 +181,17 @@ def _legend(low: float, high: float, words: PageWords) -> str:
     return f'<p class="small key">{said} {ends[0]} {squares} {ends[1]}; {signs}</p>'
 
 
-def _modules(table: OutputStatistics, request: ApiRequest, words: PageWords) -> Iterator[str]:
-    """The rows of one step in the order of the step."""
+def _output_statistics(
+    table: OutputStatistics, request: ApiRequest, words: PageWords
+) -> Iterator[str]:
+    """The rows of a step in their order."""
     first = table.first_non_finite()
     step = _asked_step(table, request.first("step"), None if first is None else first[0])
     rows, values = table.rows_at(step)
     origin = first[1] if first is not None and first[0] == step else None
     begin = _begin(rows, origin)
     chosen = slice(begin, begin + _MAX_MODULES)
-    title = words("Modules of step {}", step)
+    title = words("Output statistics of step {}", step)
     yield f"<h2>{title}</h2>{_step_links(table, step, request, words)}"
     if len(rows) > _MAX_MODULES:
         shown = len(rows[chosen])
@@ -205,7 +208,7 @@ def _modules(table: OutputStatistics, request: ApiRequest, words: PageWords) -> 
 
 
 def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -> int:
-    """The step that is asked for; else that of the first failure, or the last one."""
+    """The asked step; else the step of the first failure, or the last step."""
     known = table.steps.tolist()
     if asked is not None and asked.isdecimal() and int(asked) in known:
         return int(asked)
@@ -213,7 +216,7 @@ def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -
 
 
 def _begin(rows: Sequence[OutputRow], origin: OutputRow | None) -> int:
-    """The first row that is shown, so that the origin is in the middle of a step with many."""
+    """Index of the first shown row, which puts the origin into the middle."""
     if origin is None:
         return 0
     at = rows.index(origin) - _MAX_MODULES // 2

@@ -438,7 +438,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         yield (
             f"{name}, accumulated",
             Pair(
-                replace(run, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+                replace(run, batch=32, steps=24),
+                {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
                 "the same updates; each recorded loss is of another share", SAME,
             ),
         )  # fmt: skip
@@ -579,13 +580,15 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
         yield (
             f"{name}, a weight not carried",
             Pair(
-                run, {"changed_weight": weight}, "one tensor began otherwise", steps=(1,), tensors=(f"net.{weight}",), full=name == "gru",
+                run, {"changed_weight": weight}, "one tensor began otherwise", steps=(1,),
+                tensors=(f"net.{weight}",), full=name == "gru",
             ),
         )  # fmt: skip
     yield (
         "a bias that is not recorded, not carried",
         Pair(
-            replace(_MLP, regular="net.[03]"), {"changed_weight": "6.bias"}, "one tensor began otherwise",
+            replace(_MLP, regular="net.[03]"), {"changed_weight": "6.bias"},
+            "one tensor began otherwise",
             steps=(1,),
         ),
     )  # fmt: skip
@@ -662,7 +665,8 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
             Pair(run, {"order": 2}, "other batches from the start", **_FORWARD),
         )
     yield "lstm, rate 1.001", Pair(
-        replace(_LSTM, **_SGD), {"options": {"lr": 0.05005}}, "the rate", SAME | OTHER, steps=tuple(range(1, 49)),
+        replace(_LSTM, **_SGD), {"options": {"lr": 0.05005}}, "the rate", SAME | OTHER,
+        steps=tuple(range(1, 49)),
     )  # fmt: skip
     yield "deep, dropout in one", Pair(_DEEP, {"dropout": 0.1}, "dropout in b", **_FORWARD)
     yield (
@@ -693,7 +697,8 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
         ),
     )
     yield "linear, amsgrad", Pair(
-        _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER, steps=tuple(range(2, 49)),
+        _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER,
+        steps=tuple(range(2, 49)),
     )  # fmt: skip
     yield "mlp, other weights, accumulated", Pair(
         replace(_MLP, batch=32, steps=24), {"weights": 5, "batch": 16,
@@ -716,13 +721,14 @@ def _other_nets() -> Iterator[tuple[str, Pair]]:
         "batch normalization sees halves", **_FORWARD,
     )  # fmt: skip
     yield "lstm, clipped and longer", Pair(
-        replace(_LSTM, **_SGD), {"trainer": {"gradient_clip_val": 0.02}, "steps": 70}, "clipped gradients", **_UPDATE,
+        replace(_LSTM, **_SGD), {"trainer": {"gradient_clip_val": 0.02}, "steps": 70},
+        "clipped gradients", **_UPDATE,
 
     )  # fmt: skip
 
 
 def _later_pairs() -> Iterator[tuple[str, Pair]]:
-    """Forty pairs written after the rules were simplified, before any of their answers was looked at."""
+    """Forty pairs that were written before any of their answers was seen."""
     adam, first, silent_or_other = {"lr": 1e-3}, {"steps": (1,)}, _ROUNDING | OTHER
     nets = {"mlp": _MLP, "cnn": _CNN, "gpt": _GPT, "gru": _GRU, "resnet": _RESNET}
     nets |= {"lstm": _LSTM, "deep": _DEEP, "linear": _LINEAR}

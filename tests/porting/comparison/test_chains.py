@@ -38,7 +38,10 @@ STAGES = {"backward": "gradients"}
 
 
 def _said(comparison: Comparison) -> tuple[str, int, list[str]]:
-    """Stage, step, and the names that are given: those of the module in either run, or of the nearest tensor."""
+    """Stage, step and names of a difference.
+
+    The names are of the module in either run, or of the nearest tensor.
+    """
     first = comparison.first_difference
     if first is None or first.stage is None:
         return "", 0, []

@@ -1,4 +1,4 @@
-"""What has no effect on a step's loss and gradients is no difference, and what has one is said where it is."""
+"""A value without effect on loss and gradients is no difference; others are located."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
 def _compared(tmp_path: Path, *runs: tuple[nn.Module, Any, Loss], steps: int = 1) -> Comparison:
-    """Record two networks that begin with the weights of the first, each with its batches and its loss."""
+    """Record two networks that begin with the weights of the first.
+
+    Each has its own batches and its own loss.
+    """
     state = [x.clone() for x in runs[0][0].state_dict().values()]
     for name, (net, batches, loss_of) in zip("ab", runs, strict=True):
         net.load_state_dict(dict(zip(net.state_dict(), state, strict=True)))
@@ -39,9 +42,12 @@ def _batches(steps: int = 1) -> list[dict[str, torch.Tensor]]:
 
 LAST: dict[str, tuple[nn.Module, nn.Module, Loss, Loss, bool]] = {
     "a logarithm": (nn.LogSoftmax(-1), nn.Identity(), F.nll_loss, F.cross_entropy, True),
-    "a logarithm along the batch": (nn.LogSoftmax(0), nn.Identity(), F.nll_loss, F.cross_entropy, False),
+    "a logarithm along the batch": (
+        nn.LogSoftmax(0), nn.Identity(), F.nll_loss, F.cross_entropy, False
+    ),
     "an epsilon": (
-        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy, F.cross_entropy, False
+        nn.LayerNorm(4, 1e-6, False), nn.LayerNorm(4, 2e-6, False), F.cross_entropy,
+        F.cross_entropy, False
     ),
 }  # fmt: skip
 

@@ -277,13 +277,18 @@ def test_a_mistake_is_named_at_the_first_stage_that_it_changes(
 OTHERWISE: dict[str, tuple[Change, Change]] = {  # changes of both runs
     "labels that are indices in one": ({"labels": lambda x: x}, {"labels": lambda x: np.eye(6)}),
     "a tensor of the batch in one alone": ({"labels": lambda x: np.outer(x, np.ones(8))}, {}),
-    "weights that both change between steps": ({"between0": lambda x: x + 0.01}, {"between0": lambda x: x + 0.0100001}),
+    "weights that both change between steps": (
+        {"between0": lambda x: x + 0.01}, {"between0": lambda x: x + 0.0100001}
+    ),
     "a layer that rounds as its weights do": (
         {}, {"weights0": lambda x: x * (1 + 9e-7), "hidden": lambda x: x * (1 + 5e-6)}
     ),
-    "more groups of one rate": ({"more rates": lambda x: [0.2]}, {"more rates": lambda x: [0.2, 0.3]}),
+    "more groups of one rate": (
+        {"more rates": lambda x: [0.2]}, {"more rates": lambda x: [0.2, 0.3]}
+    ),
     "weights that are stored in another order": (
-        {"no gradients": lambda x: x}, {"no gradients": lambda x: x, "stored": lambda x: x.T.reshape(4, 16)}
+        {"no gradients": lambda x: x},
+        {"no gradients": lambda x: x, "stored": lambda x: x.T.reshape(4, 16)}
     ),
 }  # fmt: skip
 
@@ -495,7 +500,7 @@ def test_what_differs_before_the_network_is_not_said_of_its_code(tmp_path: Path)
 
 
 class _Same(torch.nn.Module):
-    """An activation that several modules apply to one tensor, of which a port leaves the first out."""
+    """An activation that several modules apply to one tensor; a port leaves out the first."""
 
     def __init__(self, is_right: bool) -> None:
         super().__init__()
@@ -936,7 +941,10 @@ def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(
 
 
 class _Attention(torch.nn.Module):
-    """Queries of the mean, and keys that a GRU reads in both directions; with other words and code in a port."""
+    """Queries of the mean, and keys that a GRU reads in both directions.
+
+    A port has other words and other code.
+    """
 
     def __init__(self, how: str | None) -> None:
         super().__init__()

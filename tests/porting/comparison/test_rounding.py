@@ -1,4 +1,7 @@
-"""Rounding grows from step to step where activations change their side of zero and Adam makes whole steps of noise."""
+"""Rounding grows from step to step.
+
+Activations change their side of zero, and Adam makes whole steps of noise.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,7 @@ def test_what_decay_leaves_of_a_gradient_may_be_rounding(
 def test_what_a_module_without_weights_does_otherwise_behind_a_bias_without_effect_is_named(
     has_dropout: bool, tmp_path: Path
 ) -> None:
-    """The bias before a normalization walks freely, and so far that an output behind it could hide there."""
+    """The bias before a normalization drifts so far that a later output could hide there."""
     for run, sign in (("a", 1), ("b", -1)):
         torch.manual_seed(0)
         network = nn.Sequential(
@@ -208,7 +211,7 @@ def test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are(tmp_
 
 
 def test_inputs_that_are_scaled_late_are_no_drift_of_weights(tmp_path: Path) -> None:
-    """Where gradients are apart by rounding, weights may have drifted, but not by more than outputs show."""
+    """Weights may have drifted by rounding of gradients, but not beyond the outputs."""
     first = _loop(tmp_path / "a", _layers(), 40, 1.0)
     found = compare_runs(
         first, _loop(tmp_path / "b", _layers(3e-7), 40, 1.0, 1.006)

@@ -1,4 +1,4 @@
-"""Every number of the tolerance table has a unit, a source and a test that exists, and is in the docs."""
+"""Each number of the tolerance table has unit, source and test, and is in the docs."""
 
 from __future__ import annotations
 

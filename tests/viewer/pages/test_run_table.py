@@ -511,3 +511,21 @@ def test_a_run_says_whether_it_has_statistics(tmp_path: Path) -> None:
     curves = _curves(LoadedRuns(str(tmp_path)), "./a", "./b")
 
     assert [curves[name]["has_statistics"] for name in ("./a", "./b")] == [True, False]
+
+
+def test_a_new_run_changes_no_line_and_runs_that_begin_later_have_the_next_lines(
+    tmp_path: Path,
+) -> None:
+    for name, began in (("z", 1_700_000_000), ("run_10", 1_700_000_100), ("run_9", 1_700_000_100)):
+        write_lineage(tmp_path / name, [TrainInfo(optimizer="Adam")], began)
+
+    before = _lines(tmp_path)
+    write_lineage(tmp_path / "a", [TrainInfo(optimizer="Adam")], 1_700_000_200)
+
+    assert before == {"./z": 0, "./run_9": 1, "./run_10": 2}
+    assert _lines(tmp_path) == {**before, "./a": 3}
+
+
+def _lines(directory: Path) -> dict[str, int]:
+    answer = ask(LoadedRuns(str(directory)), "run-table")
+    return dict(zip(answer["train_ids"], answer["lines"], strict=True))

@@ -45,8 +45,8 @@ def test_the_first_module_that_is_not_finite_is_marked_in_its_step(tmp_path: Pat
     assert "First value that is not finite: " in page
     (line,) = re.findall(r'<tr class="origin">.*?</tr>', page)
     assert "net.relu output" in line
-    assert "Modules of step 1" in page
-    assert "Modules of step 3" in _page(tmp_path, train_id="./a", step="3")
+    assert "Output statistics of step 1" in page
+    assert "Output statistics of step 3" in _page(tmp_path, train_id="./a", step="3")
 
 
 def test_a_run_in_which_all_is_finite_says_so(tmp_path: Path) -> None:

@@ -52,6 +52,22 @@
     return bad < 0 ? null : { x: [step[bad - 1]], y: [value[bad - 1]] };
   }
 
+  // The numbers of an axis, in as few letters as tell them apart and place them rightly; the table of runs
+  // of `mindsummary view` writes them likewise.
+  window.axisTexts = (values) => {
+    const most = Math.max(...values.map(Math.abs)), isPlain = most === 0 || (most < 1e5 && most >= 1e-3);
+    const gap = values.length > 1 ? Math.abs(values[1] - values[0]) : most;
+    const write = (value, digits) => {
+      if (value === 0) return "0";
+      return isPlain ? value.toFixed(digits) : value.toExponential(digits).replace(/\.?0*e\+?/, "e");
+    };
+    for (let digits = 0; digits < 15; digits++) {
+      const texts = values.map((value) => write(value, digits));
+      if (values.every((value, i) => Math.abs(Number(texts[i]) - value) <= gap * 1e-3)) return texts;
+    }
+    return values.map(String);
+  };
+
   function figure(card, scale) {
     const [other] = Object.values(card.plots);
     const plot = Bokeh.Plotting.figure({
@@ -63,6 +79,7 @@
     });
     for (const axis of [...plot.below, ...plot.left]) {
       axis.setv({
+        formatter: new Bokeh.CustomJSTickFormatter({ code: "return axisTexts(ticks)[index]" }),
         axis_label_text_color: TEXT, major_label_text_color: TEXT, axis_label_text_font_style: "normal",
         axis_line_color: LINE, major_tick_line_color: LINE, minor_tick_line_color: LINE,
       });

@@ -6,14 +6,12 @@ const Colours = (() => {
     "#d05aa8", "#7d8590", "#94901a", "#1699a8", "#e0573e", "#5b8c3a",
   ];
   const DASHES = [[], [8, 4], [2, 3]];
-  const numbers = new Map(); // of runs, in the order of their names
+  const numbers = new Map(); // of lines, by train id
 
-  // Number the runs, shorter names first: version_2 before version_10, so that runs that follow each
-  // other have different lines. Runs that come later get the next numbers and change no line.
-  function assign(ids) {
-    const fresh = ids.filter((id) => !numbers.has(id));
-    fresh.sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
-    for (const id of fresh) numbers.set(id, numbers.size);
+  // Take the numbers that the server gave the runs in the order in which they began, so that runs that
+  // follow each other have different lines, and a new run changes no line. What is drawn stays as it is.
+  function assign(ids, lines) {
+    ids.forEach((id, i) => !numbers.has(id) && numbers.set(id, lines[i]));
   }
 
   function lineOf(id) {

@@ -137,7 +137,7 @@
       return draw();
     }
     Table.set(answer);
-    Colours.assign(answer.train_ids);
+    Colours.assign(answer.train_ids, answer.lines);
     isLoaded = true;
     Search.setOrder();
     drawWords();

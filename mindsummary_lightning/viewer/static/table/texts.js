@@ -8,7 +8,7 @@ const Texts = (() => {
     "front": ["MindInsight's list", "训练列表（MindInsight）"],
     "lineage": ["model lineage", "模型溯源"], "columns": ["columns", "选择列"],
     "size": ["rows", "每页行数"], "csv": ["CSV of the table", "表格 CSV"],
-    "search": ["name, setting, /expression/, or metric/accuracy>0.9", "名称、参数、/正则表达式/，或 metric/accuracy>0.9"],
+    "search": ["name, setting, /expression/, accuracy>0.9", "名称、参数、/正则表达式/、accuracy>0.9"],
     "count": ["{0} of {1} runs", "共 {1} 个训练，符合条件 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页，共 {1} 页"],
     "ticked": ["{0} ticked:", "已选 {0} 个："], "untick": ["untick all", "取消全选"],
     "reading": [", {0} being read", "，正在读取 {0} 个"],
@@ -50,7 +50,7 @@ const Texts = (() => {
     "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"],
     "ambiguous": ["{0} is the end of several names: {1}", "有多个字段以 {0} 结尾：{1}"],
     "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
-    "expression": ["{0} is not a regular expression: {1}", "{0} 不是正则表达式：{1}"],
+    "expression": ["/{0}/ cannot be searched for: {1}", "无法搜索 /{0}/：{1}"],
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "missing": [
       "Only this table is shown, because MindInsight's front end is missing. With a network, start `mindsummary view` "

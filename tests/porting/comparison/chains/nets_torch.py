@@ -671,13 +671,17 @@ def _batches(kind: str) -> TensorDataset:
     data = task(kind)
     x, y = torch.tensor(data.inputs), torch.tensor(data.labels)
     changes: dict[str, Callable[[Tensor], Tensor]] = {
-        "bgr": lambda x: x.flip(1), "unscaled": lambda x: x * 2 - 0.3, "mirrored": lambda x: x.flip(-1),
+        "bgr": lambda x: x.flip(1), "unscaled": lambda x: x * 2 - 0.3,
+        "mirrored": lambda x: x.flip(-1),
         "nearly_scaled": lambda x: x * 1.001, "transposed": lambda x: x.mT.contiguous(),
         "nhwc": lambda x: x.permute(0, 2, 3, 1).contiguous(), "other_order": lambda x: x.roll(1, 0),
         "third_batch": lambda x: torch.cat([x[: 2 * BATCH], x[2 * BATCH :].flip(0)]),
-        "nhwc_read_as_nchw": lambda x: x.permute(0, 2, 3, 1).reshape(x.shape), "rounded": lambda x: (x * 64).round() / 64,
-        "tokens_off": lambda x: torch.where(x > 0, x % (VOCABULARY - 1) + 1, x), "padded_left": lambda x: _left(x),
-        "truncated": lambda x: torch.where(torch.arange(x.shape[-1]) < LENGTH - 2, x, 0), "reversed": lambda x: x.flip(1),
+        "nhwc_read_as_nchw": lambda x: x.permute(0, 2, 3, 1).reshape(x.shape),
+        "rounded": lambda x: (x * 64).round() / 64,
+        "tokens_off": lambda x: torch.where(x > 0, x % (VOCABULARY - 1) + 1, x),
+        "padded_left": lambda x: _left(x),
+        "truncated": lambda x: torch.where(torch.arange(x.shape[-1]) < LENGTH - 2, x, 0),
+        "reversed": lambda x: x.flip(1),
         "channels_last": lambda x: x.contiguous(memory_format=torch.channels_last),
     }  # fmt: skip
     for mistake, change in changes.items():
@@ -702,7 +706,10 @@ def train(
     check: L.Callback | None = None,
     **collector: Any,
 ) -> None:
-    """Train a port and record it; with ``check`` that is done instead. ``mistake``: names joined by ``+``."""
+    """Train a port and record it, or call ``check`` on it instead.
+
+    ``mistake`` is a name, or several names joined by ``+``.
+    """
     global _WRONG
     _WRONG = tuple(mistake.split("+"))
     torch.manual_seed(0)
