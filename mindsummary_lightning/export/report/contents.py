@@ -209,7 +209,7 @@ def planned_cards(
 
 
 def _origin_cards(runs: Sequence[ReportRun]) -> list[tuple[str, Callable[[], Card]]]:
-    """Cards that name the origin of non-finite numbers, of runs with output statistics."""
+    """Plan a card for each run whose output statistics name the origin of a NaN."""
     cards: list[tuple[str, Callable[[], Card]]] = []
     for run in runs:
         statistics = read_output_statistics(run.content)
