@@ -1,7 +1,8 @@
 """Page about the place where the numbers of a run stopped being finite.
 
 It shows the statistics of the parameters as a table whose cells are coloured, and the output
-statistics of a recorded step in their order. Colours are never alone: what is not finite or zero has a sign.
+statistics of a recorded step in their order. Colours are never alone: a sign marks values that are
+zero or not finite.
 """
 
 from __future__ import annotations
@@ -180,7 +181,9 @@ def _legend(low: float, high: float, words: PageWords) -> str:
     return f'<p class="small key">{said} {ends[0]} {squares} {ends[1]}; {signs}</p>'
 
 
-def _output_statistics(table: OutputStatistics, request: ApiRequest, words: PageWords) -> Iterator[str]:
+def _output_statistics(
+    table: OutputStatistics, request: ApiRequest, words: PageWords
+) -> Iterator[str]:
     """The rows of a step in their order."""
     first = table.first_non_finite()
     step = _asked_step(table, request.first("step"), None if first is None else first[0])
