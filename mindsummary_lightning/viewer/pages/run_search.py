@@ -143,12 +143,8 @@ def _found(
     """The rows that are found, and a word that is in no row at all."""
     lacking = {word for word in query.words if not word.is_excluded}
     expressions = [word.text for word in query.words if word.is_expression]
-    end = time.monotonic() + _EXPRESSION_LIMIT_S
     found = []
-    for row in rows:
-        if expressions and time.monotonic() > end:
-            message = f"/{expressions[0]}/ must be quick to search for. Simplify it."
-            raise QueryError("expression", expressions[0], message, ("it takes too long",))
+    for row in _within_limit(rows, expressions[0]) if expressions else rows:
         text = row.searched_text(table) if query.words else None
         if text is not None and lacking:
             lacking -= _words_in(text, lacking)
@@ -156,6 +152,20 @@ def _found(
             found.append(row)
     nowhere = next((word.text for word in query.words if word in lacking), None)
     return found, nowhere if rows and not found else None
+
+
+def _within_limit(rows: Iterable[_RowValues], expression: str) -> Iterator[_RowValues]:
+    """Yield rows until the search for an expression takes too long.
+
+    Raises:
+        QueryError: it does.
+    """
+    end = time.monotonic() + _EXPRESSION_LIMIT_S
+    for row in rows:
+        if time.monotonic() > end:
+            message = f"/{expression}/ must be quick to search for. Simplify it."
+            raise QueryError("expression", expression, message, ("it takes too long",))
+        yield row
 
 
 def _words_in(text: str, words: Iterable[Word]) -> set[Word]:
