@@ -35,7 +35,7 @@ _QUOTED = re.compile(r""" "(?:[^"]|"")*" | '(?:[^']|'')*' """, re.VERBOSE)
 # between slashes, without blanks: a path in it needs no backslashes
 _EXPRESSION = re.compile(r"(?P<excluded>-?)/(?P<expression>\S+)/(?=\s|$)")
 # An expression that searches ten thousand names must not hold the thread that runs it.
-_LONGEST_EXPRESSION, _MOST_REPETITIONS = 200, 3
+_LONGEST_EXPRESSION, _MOST_REPETITIONS = 200, 2
 _ESCAPED = re.compile(r"\\.")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _REPETITION = re.compile(r"[*+]|\{\d*,")

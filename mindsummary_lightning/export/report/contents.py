@@ -8,7 +8,7 @@ import contextlib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -184,10 +184,14 @@ def planned_cards(
 ) -> list[tuple[str, Callable[[], Card]]]:
     """Title of the section and maker of every card, in the order of the page."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
-    for run in runs:
-        if run.parameters:
-            plan.append(("Parameters", partial(_parameter_card, run, run.parameters)))
-    plan += _origin_cards(runs)
+    plan += [
+        ("Parameters", partial(_parameter_card, run, run.parameters))
+        for run in runs
+        if run.parameters
+    ]
+    plan += [
+        ("Output statistics", partial(_origin_card, run, text)) for run, text in _origins(runs)
+    ]
     plan += [
         ("Histograms", partial(_histogram_card, run, tag, files))
         for tag, run in _tagged(runs, "histogram")
@@ -201,22 +205,27 @@ def planned_cards(
         for tag in run.tags["loss_landscape"]
         for sample in run.content.samples("loss_landscape", tag)
     ]
-    for run in runs:
-        graphs = [graph for graph in run.content.graphs() if not graph.is_model]
-        if graphs:
-            plan.append(("Computational graphs", partial(_graph_card, run, graphs[-1])))
+    plan += [
+        ("Computational graphs", partial(_graph_card, run, graph))
+        for run, graph in _newest_graphs(runs)
+    ]
     return plan
 
 
-def _origin_cards(runs: Sequence[ReportRun]) -> list[tuple[str, Callable[[], Card]]]:
-    """Plan a card for each run whose output statistics name the origin of a NaN."""
-    cards: list[tuple[str, Callable[[], Card]]] = []
+def _origins(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str]]:
+    """Runs with output statistics that stop being finite, and texts about it."""
     for run in runs:
         statistics = read_output_statistics(run.content)
         first = None if statistics is None else statistics.first_non_finite()
         if first:
-            cards.append(("Output statistics", partial(_origin_card, run, origin_text(*first))))
-    return cards
+            yield run, origin_text(*first)
+
+
+def _newest_graphs(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, GraphLocation]]:
+    for run in runs:
+        graphs = [graph for graph in run.content.graphs() if not graph.is_model]
+        if graphs:
+            yield run, graphs[-1]
 
 
 def _origin_card(run: ReportRun, text: str) -> Card:

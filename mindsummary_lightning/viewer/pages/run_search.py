@@ -31,6 +31,7 @@ from mindsummary_lightning.viewer.pages.run_table import (
     table_of,
 )
 
+_EXPRESSION_LIMIT_S = 5.0  # for all rows: a search must not hold its thread
 _LIMIT_S = 1.0  # for reading summary files; the page asks again for the rest
 # that what is known of a growing run is taken for new: a request must come to an end
 _FRESH_S = 5.0
@@ -69,13 +70,16 @@ def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         aliases = {USER_DEFINED + name: name for name in known} | dict(asked.aliases)
         query = parse_conditions(asked.query, known, aliases=aliases, timezone=asked.timezone)
     except QueryError as error:
-        return _answer(problem={"kind": error.problem, "field": error.field, "names": error.names})
+        return _problem_of(error)
     named = aliases.get(asked.sort_by, asked.sort_by)
     sort_by = named if named in known or SCALAR.fullmatch(named) else ""
     tags = [found["tag"] for found in map(SCALAR.fullmatch, (*query.fields, sort_by)) if found]
     files = _SummaryFiles(runs, table, list(dict.fromkeys(tags)))
     rows = [_RowValues(listed, cells, files) for listed, _, cells in list(table.rows.values())]
-    found, nowhere = _found(rows, query, table)
+    try:
+        found, nowhere = _found(rows, query, table)
+    except QueryError as error:
+        return _problem_of(error)
     if sort_by:
         found = in_order(found, lambda row: row.get(sort_by), is_descending=asked.is_descending)
     unknown = next(
@@ -92,6 +96,10 @@ def _answer(
     unread: int = 0,
 ) -> dict[str, Any]:
     return {"train_ids": [*train_ids], "problem": problem, "nowhere": nowhere, "unread": unread}
+
+
+def _problem_of(error: QueryError) -> dict[str, Any]:
+    return _answer(problem={"kind": error.problem, "field": error.field, "names": error.names})
 
 
 def _asked(request: ApiRequest) -> _AskedSearch:
@@ -134,8 +142,9 @@ def _found(
 ) -> tuple[list[_RowValues], str | None]:
     """The rows that are found, and a word that is in no row at all."""
     lacking = {word for word in query.words if not word.is_excluded}
+    expressions = [word.text for word in query.words if word.is_expression]
     found = []
-    for row in rows:
+    for row in _within_limit(rows, expressions[0]) if expressions else rows:
         text = row.searched_text(table) if query.words else None
         if text is not None and lacking:
             lacking -= _words_in(text, lacking)
@@ -143,6 +152,20 @@ def _found(
             found.append(row)
     nowhere = next((word.text for word in query.words if word in lacking), None)
     return found, nowhere if rows and not found else None
+
+
+def _within_limit(rows: Iterable[_RowValues], expression: str) -> Iterator[_RowValues]:
+    """Yield rows until the search for an expression takes too long.
+
+    Raises:
+        QueryError: it does.
+    """
+    end = time.monotonic() + _EXPRESSION_LIMIT_S
+    for row in rows:
+        if time.monotonic() > end:
+            message = f"/{expression}/ must be quick to search for. Simplify it."
+            raise QueryError("expression", expression, message, ("it takes too long",))
+        yield row
 
 
 def _words_in(text: str, words: Iterable[Word]) -> set[Word]:

@@ -1,8 +1,8 @@
 """Page about the place where the numbers of a run stopped being finite.
 
 It shows the statistics of the parameters as a table whose cells are coloured, and the output
-statistics of a recorded step in their order. A sign stands next to each colour: one for zero, one
-for non-finite numbers.
+statistics of a recorded step in their order. Colours are never alone: a sign marks values that are
+zero or not finite.
 """
 
 from __future__ import annotations

@@ -203,3 +203,19 @@ def test_a_run_that_grows_is_searched_as_it_is_now(
         grown.write(values_at(2, {"loss": 0.5}))
 
     assert _names(_search(runs, "last:loss=0.5")) == "a"
+
+
+def test_a_search_for_a_slow_expression_ends(
+    runs: LoadedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_search, "_EXPRESSION_LIMIT_S", -1.0)
+
+    assert _names(_search(runs, "a")) != ""
+    answer = _search(runs, "/.*a.*z/")
+
+    assert (answer["train_ids"], answer["problem"]["kind"]) == ([], "expression")
+    assert list(answer["problem"]["names"]) == ["it takes too long"]
+
+
+def test_an_expression_meets_the_name_as_it_is_shown(runs: LoadedRuns) -> None:
+    assert _names(_search(runs, "/^[ab]$/", sort="run")) == "ab"
