@@ -16,7 +16,6 @@ PENDING = (
     "cli/compare.py",
     "export/report",
     "fileio",
-    "mindspore.py",
     "porting",
     "recording",
     "trainer",
