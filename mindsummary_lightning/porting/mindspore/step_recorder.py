@@ -59,7 +59,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         whole_tensors: whether each recorded step is also written with whole tensors, as
             ``whole_step_<n>.npz`` in the directory. :class:`PortCheck` checks a port with it.
             PyNative mode only.
-        whole_tensors_max_bytes: greatest size of one such file, in bytes. A step that would be larger is not
+        whole_tensors_max_bytes: greatest size of one such file, in bytes. A larger step is not
             written, and a warning states its size.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -117,4 +118,4 @@ class NotTested:
 
 
 def _number(value: float) -> float | None:
-    return None if value in (float("inf"), float("-inf")) or value != value else value
+    return value if math.isfinite(value) else None

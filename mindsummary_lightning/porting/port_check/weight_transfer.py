@@ -58,7 +58,7 @@ def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dic
     pairs = pair_weights(arrays, wanted)
     transferred: dict[str, Any] = {}
     other_shapes: list[str] = []
-    for name in wanted:
+    for name, wanted_array in wanted.items():
         pair = pairs.pairs.get(name)
         if pair is None:
             continue
@@ -68,7 +68,7 @@ def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dic
         else:
             shape = arrays[pair.references[0]].shape
             other_shapes.append(
-                f"{pair.references[0]} has shape {shape}, {name} has {wanted[name].shape}"
+                f"{pair.references[0]} has shape {shape}, {name} has {wanted_array.shape}"
             )
     lines = [*_other_shapes(other_shapes), *_missing(pairs)]
     if lines:

@@ -142,16 +142,22 @@ def _found(
 ) -> tuple[list[_RowValues], str | None]:
     """The rows that are found, and a word that is in no row at all."""
     lacking = {word for word in query.words if not word.is_excluded}
-    expressions = [word.text for word in query.words if word.is_expression]
     found = []
-    for row in _within_limit(rows, expressions[0]) if expressions else rows:
+    for row in _searched_rows(rows, query):
         text = row.searched_text(table) if query.words else None
         if text is not None and lacking:
             lacking -= _words_in(text, lacking)
         if query.matches(row, text):
             found.append(row)
-    nowhere = next((word.text for word in query.words if word in lacking), None)
-    return found, nowhere if rows and not found else None
+    if not rows or found:
+        return found, None
+    return found, next((word.text for word in query.words if word in lacking), None)
+
+
+def _searched_rows(rows: list[_RowValues], query: Conditions) -> Iterable[_RowValues]:
+    """The rows, within a time limit if a regular expression is searched for."""
+    expressions = [word.text for word in query.words if word.is_expression]
+    return _within_limit(rows, expressions[0]) if expressions else rows
 
 
 def _within_limit(rows: Iterable[_RowValues], expression: str) -> Iterator[_RowValues]:
