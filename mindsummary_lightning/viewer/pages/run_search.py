@@ -142,9 +142,8 @@ def _found(
 ) -> tuple[list[_RowValues], str | None]:
     """The rows that are found, and a word that is in no row at all."""
     lacking = {word for word in query.words if not word.is_excluded}
-    expressions = [word.text for word in query.words if word.is_expression]
     found = []
-    for row in _within_limit(rows, expressions[0]) if expressions else rows:
+    for row in _within_limit(rows, query.words):
         text = row.searched_text(table) if query.words else None
         if text is not None and lacking:
             lacking -= _words_in(text, lacking)
@@ -154,12 +153,16 @@ def _found(
     return found, nowhere if rows and not found else None
 
 
-def _within_limit(rows: Iterable[_RowValues], expression: str) -> Iterator[_RowValues]:
-    """Yield rows until the search for an expression takes too long.
+def _within_limit(rows: list[_RowValues], words: Iterable[Word]) -> Iterator[_RowValues]:
+    """Yield rows; refuse an expression whose search takes too long.
 
     Raises:
-        QueryError: it does.
+        QueryError: it takes longer than the limit.
     """
+    expression = next((word.text for word in words if word.is_expression), None)
+    if expression is None:
+        yield from rows
+        return
     end = time.monotonic() + _EXPRESSION_LIMIT_S
     for row in rows:
         if time.monotonic() > end:
