@@ -50,7 +50,7 @@ class StepRecorder:
             from 1.
         whole_tensors: also write every tensor of these steps to ``whole_step_<n>.npz``, for
             :func:`check_port`.
-        whole_tensors_max_bytes: greatest size of such a file, at least 1. A larger step is left out,
+        whole_tensors_max_bytes: greatest size of a file, at least 1. A larger step is left out,
             and a warning states its size.
 
     Raises:

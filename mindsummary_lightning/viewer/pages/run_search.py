@@ -143,7 +143,7 @@ def _found(
     """The rows that are found, and a word that is in no row at all."""
     lacking = {word for word in query.words if not word.is_excluded}
     found = []
-    for row in _searched_rows(rows, query):
+    for row in _within_limit(rows, query.words):
         text = row.searched_text(table) if query.words else None
         if text is not None and lacking:
             lacking -= _words_in(text, lacking)
@@ -154,18 +154,16 @@ def _found(
     return found, next((word.text for word in query.words if word in lacking), None)
 
 
-def _searched_rows(rows: list[_RowValues], query: Conditions) -> Iterable[_RowValues]:
-    """The rows, within a time limit if a regular expression is searched for."""
-    expressions = [word.text for word in query.words if word.is_expression]
-    return _within_limit(rows, expressions[0]) if expressions else rows
-
-
-def _within_limit(rows: Iterable[_RowValues], expression: str) -> Iterator[_RowValues]:
-    """Yield rows until the search for an expression takes too long.
+def _within_limit(rows: list[_RowValues], words: Iterable[Word]) -> Iterator[_RowValues]:
+    """Yield rows; refuse an expression whose search takes too long.
 
     Raises:
-        QueryError: it does.
+        QueryError: it takes longer than the limit.
     """
+    expression = next((word.text for word in words if word.is_expression), None)
+    if expression is None:
+        yield from rows
+        return
     end = time.monotonic() + _EXPRESSION_LIMIT_S
     for row in rows:
         if time.monotonic() > end:
