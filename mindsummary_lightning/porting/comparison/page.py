@@ -47,7 +47,7 @@ def comparison_page(comparison: ComparisonData, language: str = "en") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{escape(' | '.join(names))}</title><style>{_file('page.css')}</style></head>"
-        f"<body>{''.join(page.sections())}</body></html>\n"
+        f"<body><main>{''.join(page.sections())}</main></body></html>\n"
     )
 
 
@@ -69,11 +69,12 @@ class _ComparisonPage:
     def sections(self) -> Iterator[str]:
         """Yield the page from top to bottom."""
         yield from self._head()
+        yield from self._settings()
         if self._comparison.output_statistics is not None:
             yield from self._statistics(self._comparison.output_statistics)
         for note in self._comparison.notes:
             yield f"<p>{self.say(note.text)}</p>"
-        yield from self._names_and_settings()
+        yield from self._matches()
         yield from self._losses()
         yield from self._tensors()
         yield from self._other_values()
@@ -104,7 +105,7 @@ class _ComparisonPage:
         yield f"<h2>{self.say('Output statistics of step {}', step.step)}</h2>"
         if divergence is not None:
             lines = "\n".join(self.say(line) for line in detail_lines(divergence))
-            yield f'<pre class="scroll">{lines}</pre>'
+            yield f'<pre class="scroll" tabindex="0">{lines}</pre>'
         yield self._stage_table(statistics)
         if step.pair.a.calls:
             note = (
@@ -139,7 +140,7 @@ class _ComparisonPage:
             rows.append((self.say(summary.stage), *counts, distance, mark and self.say(mark)))
         return _table("", [head and self.say(head) for head in heads] + [""], rows)
 
-    def _names_and_settings(self) -> Iterator[str]:
+    def _matches(self) -> Iterator[str]:
         comparison = self._comparison
         heads = [self.say("baseline"), self.say("candidate")]
         unmatched = []
@@ -153,18 +154,28 @@ class _ComparisonPage:
         yield _table(
             self.say("Matched by position"), heads, _escaped(comparison.matched_by_position)
         )
-        settings = [(name, *values) for name, values in comparison.settings.items()]
-        yield _table(self.say("Settings that differ"), ["", *heads], _escaped(settings))
+
+    def _settings(self) -> Iterator[str]:
+        settings = [(name, *values) for name, values in self._comparison.settings.items()]
+        heads = [self.say("setting"), *map(escape, self._names())]
+        yield _table(self.say("Settings that differ"), heads, _escaped(settings))
+
+    def _names(self) -> tuple[str, str]:
+        """Names of baseline and candidate; their paths if the names are equal."""
+        paths = self._comparison.baseline, self._comparison.candidate
+        names = tuple(os.path.basename(os.path.normpath(path)) for path in paths)
+        return paths if names[0] == names[1] else (names[0], names[1])
 
     def _losses(self) -> Iterator[str]:
         losses = self._comparison.alignment.losses
         if not losses.steps.size:
             return
-        baseline, candidate = self.say("baseline"), self.say("candidate")
-        yield f"<h2>{escape(self._comparison.alignment.loss_tag or 'loss')}</h2>"
+        baseline, candidate = map(escape, self._names())
+        title = escape(self._comparison.alignment.loss_tag or "loss")
+        yield f"<h2>{title}</h2>"
         keys = f'<span class="key ka">{baseline}</span> <span class="key kb">{candidate}</span>'
         yield f'<p class="small">{keys}</p>'
-        yield loss_curves(losses.steps, losses.values, self.say("step"))
+        yield loss_curves(title, losses.steps, losses.values, self.say("step"))
         legend = self.say("distance of the losses, logarithmic; dashed: tolerance")
         distances = self._comparison.distances.losses
         tolerance = self._comparison.tolerance.loss
@@ -178,8 +189,9 @@ class _ComparisonPage:
             first = None if difference is None else difference.step
             names = [pair.a for pair in comparison.alignment.names.pairs]
             steps = comparison.alignment.tensors.steps
-            yield f"<h2>{self.say('Distance of every tensor at every step')}</h2>"
-            yield distance_map(names, steps, distances, first, self.say("step"))
+            title = self.say("Distance of every tensor at every step")
+            yield f"<h2>{title}</h2>"
+            yield distance_map(title, names, steps, distances, first, self.say("step"))
             note = (
                 "Minimum, maximum and mean of histograms are compared: "
                 "permuted or transposed weights look the same."
@@ -224,4 +236,4 @@ def _table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -
         return ""
     top = "".join(f"<th>{head}</th>" for head in heads)
     heading = f"<h2>{title}</h2>" if title else ""
-    return f'{heading}<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
+    return f'{heading}<div class="scroll" tabindex="0"><table><tr>{top}</tr>{body}</table></div>'

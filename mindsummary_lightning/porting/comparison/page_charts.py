@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from html import escape
 
 import numpy as np
@@ -20,13 +21,14 @@ _DECADES = 7  # of distances in the map, the last of them 1
 _GREY = 128
 # From "the same" to "entirely different", readable in light and dark and by the colour-blind.
 _COLOURS = np.array(
-    [[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [190, 40, 60]]
+    [[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [120, 60, 130]]
 )
-_COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1, inf, nan")
+_COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1")
+_NON_FINITE = np.array([190, 30, 45])  # red is for nothing else
 
 
-def loss_curves(steps: NDArray[np.int64], losses: Floats, unit: str) -> str:
-    """Draw the losses of both runs, shape ``(2, steps)``."""
+def loss_curves(title: str, steps: NDArray[np.int64], losses: Floats, unit: str) -> str:
+    """Draw the losses of both runs, shape ``(2, steps)``; ``title`` names the chart."""
     finite = losses[np.isfinite(losses)]
     low, high = 0.0, 1.0
     if finite.size:
@@ -34,7 +36,7 @@ def loss_curves(steps: NDArray[np.int64], losses: Floats, unit: str) -> str:
     high = high if high > low else low + 1.0
     heights_a, heights_b = (losses - low) / (high - low)
     lines = _line(steps, heights_a, "a") + _line(steps, heights_b, "b")
-    return _chart(steps, lines, f"{high:.4g}", f"{low:.4g}", unit)
+    return _chart(title, steps, lines, f"{high:.4g}", f"{low:.4g}", unit)
 
 
 def distance_curve(
@@ -44,13 +46,16 @@ def distance_curve(
     limit = _CURVE * (1 - float(_heights(np.array(tolerance))))
     lines = f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>'
     lines += _line(steps, _heights(distances), "d")
-    chart = _chart(steps, lines, "1", f"1e-{_DECADES}", unit)
+    chart = _chart(legend, steps, lines, "1", f"1e-{_DECADES}", unit)
     return f'<p class="small"><span class="key kd">{legend}</span></p>{chart}'
 
 
-def _chart(steps: NDArray[np.int64], lines: str, top: str, bottom: str, unit: str) -> str:
+def _chart(
+    title: str, steps: NDArray[np.int64], lines: str, top: str, bottom: str, unit: str
+) -> str:
     return (
-        f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img">'
+        f'<div class="scroll" tabindex="0"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img" '
+        f'aria-label="{_attribute(title)}">'
         f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}" '
         'fill="none"/>'
         f'<text x="{_MARGIN - 4}" y="10" text-anchor="end">{top}</text>'
@@ -93,8 +98,18 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     return f'<polyline class="{name}" points="{drawn}"/>'
 
 
+def _attribute(title: str) -> str:
+    """The text of a title that may hold tags."""
+    return escape(re.sub("<[^>]*>", "", title), quote=True)
+
+
 def distance_map(
-    names: list[str], steps: NDArray[np.int64], distances: Floats, first_step: int | None, unit: str
+    title: str,
+    names: list[str],
+    steps: NDArray[np.int64],
+    distances: Floats,
+    first_step: int | None,
+    unit: str,
 ) -> str:
     """Draw a row per tensor and a column per step, coloured by the largest distance."""
     rows = _starts(len(distances), _MAX_ROWS)
@@ -108,7 +123,8 @@ def distance_map(
         mark = f'<line class="d" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
     return (
         f'<p class="small">{_colour_key()}</p>'
-        f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {height + 20}" role="img">'
+        f'<div class="scroll" tabindex="0"><svg viewBox="0 0 {_WIDTH} {height + 20}" role="img" '
+        f'aria-label="{_attribute(title)}">'
         f'<image x="{_MAP_MARGIN}" y="0" width="{_WIDTH - _MAP_MARGIN}" height="{height}" '
         'preserveAspectRatio="none" style="image-rendering:pixelated" '
         f'href="data:image/png;base64,{_picture(largest)}"/>'
@@ -119,9 +135,10 @@ def distance_map(
 
 def _picture(distances: Floats) -> str:
     places = np.nan_to_num(_heights(distances) * (len(_COLOURS) - 1)).round().astype(int)
-    is_unknown = np.isnan(distances)[:, :, None]
-    colours = np.where(is_unknown, _GREY, _COLOURS[places]).astype(np.uint8)
-    return base64.b64encode(encode_png(colours)).decode()
+    colours = _COLOURS[places]
+    colours[np.isinf(distances)] = _NON_FINITE
+    colours[np.isnan(distances)] = _GREY
+    return base64.b64encode(encode_png(colours.astype(np.uint8))).decode()
 
 
 def _row_labels(names: list[str], rows: NDArray[np.int64]) -> str:
@@ -138,7 +155,8 @@ def _row_labels(names: list[str], rows: NDArray[np.int64]) -> str:
 
 def _colour_key() -> str:
     chips = []
-    for colour, text in zip(_COLOURS.tolist(), _COLOUR_TEXTS, strict=True):
+    colours, texts = [*_COLOURS.tolist(), _NON_FINITE.tolist()], [*_COLOUR_TEXTS, "inf"]
+    for colour, text in zip(colours, texts, strict=True):
         style = f"background:rgb{tuple(colour)}"
         chips.append(f'<span class="chip" style="{style}"></span>{text}')
     return " ".join(chips)
