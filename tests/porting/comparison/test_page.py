@@ -212,6 +212,7 @@ def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) ->
     # the second is drawn of the first two
     losses[0, [1000, 1001, 1500, 1701]] = np.nan, 5.0, 0.5, np.inf
     distances[4:6, 554:556], distances[20:22] = [[np.nan, 1e-9], [1e-9, 1.0]], np.nan
+    distances[8, 2] = np.inf
     names = comparison.alignment.names._replace(
         pairs=tuple(Pair(f"t{at}", f"t{at}", "name") for at in range(800))
     )
@@ -244,9 +245,9 @@ def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) ->
     picture = np.asarray(
         Image.open(io.BytesIO(base64.b64decode(re.findall('png;base64,(.*?)"', page)[0])))
     )
-    assert [tuple(place) for place in np.argwhere((picture == [190, 40, 60]).all(axis=2))] == [
-        (2, 277)
-    ]
+    for colour, expected in (([120, 60, 130], (2, 277)), ([190, 30, 45], (4, 1))):
+        places = np.argwhere((picture == colour).all(axis=2))
+        assert [tuple(place) for place in places] == [expected]
     assert {*np.nonzero((picture == 128).all(axis=2))[0]} == {10}
 
 
