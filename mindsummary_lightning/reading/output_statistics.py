@@ -41,7 +41,7 @@ class OutputStatistics:
         columns: names of the ``c`` statistics. ``order`` is the row's place in the step; ``rms``,
             ``mean``, ``minimum``, ``maximum`` and ``zeros`` (a share, 0 to 1) are of the finite
             elements, ``non_finite`` counts the others; ``sample_0`` to ``sample_15`` are elements
-            at the places of :func:`sample_places`.
+            at the places of ``sample_places``.
         values: float64, shape ``(s, r, c)``; NaN where a row did not occur.
     """
 

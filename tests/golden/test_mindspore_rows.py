@@ -76,7 +76,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_row_that_says_the_same_is_asked_of_mindspore() -> None:
-    lines = [line for page in PAGES for line in page.read_text("utf-8").splitlines()]
+    texts = [page.read_text("utf-8").partition("## Defaults that differ")[0] for page in PAGES]
+    lines = [line for text in texts for line in text.splitlines()]
     cells = [
         line[2:-2].split(" | ", 1)
         for line in lines

@@ -12,7 +12,7 @@ from mindsummary_lightning.porting.comparison.terminal_text import comparison_li
 
 
 class Comparison(ComparisonData):
-    """Result of :func:`~mindsummary_lightning.porting.comparison.compare.compare_runs`.
+    """Result of :func:`~mindsummary_lightning.compare_runs`.
 
     Its attributes are those of :class:`.ComparisonData`. ``print`` shows what the command prints;
     a notebook shows the page.

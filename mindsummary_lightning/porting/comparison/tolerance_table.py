@@ -38,8 +38,8 @@ class Tolerance(NamedTuple):
     Attributes:
         name: ``float32``, ``bfloat16``, ``float16``, or the number that the user gave.
         loss: relative difference of two losses.
-        tensor: distance of two histograms, see :mod:`.distances`.
-        row: distance of two rows of output statistics, see :mod:`.row_distance`.
+        tensor: distance of two histograms, see ``distances``.
+        row: distance of two rows of output statistics, see ``row_distance``.
     """
 
     name: str
