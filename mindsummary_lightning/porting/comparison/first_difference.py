@@ -138,7 +138,8 @@ def _deciding_tensors(alignment: Alignment, distances: RunDistances) -> NDArray[
     """Tell which tensors decide whether the runs differ.
 
     Weights decide, biases do not: an optimizer like Adam moves a bias without effect on the loss by
-    whole steps of rounding. Gradients decide only if the runs recorded no weights.
+    whole steps of rounding. Gradients decide only without common weights and
+    losses.
     """
     is_weight = alignment.is_weight
     if not is_weight.any() and not distances.losses.size:
