@@ -1,4 +1,4 @@
-"""``Alignment``: two runs side by side, at the steps and with the tensors that both recorded."""
+"""Align two runs: ``Alignment`` holds their common steps, losses and tensors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Alignment:
 
     @property
     def is_weight(self) -> NDArray[np.bool_]:
-        """Of each matched tensor whether it is a weight, not a gradient."""
+        """For every matched tensor whether it is a weight, not a gradient."""
         return np.array([not pair.a.endswith(GRADIENT) for pair in self.names.pairs], np.bool_)
 
     def column(self, step: int) -> int | None:
@@ -91,14 +91,17 @@ class Alignment:
 
 
 class CountedAlike(NamedTuple):
-    """The candidate with its steps counted like the baseline's, and by how many they were moved."""
+    """The candidate with its steps counted like the baseline's.
+
+    ``offset`` is the number of steps by which the candidate's losses were moved.
+    """
 
     candidate: RunData
     offset: int
 
 
 def align_step_offset(a: RunData, b: RunData) -> CountedAlike:
-    """Move the candidate's steps by one if only then its first losses are those of the baseline.
+    """Move the candidate's steps by 1 if only then its first losses agree.
 
     Some programs count steps from zero, others from one. Tensors are moved with the loss only if
     they begin one step apart, too.
@@ -121,7 +124,10 @@ def _first_step(run: RunData) -> int:
 
 
 def _moved(run: RunData, tag: str, offset: int, *, moves_tensors: bool) -> RunData:
-    """Return a run whose loss, and tensors if asked for, are counted by ``offset`` steps later."""
+    """Return a run whose loss steps are moved by ``offset``.
+
+    With ``moves_tensors`` the steps of its tensors are moved, too.
+    """
     if not offset:
         return run
     loss = run.scalars[tag]
@@ -166,7 +172,10 @@ def _comparable_loss(a: RunData, b: RunData, *, has_tensors: bool) -> LossTags |
 
 
 def have_other_world_sizes(a: RunData, b: RunData) -> bool:
-    """Tell whether the runs state other numbers of processes: each recorded its own loss."""
+    """Tell whether the runs state different numbers of processes.
+
+    Their losses cannot be compared then: a run records the loss of one process only.
+    """
     size_a, size_b = a.settings.get("device_num"), b.settings.get("device_num")
     return size_a is not None and size_b is not None and size_a != size_b
 

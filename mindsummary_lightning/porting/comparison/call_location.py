@@ -24,7 +24,7 @@ class _Place(NamedTuple):
 def locate(
     step: StepPair, call_a: int, call_b: int, rows: RowIndices, *, is_at_input: bool
 ) -> DivergenceLocation:
-    """Find the innermost code that both runs have and that must contain the difference.
+    """Find the innermost code in both runs that must contain the difference.
 
     Args:
         step: the step.

@@ -1,4 +1,7 @@
-"""The module calls of a step as a folded list: each call with the calls made inside it."""
+"""Draw the module calls of a step as an HTML tree that can be folded.
+
+A call contains the calls that were made inside it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from mindsummary_lightning.values.text import Phrase
 
 
 def call_tree(step: StepComparison, divergence: Divergence | None, say: Callable[..., str]) -> str:
-    """Draw the calls of the baseline; the diverging call is open, with all calls around it."""
+    """Draw the calls of the baseline as a tree, opened at the diverging call."""
     baseline = step.pair.a
     rows = _rows_by_call(step)
     diverging = _diverging_call(baseline.calls, divergence)
@@ -48,7 +51,10 @@ def _folded(label: str, inner: str, *, is_open: bool) -> str:
 
 
 def output_distances(step: StepComparison) -> Floats:
-    """Return the distances of the outputs of paired calls in their order; NaN without an effect."""
+    """Return the distances of the outputs of paired calls, in their order.
+
+    A difference without an effect on loss and gradients is NaN.
+    """
     distances = [row.distance for row in step.table.of("forward") if row.is_paired]
     return np.array(distances, np.float64)
 

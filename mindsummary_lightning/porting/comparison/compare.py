@@ -155,7 +155,10 @@ def _pairs(alignment: Alignment, rule: str) -> tuple[tuple[str, str], ...]:
 
 
 def _tolerance(asked: object, a: RunData, b: RunData) -> Tolerance:
-    """Return the tolerance that was asked for, or that of the lower precision of two runs."""
+    """Return the tolerance: as requested, or by the precision of the runs.
+
+    The run with the lower precision decides.
+    """
     if asked is None:
         precisions = f"{a.precision} {b.precision}"
         if "bf" in precisions:

@@ -1,4 +1,7 @@
-"""``ComparisonData``: everything that a comparison of two runs found, without a way to show it."""
+"""Hold the findings of a comparison: ``ComparisonData``.
+
+It has no methods that show them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 
 
 class Compared(NamedTuple):
-    """What both runs recorded: numbers of common steps, tensors and losses."""
+    """Numbers of steps, tensors and losses that both runs recorded."""
 
     steps: int
     tensors: int
@@ -25,14 +28,14 @@ class Compared(NamedTuple):
 
 
 class OnlyIn(NamedTuple):
-    """What only one run recorded: the number of steps, and the names of tensors."""
+    """Number of steps and names of tensors that a single run recorded."""
 
     steps: int
     tensors: tuple[str, ...]
 
 
 class Largest(NamedTuple):
-    """Largest distance of losses and of tensors at any common step; ``None`` without one."""
+    """Largest distance of losses and of tensors; ``None`` if they have no common step."""
 
     loss: float | None
     tensor: float | None
@@ -40,7 +43,7 @@ class Largest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparisonData:
-    """What a comparison found.
+    """The findings of a comparison.
 
     Attributes:
         baseline: directory of the baseline.

@@ -77,7 +77,10 @@ def _difference(difference: FirstDifference | None) -> dict[str, Any] | None:
 
 
 def _statistics(statistics: StatisticsComparison | None) -> dict[str, Any] | None:
-    """Return the compared steps, and of the shown step each stage and each row beyond tolerance."""
+    """Return the comparison of the output statistics as JSON values.
+
+    They hold the compared steps, and of the shown step every stage and every row beyond tolerance.
+    """
     if statistics is None:
         return None
     table = statistics.shown.table

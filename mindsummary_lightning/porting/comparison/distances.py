@@ -1,4 +1,4 @@
-"""Distances of two recordings of one loss, or of one tensor by its histograms."""
+"""Measure distances between two recordings of a loss, or of a tensor's histogram."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
 
 
 def _typical_first(scale: Floats) -> float:
-    """Return the upper quartile of the first scale of each tensor.
+    """Return the upper quartile of the first scales of all tensors.
 
-    Later ones may grow beyond any bound.
+    Later scales may grow beyond any bound.
     """
     first = []
     for row in scale:
@@ -78,5 +78,5 @@ def largest(distances: Floats) -> float | None:
 
 
 def largest_first(distances: dict[str, float]) -> dict[str, float]:
-    """Sort distances by size, the largest first, and equal ones by name."""
+    """Sort distances from large to small; equal distances are sorted by name."""
     return dict(sorted(distances.items(), key=lambda item: (-item[1], item[0])))

@@ -1,4 +1,7 @@
-"""``Divergence``: the first stage of a step at which two runs differ, and where in the code."""
+"""Describe a divergence: the first stage of a step at which two runs differ.
+
+``Divergence`` also holds the location in the code.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ class DivergenceLocation(NamedTuple):
 
 
 class SettingDifference(NamedTuple):
-    """A number of an optimizer, a norm, or the number of losses, with the values of both runs."""
+    """A number that differs, with its values in both runs.
+
+    It is a setting of an optimizer, a norm, or the number of losses.
+    """
 
     name: str
     baseline: list[float]

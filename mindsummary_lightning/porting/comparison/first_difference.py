@@ -82,7 +82,7 @@ class FirstDifference:
 
 
 class NumbersResult(NamedTuple):
-    """What losses and tensors say.
+    """The result of comparing losses and tensors.
 
     Attributes:
         difference: the first step beyond tolerance, or ``None``.
@@ -96,7 +96,9 @@ class NumbersResult(NamedTuple):
 def first_difference(
     alignment: Alignment, distances: RunDistances, agreed_steps: list[int]
 ) -> NumbersResult:
-    """Find where losses or tensors first exceed their tolerance, and whether rounding explains it.
+    """Find the first step at which losses or tensors exceed their tolerance.
+
+    The result also tells whether rounding can explain the difference.
 
     Args:
         alignment: the runs.
@@ -133,9 +135,11 @@ def _first_step(steps: NDArray[np.int64], exceeds: NDArray[np.bool_]) -> int | N
 
 
 def _deciding_tensors(alignment: Alignment, distances: RunDistances) -> NDArray[np.bool_]:
-    """Tell which tensors decide: weights but biases; gradients where nothing else was recorded.
+    """Tell which tensors decide whether the runs differ.
 
-    An optimizer like Adam moves a bias that has no effect on the loss by whole steps of rounding.
+    Weights decide, biases do not: an optimizer like Adam moves a bias without effect on the loss by
+    whole steps of rounding. Gradients decide only without common weights and
+    losses.
     """
     is_weight = alignment.is_weight
     if not is_weight.any() and not distances.losses.size:
@@ -164,7 +168,7 @@ def _weights_move(alignment: Alignment, decides: NDArray[np.bool_], step: int) -
 def _at(
     step: int, alignment: Alignment, distances: RunDistances, agreed_steps: list[int]
 ) -> FirstDifference:
-    """Describe a step: its loss, its tensors beyond tolerance, and the last step before it."""
+    """Describe a step: its loss, its tensors beyond tolerance, the last equal step."""
     tensors = []
     column = alignment.column(step)
     if column is not None:
@@ -221,7 +225,7 @@ def _largest(distances: Floats) -> float:
 
 
 def whole_difference(distances: WholeDistances, tolerance: float) -> FirstDifference | None:
-    """Find the first step at which tensors recorded whole differ by more than rounding.
+    """Find the first step whose whole tensors differ by more than rounding.
 
     Args:
         distances: of the tensors that both runs recorded whole.

@@ -1,4 +1,7 @@
-"""The forward pass: the first module call that differs by more than its inputs explain."""
+"""Compare the forward pass of a step, from module call to module call.
+
+The first call that differs by more than its inputs explain is the divergence.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _TINY = 1e-300  # in place of a divisor that is zero
 
 
 class ForwardResult(NamedTuple):
-    """What the module calls of one step say.
+    """The result of comparing the module calls of a step.
 
     Attributes:
         rows: a row for each call.
@@ -40,7 +43,7 @@ class ForwardResult(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What a call adds to the comparison: its distance as shown, and whether it diverges."""
+    """The row of a call in the pair table, and whether the call diverges."""
 
     row: PairRow
     diverges: bool
@@ -98,7 +101,10 @@ def _judge_output(step: StepPair, outputs: RowIndices, tolerance: float) -> _Jud
 def _output_tolerance(
     step: StepPair, call_a: int, call_b: int, drift: float, weight_drift: dict[str, float]
 ) -> float:
-    """Return how far the output of a call may differ, given what went into it."""
+    """Return how far the outputs of two paired calls may differ.
+
+    The tolerance follows from the differences of their inputs and weights.
+    """
     inputs = step.calls.inputs(call_a, call_b)
     from_inputs = drift
     if inputs and not step.calls.held_a[call_a]:  # without weights: a function of its inputs alone
@@ -112,7 +118,7 @@ def _output_tolerance(
 
 
 def weight_drift_by_module(step: StepPair) -> dict[str, float]:
-    """Return how far the own weights of each compared module differ.
+    """Return by how much the own weights of every compared module differ.
 
     Running statistics are left out: they follow biases that may move freely, so they excuse no
     output.
@@ -130,18 +136,20 @@ def weight_drift_by_module(step: StepPair) -> dict[str, float]:
 
 
 def _propagated_distance(step: StepPair, outputs: RowIndices, row: PairRow) -> float:
-    """Return what of an output's distance excuses later calls.
+    """Return the part of an output's distance that may explain later differences.
 
-    Rounding does, another order does not.
+    Rounding explains them. A different order of elements does not.
     """
     in_order = step.calls.distance(*outputs)
     return in_order if in_order <= OUTPUT_GROWTH * step.tolerance.row else row.distance
 
 
 def _has_consequences(step: StepPair, outputs: RowIndices) -> bool:
-    """Tell whether a different output counts: the other run has it nowhere, and it has an effect.
+    """Tell whether a differing output counts.
 
-    The last output alone may be another one of equal losses: logits, or log-probabilities.
+    It does not count if both outputs also occur elsewhere in the partner's run. The last output
+    counts only with an effect on loss or gradients: a network may return logits in one run and
+    log-probabilities in the other, with equal losses.
     """
     has_effect = step.has_effect(step.calls.distance(*outputs) / 10)
     if _is_last_output(step, outputs) and not has_effect:
@@ -158,7 +166,10 @@ def _is_last_output(step: StepPair, outputs: RowIndices) -> bool:
 def _divergence(
     step: StepPair, call_a: int, call_b: int, tolerance: float, last_match: RowPair | None
 ) -> Divergence:
-    """Say where a call diverges: at its inputs, so in the code around it, or at its output."""
+    """Describe where a call diverges: at its inputs or at its output.
+
+    If the inputs differ, the cause is in the code around the call.
+    """
     inputs, outputs = step.calls.inputs(call_a, call_b), step.calls.outputs(call_a, call_b)
     is_at_input = inputs is not None and step.exceeds(*inputs, tolerance)
     rows = inputs if inputs is not None and is_at_input else outputs
@@ -187,7 +198,10 @@ def moved_without_gradient(step: StepPair, module: str) -> tuple[RowPair, ...]:
 
 
 def _unpaired_calls(step: StepPair) -> list[PairRow]:
-    """Make a row for each call that only one run has; such a call is shown and decides nothing."""
+    """Make a table row for every call without a partner in the second run.
+
+    Such a call is shown and decides nothing.
+    """
     paired_b = set(step.calls.partner.values())
     only_a, only_b = [], []
     for index, call in enumerate(step.a.calls):

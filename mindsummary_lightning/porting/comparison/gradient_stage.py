@@ -27,7 +27,10 @@ _TINY = 1e-300  # in place of a divisor that is zero
 
 
 def compare_gradients(step: StepPair, forward: ForwardResult) -> StageResult:
-    """Compare the gradients; one factor in all of them is a clipped norm or a scale."""
+    """Compare the gradients of a step.
+
+    If a single factor explains all differences, the cause is a clipped norm or a scale.
+    """
     rows = _gradient_rows(step, forward)
     tensors = _exceeding_gradients(step, forward, factor=1.0)
     if not (step.gradients.a and step.gradients.b) or not tensors:
@@ -98,7 +101,7 @@ def _exceeding_gradients(
 def _gradient_of_one_run(
     step: StepPair, forward: ForwardResult, name_a: str, name_b: str
 ) -> RowPair | None:
-    """Return a gradient that only one run has if the updates of the weight differ."""
+    """Return a gradient that a single run has, if the weight's updates differ."""
     if update_distance(step, forward.drift, name_a, name_b) <= UPDATE:
         return None
     row_a = step.gradients.a.get(name_a, step.a.of("weights")[name_a])
@@ -109,7 +112,10 @@ def _gradient_of_one_run(
 def _gradient_of_both(
     step: StepPair, forward: ForwardResult, candidate: RecordedStep, rows: RowIndices
 ) -> RowPair | None:
-    """Return the gradients of one weight if they exceed their tolerance; not after an update."""
+    """Return the gradients of a weight if they exceed their tolerance.
+
+    ``None`` for gradients from ``forward.end`` on: an update of the same step came before them.
+    """
     if rows[0] >= forward.end:
         return None
     by_order = step.has_effect()
@@ -120,10 +126,11 @@ def _gradient_of_both(
 def _unexplained_by_one_factor(
     step: StepPair, forward: ForwardResult, tensors: tuple[RowPair, ...]
 ) -> tuple[RowPair, ...]:
-    """Return the fewest gradients that one factor leaves beyond tolerance.
+    """Return the fewest gradients that exceed the tolerance after scaling all.
 
-    The factor is the typical one, or that of the gradient nearest to the loss. It explains only if
-    two gradients less are beyond tolerance, and none that was not.
+    The candidate's gradients are divided by one factor: the typical factor, or the factor of the
+    exceeding gradient nearest to the loss. It explains the differences only if no gradient beyond
+    tolerance is left, or at least three fewer than before, and if no new gradient is among them.
     """
     unexplained = tensors
     for factor in sorted(_likely_factors(step, tensors)):

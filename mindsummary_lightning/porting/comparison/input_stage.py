@@ -14,7 +14,7 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices, Si
 
 
 class StageResult(NamedTuple):
-    """The rows of a stage, and its divergence if it has one that counts."""
+    """The rows of a stage, and its divergence if it has a divergence that counts."""
 
     rows: list[PairRow]
     divergence: Divergence | None
@@ -76,7 +76,10 @@ def compare_weights(step: StepPair) -> StageResult:
 
 
 def weight_rows(step: StepPair, stage: Stage, pairs: list[RowIndices]) -> list[PairRow]:
-    """Make the rows of weights as a step begins, or as it ends, with the tolerance of rows."""
+    """Make the table rows of the weights at the start or at the end of a step.
+
+    Their tolerance is the tolerance of rows.
+    """
     rows = []
     for pair in pairs:
         distance = step.calls.distance(*pair)

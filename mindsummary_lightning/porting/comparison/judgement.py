@@ -1,4 +1,4 @@
-"""The verdict of a comparison, from output statistics, losses, histograms and whole tensors."""
+"""Judge a comparison by output statistics, losses, histograms and whole tensors."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def _is_anything_compared(
 def _by_statistics(
     statistics: StatisticsComparison | None, alignment: Alignment, distances: RunDistances
 ) -> Judgement | None:
-    """Return the judgement of output statistics where a step diverges or exceeds its tolerances."""
+    """Return the judgement of the output statistics.
+
+    ``None`` if no step diverges or exceeds its tolerances.
+    """
     if statistics is None:
         return None
     if statistics.divergence is not None:

@@ -11,7 +11,10 @@ from mindsummary_lightning.porting.comparison.tolerance_table import OUTPUT_GROW
 
 
 def compare_loss(step: StepPair, forward: ForwardResult) -> StageResult:
-    """Compare the losses; without any compared output a difference belongs to the forward pass."""
+    """Compare the losses of a step.
+
+    If no output was compared, a difference belongs to the forward pass.
+    """
     tolerance = _loss_tolerance(step, forward)
     rows = []
     for pair in step.losses:

@@ -1,4 +1,4 @@
-"""Which scalar is the training loss of both runs, and its numbers at the common steps."""
+"""Find the scalar that is the training loss in both runs, and its common values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ EMPTY_SERIES = CommonSeries(np.empty(0, np.int64), np.empty((2, 0)))
 
 
 def loss_tags(a: Iterable[str], b: Iterable[str]) -> LossTags | None:
-    """Find the training loss of both runs: ``loss/auto``, one tag, or tags of equal words."""
+    """Find the tags of the training loss in both runs.
+
+    The tag is ``loss/auto``, an equal tag in both runs, or two tags with the same words.
+    """
     tags_a, tags_b = _training_losses(a), _training_losses(b)
     common = [tag for tag in tags_a if tag in tags_b]
     if common:
@@ -70,7 +73,7 @@ def _training_losses(tags: Iterable[str]) -> list[str]:
 
 
 def _plain(tag: str) -> str:
-    """Return the words of a tag without those that every training loss may have."""
+    """Return the words of a tag, without words that any training loss may have."""
     return "".join(word for word in _words(tag) if word not in _NO_MEANING)
 
 
@@ -85,9 +88,10 @@ def common_series(a: RunData, b: RunData, tags: LossTags) -> CommonSeries:
 
 
 def may_be_an_epoch_mean(a: RunData, b: RunData, tags: LossTags, losses: CommonSeries) -> bool:
-    """Tell whether one loss may be a mean over epochs: other intervals and another first value.
+    """Tell whether the loss of a run may be a mean over epochs.
 
-    The loss that the collector records is never a mean over epochs.
+    It may be if the steps lie at different intervals and the first values differ. The loss that the
+    collector records is never a mean over epochs.
     """
     gap_a = np.diff(a.scalars[tags.a].steps).min(initial=_UNKNOWN_GAP)
     gap_b = np.diff(b.scalars[tags.b].steps).min(initial=_UNKNOWN_GAP)

@@ -26,7 +26,7 @@ _RUNS = "baseline", "candidate"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A fact.
+    """A fact that the comparison found in addition to the verdict.
 
     Attributes:
         rule: ``loss_ratio``, ``unchanged``, ``not_finite``, ``world_sizes`` or ``step_offset``.
@@ -65,7 +65,8 @@ def notes_of(
 
 
 def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
-    size_a, size_b = (run.settings["device_num"] for run in runs)
+    baseline, candidate = runs
+    size_a, size_b = baseline.settings["device_num"], candidate.settings["device_num"]
     text = Phrase(
         "device_num is {} and {}: each run recorded the loss of its own part of a batch, "
         "so losses are not compared",
@@ -76,7 +77,10 @@ def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
 
 
 def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
-    """Yield where statistics or losses of each run first are not finite."""
+    """Yield the first step at which a run recorded a value that is not finite.
+
+    It comes from the output statistics, else from the parameter statistics, else from the loss.
+    """
     for name, run, losses in zip(_RUNS, runs, alignment.losses.values, strict=True):
         note = _non_finite_output(name, run) or _non_finite_parameter(name, run)
         if note is None:
@@ -126,7 +130,7 @@ def _non_finite_parameter(name: str, run: RunData) -> Note | None:
 
 
 def _non_finite_counts(alignment: Alignment, step: int) -> Iterator[Note]:
-    """Yield the first tensor of a step with other counts of non-finite elements."""
+    """Yield the first tensor of a step with different non-finite counts."""
     column = alignment.column(step)
     if column is None:
         return
@@ -164,7 +168,7 @@ def _loss_ratio(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator
 
 
 def _unchanged(alignment: Alignment) -> Iterator[Note]:
-    """Yield weights whose numbers stay the same in one run only."""
+    """Yield weights that change in the baseline only, or in the candidate only."""
     moves = (np.diff(alignment.tensors.values, axis=2) != 0).any(axis=3).any(axis=2)
     for name, own, other in (("baseline", moves[0], moves[1]), ("candidate", moves[1], moves[0])):
         still = []

@@ -1,4 +1,7 @@
-"""What does not decide first: settings that differ, other scalars, and tensors recorded whole."""
+"""Compare settings, whole tensors, and scalars that are not the loss.
+
+They are compared in addition to losses and output statistics, which decide first.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def _is_same(value_a: Any, value_b: Any) -> bool:
 
 
 def largest_scalar_differences(a: RunData, b: RunData) -> dict[str, float]:
-    """Return the largest relative difference of every other common scalar."""
+    """Return the largest relative difference of every common scalar but the loss."""
     differences = {}
     for tag in a.scalars.keys() & b.scalars.keys() - {LOSS}:
         values = common_series(a, b, LossTags(tag, tag)).values
@@ -47,7 +50,10 @@ def largest_scalar_differences(a: RunData, b: RunData) -> dict[str, float]:
 
 
 def whole_distances(a: RunData, b: RunData) -> WholeDistances:
-    """Return distances of tensors that both runs recorded whole; infinite if sizes differ."""
+    """Return distances of tensors that both runs recorded whole.
+
+    Tensors of different sizes have an infinite distance.
+    """
     distances = {}
     for name_a, name_b in equal_names(a.whole, b.whole):
         tensor_a, tensor_b = a.whole[name_a], b.whole[name_b]
@@ -64,5 +70,8 @@ def whole_distances(a: RunData, b: RunData) -> WholeDistances:
 
 
 def largest_whole_distances(distances: WholeDistances) -> dict[str, float]:
-    """Return the largest distance of each tensor by its name in the baseline, the largest first."""
+    """Return the largest distance of every whole tensor, largest first.
+
+    The keys are the names in the baseline.
+    """
     return largest_first({names[0]: max(by_step.values()) for names, by_step in distances.items()})

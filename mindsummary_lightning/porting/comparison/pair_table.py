@@ -1,6 +1,7 @@
-"""The pair table: one row for each tensor of a step, as both runs recorded it or only one.
+"""Hold the tensors of a step in a pair table: a row per tensor.
 
-The sentence, the terminal's table, JSON and the page ask this table and nothing else.
+A row holds a tensor of both runs, or a tensor that only one run recorded. The sentence, the
+terminal's table, JSON and the page read only this table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RowRelation: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """A tensor of one step.
+    """A row of the pair table: a tensor of a step.
 
     Attributes:
         step: the step.
@@ -73,13 +74,13 @@ class StageSummary(NamedTuple):
 
 
 class PairTable:
-    """The rows of one step, in the order of its stages."""
+    """The pair table of a step; its rows are in the order of the stages."""
 
     def __init__(self, rows: Iterable[PairRow]) -> None:
         self.rows: tuple[PairRow, ...] = tuple(rows)
 
     def of(self, stage: Stage) -> tuple[PairRow, ...]:
-        """Return the rows of one stage."""
+        """Return the rows that belong to a stage."""
         return tuple(row for row in self.rows if row.stage == stage)
 
     def exceeding(self) -> tuple[PairRow, ...]:
@@ -87,7 +88,7 @@ class PairTable:
         return tuple(row for row in self.rows if row.relation == "exceeds")
 
     def summaries(self) -> Iterator[StageSummary]:
-        """Yield each stage in numbers."""
+        """Yield a summary of every stage."""
         for stage in STAGES:
             yield _summary(stage, self.of(stage))
 

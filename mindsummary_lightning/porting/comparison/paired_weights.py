@@ -1,4 +1,4 @@
-"""``PairedWeights``: weights and running statistics with which a step of two runs begins."""
+"""Pair weights and running statistics at the start of a step of two runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class PairedWeights:
         return rows
 
     def _closed_swaps(self) -> dict[str, str]:
-        """Return partners by position that are not partners by value but of each other."""
+        """Return the weights whose partner by position is not their partner by value.
+
+        Only complete exchanges count: the partners by position are the partners by value, in
+        another order.
+        """
         positions_a = _by_position(self._a.weights(), self._inferred)
         positions_b = _by_position(self._b.weights(), self._inferred.values())
         swapped = {}
@@ -71,7 +75,10 @@ class PairedWeights:
 
 
 def _by_position(weights: list[TensorName], names: Collection[str]) -> dict[_Position, str]:
-    """Key weights by size, numbers, initial of the layer's word and kind; drop double keys."""
+    """Index weights by their position: size, numbers, layer's initial and kind.
+
+    A position that several weights have is left out.
+    """
     found: dict[_Position, list[str]] = {}
     for name, elements, _ in weights:
         if name in names:

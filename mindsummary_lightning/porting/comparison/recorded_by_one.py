@@ -1,4 +1,4 @@
-"""What both runs recorded, and what only one of them did, in numbers and names."""
+"""Count and name recorded values: of both runs, and of a single run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mindsummary_lightning.porting.comparison.statistics_comparison import Stati
 
 
 def compared(alignment: Alignment, statistics: StatisticsComparison | None) -> Compared:
-    """Count what both runs recorded."""
+    """Count the values that both runs recorded."""
     steps = set(alignment.tensors.steps.tolist())
     if statistics is not None:
         steps |= set(statistics.steps)
@@ -28,7 +28,7 @@ def compared(alignment: Alignment, statistics: StatisticsComparison | None) -> C
 def only_in_each(
     runs: tuple[RunData, RunData], alignment: Alignment, statistics: StatisticsComparison | None
 ) -> tuple[OnlyIn, OnlyIn]:
-    """Name the tensors that only one run recorded, in any kind of recording."""
+    """Name the tensors that a single run recorded, in any kind of recording."""
     a, b = runs
     paired_a = names_in_baseline(alignment.names.pairs)
     paired_b = names_in_candidate(alignment.names.pairs)

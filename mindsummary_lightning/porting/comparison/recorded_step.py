@@ -1,4 +1,7 @@
-"""``RecordedStep``: the output statistics of one step of one run, and the module calls in it."""
+"""Hold a recorded step of a run: ``RecordedStep``.
+
+It gives the output statistics of the step, and the module calls in them.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +39,16 @@ class Call(NamedTuple):
 
     @property
     def canonical_kind(self) -> str:
-        """The class of the module in one word for both frameworks."""
+        """The class of the module, as the same word in both frameworks."""
         return _CANONICAL_KINDS.get(self.kind.lower(), self.kind.lower())
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedStep:
-    """Rows of one step in order, and their statistics, float64, shape ``(rows, columns)``."""
+    """The rows of a step in order, and their statistics.
+
+    ``values`` are float64 of shape ``(rows, columns)``.
+    """
 
     rows: list[OutputRow]
     values: Floats
@@ -102,7 +108,10 @@ class RecordedStep:
 
     @cached_property
     def parents(self) -> list[int | None]:
-        """The call around each call: the next to finish of a module whose name is a prefix."""
+        """For every call the call around it, or ``None``.
+
+        It is the next call to finish whose module name is a prefix.
+        """
         later: dict[str, int] = {}
         parents: list[int | None] = []
         for index in range(len(self.calls) - 1, -1, -1):
@@ -113,7 +122,7 @@ class RecordedStep:
 
     @cached_property
     def within(self) -> list[set[int]]:
-        """The calls that were made inside each call."""
+        """For every call the calls that were made inside it."""
         inner: list[set[int]] = [set() for _ in self.calls]
         for index in range(len(self.calls)):
             for outer in self.around(index):
@@ -133,12 +142,12 @@ class RecordedStep:
 
     @cached_property
     def first_inputs(self) -> NDArray[np.int64]:
-        """The row of the first input of each call; -1 of a call without inputs."""
+        """For every call the row of its first input; -1 for a call without inputs."""
         return np.array([(*call.inputs, -1)[0] for call in self.calls], np.int64)
 
     @cached_property
     def first_outputs(self) -> NDArray[np.int64]:
-        """The row of the first output of each call."""
+        """For every call the row of its first output."""
         return np.array([call.outputs[0] for call in self.calls], np.int64)
 
     @cached_property
@@ -151,14 +160,17 @@ class RecordedStep:
 
     @cached_property
     def layouts(self) -> NDArray[np.str_]:
-        """The shapes without dimensions of one element; equal ones have samples at equal places."""
+        """The shapes of the rows, without dimensions of size 1.
+
+        Tensors of equal layout have their samples at equal positions.
+        """
         layouts = []
         for row in self.rows:
             layouts.append(str([size for size in row.shape if size != 1]))
         return np.array(layouts)
 
     def equals(self, row: int, among: list[int] | slice = slice(None)) -> NDArray[np.bool_]:
-        """Tell which rows hold the same numbers as one row."""
+        """Tell which rows hold the same numbers as a given row."""
         others = self.values[among, ELEMENTS:]
         same: NDArray[np.bool_] = (others == self.values[row, ELEMENTS:]).all(axis=1)
         return same

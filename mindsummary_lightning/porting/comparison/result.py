@@ -1,4 +1,4 @@
-"""``Comparison``: the result of ``compare_runs`` for users, as text, JSON and a page."""
+"""Hold the result of ``compare_runs``: print it, export it, show it as a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mindsummary_lightning.porting.comparison.terminal_text import comparison_li
 
 
 class Comparison(ComparisonData):
-    """Result of :func:`~mindsummary_lightning.compare_runs`.
+    """The result of :func:`.compare_runs`.
 
     Its attributes are those of :class:`.ComparisonData`. ``print`` shows what the command prints;
     a notebook shows the page.

@@ -61,9 +61,9 @@ def row_distances(
 def near_rows(
     a: RecordedStep, row: int, b: RecordedStep, rows_b: NDArray[np.int64], limit: float
 ) -> NDArray[np.bool_]:
-    """Tell which rows are near one row.
+    """Tell which rows of step ``b`` are near a row of step ``a``.
 
-    Another size or root mean square is seen without a distance.
+    Rows with a different size or root mean square are excluded before distances are computed.
     """
     rms, others = a.values[row, RMS], b.values[rows_b, RMS]
     near: NDArray[np.bool_] = b.values[rows_b, ELEMENTS] == a.values[row, ELEMENTS]
@@ -73,10 +73,10 @@ def near_rows(
 
 
 def repeat_distances(step: RecordedStep, repeat: RecordedStep) -> Floats:
-    """Return how far a step and its repeat differ, for each row of the step.
+    """Return by how much every row of a step differs from its repeat.
 
-    Of an output the largest distance up to it, of any other row the largest of its stage; 0 where
-    the repeat has no such row, or one of another size.
+    For an output it is the largest distance up to that output, for any other row the largest of its
+    stage. It is 0 if the repeat has no such row, or a row of another size.
     """
     rows_of_repeat = {row.key: index for index, row in enumerate(repeat.rows)}
     distances = np.zeros(len(step.rows))

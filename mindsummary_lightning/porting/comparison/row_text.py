@@ -13,7 +13,7 @@ _LISTED = 4
 
 
 def both(name_a: str, name_b: str) -> str:
-    """Write what two runs call one thing; once if they call it alike."""
+    """Write the names of a thing in both runs; a common name is written once."""
     return name_a if name_a == name_b else Phrase("{} = {}", name_a, name_b)
 
 
@@ -49,7 +49,10 @@ def is_only_in_one(pair: RowPair) -> str:
 
 
 def detail_lines(divergence: Divergence) -> Iterator[Phrase]:
-    """Yield the last row that agrees, the rows that differ, and the lines that called them."""
+    """Yield the lines that explain a divergence.
+
+    They are the last row that agrees, the rows that differ, and the code lines that called them.
+    """
     if divergence.last_match is not None:
         match = divergence.last_match
         yield Phrase("last that agrees, to {:.1e}: {}", match.distance, pair_text(match))
@@ -77,7 +80,7 @@ def _lines_of_calls(line_baseline: str, line_candidate: str) -> Iterator[Phrase]
 def stage_marks(
     table: PairTable, divergence: Divergence | None, *, is_open: bool
 ) -> dict[Stage, str]:
-    """Return what each stage is to a divergence: first, downstream of it, or before it.
+    """Return how every stage relates to a divergence: first, downstream or before.
 
     A stage before the first one may also differ, as weights do after an update that differs within
     its tolerance.

@@ -1,4 +1,4 @@
-"""``RunData``: what a run recorded that can be compared with another run."""
+"""Collect the recorded values of a run that can be compared: ``RunData``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HALF_PRECISIONS = ("bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunData:
-    """What a run recorded, for a comparison.
+    """The recorded values of a run that can be compared.
 
     Attributes:
         run_dir: its directory.
@@ -78,7 +78,7 @@ class RunData:
 
     @property
     def elements(self) -> dict[str, int]:
-        """Number of elements of each histogram's tensor and each recorded weight."""
+        """The number of elements of every tensor with a histogram, and of every weight."""
         elements = {}
         if self.output_statistics is not None:
             for row in self.output_statistics.rows:
@@ -89,9 +89,10 @@ class RunData:
         return elements
 
     def steps_without(self, other: RunData) -> int:
-        """Count the steps of loss, histograms and output statistics that another run does not have.
+        """Count the recorded steps that another run does not have.
 
-        If neither run has any, count the steps of scalars.
+        These are the steps of the loss, the histograms and the output statistics. If neither run
+        has any, the steps of scalars are counted.
         """
         own, theirs = self._recorded_steps(), other._recorded_steps()
         if not own and not theirs:  # scripts count differently what they log
@@ -167,7 +168,9 @@ def _numbers(reader: SummaryReader, tag: str) -> HistogramStatistics:
 def statistics_tensors(
     table: ParameterTable | None, known: Collection[str]
 ) -> dict[str, HistogramStatistics]:
-    """Return root mean square and largest magnitude of parameters as minimum, mean and maximum.
+    """Return parameter statistics in the form of histogram statistics.
+
+    Root mean square and largest magnitude take the place of minimum, mean and maximum.
 
     Args:
         table: statistics of a run's parameters.

@@ -83,7 +83,10 @@ class RunDistances:
 
 
 def run_distances(alignment: Alignment, tolerance: Tolerance) -> RunDistances:
-    """Measure two runs; other counts of non-finite elements are an infinite distance."""
+    """Measure the distances of two runs at their common steps.
+
+    Tensors with different non-finite counts have an infinite distance.
+    """
     losses = loss_distances(*alignment.losses.values)
     tensors = tensor_distances(*alignment.tensors.values)
     nonfinite = alignment.tensors.nonfinite
@@ -103,7 +106,7 @@ def run_distances(alignment: Alignment, tolerance: Tolerance) -> RunDistances:
 def with_repeat(
     found: RunDistances, alignment: Alignment, repeat: Alignment, of_repeat: RunDistances
 ) -> RunDistances:
-    """Raise the tolerances to three times what a repeat of the baseline differs by.
+    """Raise the tolerances to three times the distances of a repeat of the baseline.
 
     At each step the largest distance up to the next step counts: rounding of another kernel is in
     other tensors, and a step ahead or behind where it grows fast.
@@ -133,7 +136,7 @@ def _limits(distances: Floats, steps: NDArray[np.int64], wanted: NDArray[np.int6
 
 
 def without_steps(found: RunDistances, alignment: Alignment, steps: list[int]) -> RunDistances:
-    """Bring distances down to their tolerance at steps that agree by their output statistics."""
+    """Limit distances to their tolerance at steps that agree by output statistics."""
     losses = np.minimum(found.losses, found.loss_limits)
     tensors = np.minimum(found.tensors, found.tensor_limits)
     losses = np.where(np.isin(alignment.losses.steps, steps), losses, found.losses)

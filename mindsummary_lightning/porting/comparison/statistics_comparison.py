@@ -26,7 +26,7 @@ _FIRST_STEP = 1  # both a collector and a StepRecorder count from it
 
 @dataclass(frozen=True, eq=False)
 class StatisticsComparison:
-    """What the output statistics of two runs say.
+    """The result of comparing the output statistics of two runs.
 
     Attributes:
         steps: common steps that were compared, up to the first that differs.
@@ -48,7 +48,7 @@ class StatisticsComparison:
 
     @property
     def agreed_steps(self) -> list[int]:
-        """The steps that agree from the judged one on."""
+        """The steps that agree, from the judged step on."""
         if self.judged_step is None:
             return []
         agreed = [step for step in self.steps if step >= self.judged_step]
@@ -63,7 +63,7 @@ def compare_output_statistics(
     names: Mapping[str, str],
     repeat: OutputStatistics | None,
 ) -> StatisticsComparison | None:
-    """Compare the common steps of two runs in their order, up to the first that differs.
+    """Compare the common steps of two runs in order, until a step differs.
 
     Args:
         a: output statistics of the baseline.
@@ -98,21 +98,24 @@ def compare_output_statistics(
 
 
 class _Outcome(NamedTuple):
-    """What one step adds: a divergence that decides, or one that does not."""
+    """The result for a step: a divergence that decides, or an open divergence."""
 
     divergence: Divergence | None
     open_divergence: Divergence | None
 
 
 def _can_be_judged(step: StepComparison) -> bool:
-    """Tell whether a step begins with equal weights; weights of step 1 differ by a mistake."""
+    """Tell whether a step can be the judged step.
+
+    It can if it begins with equal weights. So can step 1: different weights are a mistake there.
+    """
     return step.weights_agree or step.step == _FIRST_STEP
 
 
 def _outcome(
     step: StepComparison, judged: StepComparison | None, before: StepComparison | None
 ) -> _Outcome:
-    """Judge a step: the first one by its stages."""
+    """Judge a step: the judged step by its stages, a later step by new causes."""
     if judged is None or before is None:
         return _Outcome(step.divergence, None)
     return _later_outcome(step, judged, before)
@@ -121,10 +124,10 @@ def _outcome(
 def _later_outcome(
     step: StepComparison, judged: StepComparison, before: StepComparison
 ) -> _Outcome:
-    """Judge a step after the judged one: by what follows from no step before it.
+    """Judge a step after the judged step, by differences that begin in it.
 
-    With a repeat that shows rounding its stages decide, too. An update after steps that were not
-    recorded never does: they may have changed the state of the optimizer.
+    With a repeat that shows rounding, the stages of the step decide, too. An update after steps
+    that were not recorded never decides: these steps may have changed the state of the optimizer.
     """
     is_next = step.step == before.step + 1
     changed = weights_changed_after(before, step)

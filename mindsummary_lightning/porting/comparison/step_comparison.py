@@ -1,6 +1,6 @@
-"""One recorded step of two runs, compared stage by stage.
+"""Compare a recorded step of two runs, stage by stage.
 
-The first divergence, and the pair table.
+The result is the first divergence, and the pair table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mindsummary_lightning.reading.output_statistics import OutputStatistics
 
 @dataclass(frozen=True, eq=False)
 class StepComparison:
-    """One step of two runs.
+    """The result of comparing a step of two runs.
 
     Attributes:
         pair: the step of both runs.
@@ -71,7 +71,7 @@ def compare_step(
     names: Mapping[str, str],
     repeat: OutputStatistics | None,
 ) -> StepComparison:
-    """Compare one step that both runs recorded.
+    """Compare a step that both runs recorded.
 
     Args:
         step: the step.
@@ -80,7 +80,8 @@ def compare_step(
         names: names of weights in the candidate by names in the baseline, which decide.
         repeat: output statistics of a repeat of the baseline.
     """
-    a, b = (RecordedStep(*table.rows_at(step)) for table in tables)
+    table_a, table_b = tables
+    a, b = RecordedStep(*table_a.rows_at(step)), RecordedStep(*table_b.rows_at(step))
     weights = PairedWeights(a, b, names)
     calls = StepPairing(a, b, weights.names, tolerance.row)
     noise = np.zeros(len(a.rows))
@@ -115,9 +116,11 @@ def compare_step(
 
 
 def weights_changed_after(before: StepComparison, step: StepComparison) -> Divergence | None:
-    """Return weights that differ by more than ten times what they did as an earlier step ended.
+    """Return weights that changed between an earlier step and this step.
 
-    Between a step and the next one no rounding occurs: something else than the update changed them.
+    They differ by more than ten times the difference at the end of the earlier step. Rounding
+    cannot be the cause, as it does not occur between two steps. Something other than the
+    update changed the weights.
     """
     distances = {}
     for row in before.table.of("update"):
@@ -136,10 +139,11 @@ def weights_changed_after(before: StepComparison, step: StepComparison) -> Diver
 
 
 def recorded_causes(step: StepComparison, judged: StepComparison) -> Divergence | None:
-    """Return what differs in a later step and follows from no earlier one: its batch, or settings.
+    """Return the recorded causes of a difference in a later step.
 
-    A setting, and the number of losses, counts if it agreed in the judged step. The order of
-    samples never counts here: no later step tells whether it has an effect.
+    A cause follows from no earlier step: it is the batch, or a setting. A setting, and the number
+    of losses, counts if it agreed in the judged step. The order of samples never counts here: no
+    later step tells whether it has an effect.
     """
     pair = step.pair
     tensors = []

@@ -1,4 +1,4 @@
-"""``StepPair``: one recorded step of both runs with everything that is paired.
+"""Hold a step of two runs, with paired weights and calls: ``StepPair``.
 
 The stages only read it.
 """
@@ -28,14 +28,14 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 
 
 class GradientRows(NamedTuple):
-    """Rows of the gradients that are compared, by parameter name in each run."""
+    """The rows of the compared gradients, by parameter name, for both runs."""
 
     a: dict[str, int]
     b: dict[str, int]
 
 
 class Effects(NamedTuple):
-    """Largest distance of losses and of gradients; infinite without any loss and gradient."""
+    """Largest distance of losses and of gradients; infinite if there are neither."""
 
     loss: float
     gradient: float
@@ -43,7 +43,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepPair:
-    """One step of both runs.
+    """A step of two runs.
 
     Attributes:
         step: the step.
@@ -65,10 +65,10 @@ class StepPair:
     noise: Floats
 
     def exceeds(self, row_a: int, row_b: int, tolerance: float | None = None) -> bool:
-        """Tell whether two rows differ by more than a tolerance, by default that of rows.
+        """Tell whether two rows differ by more than a tolerance.
 
-        The order of elements counts only where it has an effect, and so do whole numbers, which
-        are often names of things.
+        The default is the tolerance of rows. The order of elements counts only where it has an
+        effect. So do whole numbers, which are often names of things.
         """
         limit = self.tolerance.row if tolerance is None else tolerance
         limit = max(limit, self.noise[row_a])
@@ -150,7 +150,7 @@ class StepPair:
 
     @cached_property
     def noise_size(self) -> float:
-        """The size up to which a gradient is one that is zero but for rounding."""
+        """The size up to which a gradient is zero except for rounding."""
         sizes = [0.0]
         for step, rows in ((self.a, self.gradients.a), (self.b, self.gradients.b)):
             sizes += step.values[[*rows.values()], RMS].tolist()
@@ -170,7 +170,7 @@ class StepPair:
     def exceeding(
         self, pairs: Iterable[RowIndices], tolerance: float | None = None
     ) -> tuple[RowPair, ...]:
-        """Return the rows that differ by more than a tolerance, the largest distance first."""
+        """Return the rows that differ by more than a tolerance, largest distance first."""
         found = [self.row_pair(*rows) for rows in pairs if self.exceeds(*rows, tolerance)]
         return tuple(sorted(found, key=lambda pair: -pair.distance))
 
@@ -190,7 +190,7 @@ class StepPair:
     def unpaired_rows(
         self, stage: Stage, rows_a: Iterable[int], rows_b: Iterable[int]
     ) -> list[PairRow]:
-        """Make rows of the pair table from what only one run has."""
+        """Make rows of the pair table from rows that a single run has."""
         rows = []
         for index in rows_a:
             row = self.a.row(index)
@@ -201,7 +201,7 @@ class StepPair:
         return rows
 
     def unpaired_of(self, stage: Stage, link: str, pairs: Iterable[RowIndices]) -> list[PairRow]:
-        """Make rows of the pair table from what only one run has of a stage."""
+        """Make rows of the pair table from a stage's rows without a partner."""
         paired_a, paired_b = set(), set()
         for row_a, row_b in pairs:
             paired_a.add(row_a)

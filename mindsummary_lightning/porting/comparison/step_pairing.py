@@ -1,4 +1,4 @@
-"""Module calls of one step of two runs, paired by values, weights and surrounding calls."""
+"""Pair the module calls of a step of two runs by values, weights and nesting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RowIndices = tuple[int, int]
 
 
 class WeightState(IntEnum):
-    """What a module holds itself."""
+    """Whether a module holds weights itself, and whether they are paired."""
 
     NO_WEIGHTS = 0
     WEIGHTS = 1
@@ -37,7 +37,7 @@ class Similarity(IntEnum):
 
 
 class HeldLayers(NamedTuple):
-    """The layers with paired weights in a module, and which of the module's calls it is."""
+    """The layers with paired weights inside a module, and the number of the call."""
 
     layers: frozenset[str]
     number: int
@@ -104,7 +104,11 @@ class StepPairing:
     def _most_different(
         self, rows_a: tuple[int, ...], rows_b: tuple[int, ...]
     ) -> RowIndices | None:
-        """Compare rows by position if all sizes agree, otherwise each row with its nearest one."""
+        """Return the two rows that differ most, or ``None``.
+
+        Rows are compared by position if all sizes agree. Otherwise a row is compared with its
+        nearest row.
+        """
         in_order = [*zip(rows_a, rows_b, strict=False)]
         have_equal_sizes = all(self.have_one_size(*rows) for rows in in_order)
         if len(rows_a) == len(rows_b) and have_equal_sizes:
@@ -137,13 +141,17 @@ class StepPairing:
         return Similarity.ONE_OTHER_DIMENSION if other_sizes < 2 else Similarity.UNRELATED
 
     def both_occur_elsewhere(self, row_a: int, row_b: int) -> bool:
-        """Tell whether each of two different tensors also occurs in the other run."""
+        """Tell whether two different tensors both occur in the run of their partner."""
         limit = min(self._limit, self.distance(row_a, row_b) / 10)
         in_b = self.occurs_in_other_run(row_a, limit, of_baseline=True)
         return in_b and self.occurs_in_other_run(row_b, limit, of_baseline=False)
 
     def occurs_in_other_run(self, row: int, limit: float, *, of_baseline: bool) -> bool:
-        """Tell whether a tensor is among the inputs and outputs of the other run."""
+        """Tell whether a tensor is an input or output of any call in the second run.
+
+        With ``of_baseline`` the tensor belongs to the baseline, and the second run is the
+        candidate.
+        """
         step, other = (self.a, self.b) if of_baseline else (self.b, self.a)
         rows = other.call_tensors
         rows = rows[other.layouts[rows] == step.layouts[row]]
@@ -189,7 +197,7 @@ class StepPairing:
                 self._take(call_a, holders.get(held, ()))
 
     def _pair_leaves_by_inputs(self) -> None:
-        """Pair calls without calls inside, of one weight state, with equal inputs."""
+        """Pair innermost calls with equal inputs and the same weight state."""
         leaves_b = np.array(
             [_leaf_state(self.b, call, self._state_b) for call in range(len(self.b.calls))],
             np.int64,
@@ -202,7 +210,7 @@ class StepPairing:
                 self._take(call_a, near.tolist())
 
     def _pair_children(self) -> None:
-        """Pair what is left inside of paired calls by kind and order."""
+        """Pair the remaining calls inside paired calls, by kind and order."""
         for call_a, call_b in self.pairs:
             children_b = self.b.children(call_b)
             for child_a in self.a.children(call_a):
@@ -219,14 +227,17 @@ class StepPairing:
         call_a: int,
         among: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Return the calls whose row is near that of a call, or which have no row."""
+        """Return the calls whose row is near the given call's row.
+
+        Calls without a row are returned, too.
+        """
         row, others = int(rows_a[call_a]), rows_b[among]
         is_near = near_rows(self.a, row, self.b, others, self._limit) | (row < 0) | (others < 0)
         near: NDArray[np.int64] = among[is_near]
         return near
 
     def _take(self, call_a: int, calls_b: Iterable[int]) -> None:
-        """Pair a call with the first free one that may be the same call."""
+        """Pair a call with the first free call that may be the same."""
         for call_b in calls_b:
             if self._is_free[call_b] and self._may_be_one(call_a, call_b):
                 self.partner[call_a] = call_b
@@ -234,9 +245,10 @@ class StepPairing:
                 return
 
     def _may_be_one(self, call_a: int, call_b: int) -> bool:
-        """Tell whether two calls may be one by their layers, inputs and outputs.
+        """Tell whether two calls may be the same by layers, inputs and outputs.
 
-        Modules of one kind may make another size of equal inputs, as with another stride.
+        Modules of the same kind may make outputs of different sizes from equal inputs, as with
+        another stride.
         """
         held_a, held_b = self.held_a[call_a], self.held_b[call_b]
         if (held_a and held_a.layers) != (held_b and held_b.layers):
@@ -254,12 +266,12 @@ class StepPairing:
 
 
 def _leaf_state(step: RecordedStep, call: int, states: list[WeightState]) -> int:
-    """Return the weight state of a call, or -1 of a call with other calls inside."""
+    """Return the weight state of a call; -1 if it has inner calls."""
     return -1 if step.within[call] else int(states[call])
 
 
 def _weight_states(step: RecordedStep, paired_layers: Collection[str]) -> list[WeightState]:
-    """Return for each call whether its module holds weights itself, and whether they are paired."""
+    """Return the weight state of every call's module."""
     holders = {name.rpartition(".")[0] for name in step.of("weights")}
     states = []
     for call in step.calls:
@@ -271,7 +283,10 @@ def _weight_states(step: RecordedStep, paired_layers: Collection[str]) -> list[W
 
 
 def _held_layers(calls: list[Call], layers: Mapping[str, str]) -> list[HeldLayers | None]:
-    """Return for each call the paired layers in its module, by names of the candidate."""
+    """Return for every call the paired layers inside its module.
+
+    Layers are named as in the candidate.
+    """
     layers_in: dict[str, set[str]] = {}
     for name, layer in layers.items():
         module = name

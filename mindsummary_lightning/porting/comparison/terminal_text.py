@@ -1,4 +1,7 @@
-"""The lines that ``mindsummary compare`` prints: verdict, what to do next, and a table."""
+"""Write the lines that ``mindsummary compare`` prints.
+
+They are the verdict, the next step for the user, and a table.
+"""
 
 from __future__ import annotations
 

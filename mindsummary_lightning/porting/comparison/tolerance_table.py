@@ -1,7 +1,8 @@
-"""Every number that decides in a comparison: value, what it bounds, unit, source and test.
+"""Define every number that decides in a comparison.
 
-A distance is relative: 0 for equal tensors, about 1 for unrelated ones. The reference page
-``docs/reference/comparison.md`` shows this table.
+The table gives its value, bounded quantity, unit, source and test. A distance is relative: 0 for
+equal tensors, about 1 for unrelated ones. The reference page ``docs/reference/comparison.md`` shows
+this table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How far two updates of one weight differ beyond what gradients and precision explain."""
+"""Measure by how much two updates of a weight differ.
+
+Differences that gradients and precision explain do not count.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 
 
 def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> float:
-    """Return the distance of two updates, by the size of the larger one.
+    """Return the distance of two updates, relative to the larger update.
 
     Args:
         step: the step.
@@ -57,10 +60,10 @@ def _gradient_rows(step: StepPair, name_a: str, name_b: str) -> RowIndices | Non
 def _gradient_distances(
     step: StepPair, gradients: RowIndices, weight: int, columns: list[int]
 ) -> Floats:
-    """Return the distances of gradients, element by element, by the size of the element.
+    """Return the distances of two gradients for single elements.
 
-    Some optimizers add the decayed weight to the gradient, which may leave little of it: the
-    smaller size counts.
+    A distance is relative to the size of the element. Some optimizers add the decayed weight to the
+    gradient, which may leave little of it: the smaller size counts.
     """
     gradient_a = step.a.values[gradients[0], columns]
     gradient_b = step.b.values[gradients[1], columns]
@@ -80,7 +83,10 @@ def _gradient_distances(
 def _rounding_of_weights(
     step: StepPair, drift: float, after: RowIndices, columns: list[int]
 ) -> Floats:
-    """Return what of an update the precision of the weight or of its inputs hides."""
+    """Return the part of an update that rounding hides.
+
+    The precision of the weight limits it, or the precision of the module's inputs.
+    """
     weight_a, weight_b = step.a.rows[after[0]], step.b.rows[after[1]]
     precision = WEIGHT_ROUNDING if weight_a.dtype == weight_b.dtype else step.tolerance.row
     values, rms = step.a.values[after[0], columns], step.a.values[after[0], RMS]

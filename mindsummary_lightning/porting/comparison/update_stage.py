@@ -1,4 +1,7 @@
-"""The update of a step: weights after it, given the gradients, and the settings of optimizers."""
+"""Compare the update of a step: the weights after it, and optimizer settings.
+
+The gradients of the step explain a part of the differences.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ from mindsummary_lightning.porting.comparison.update_distance import update_dist
 
 
 def compare_update(step: StepPair, forward: ForwardResult) -> StageResult:
-    """Compare the updates; a rate that differs leaves no tolerance but that of the outputs."""
+    """Compare the updates of a step.
+
+    If the learning rate differs, only the tolerance of the outputs remains.
+    """
     settings = [*_applied_norms(step), *setting_differences_of_step(step)]
     has_other_rate = any(setting.name == "lr" for setting in settings)
     base = 0.0 if has_other_rate else UPDATE
@@ -63,7 +69,10 @@ def compare_update(step: StepPair, forward: ForwardResult) -> StageResult:
 
 
 def _applied_norms(step: StepPair) -> Iterator[SettingDifference]:
-    """Yield the norms of the applied gradients if they differ and other gradients were compared."""
+    """Yield the norms of the applied gradients if they differ.
+
+    They are compared only if the stage ``gradients`` compared the gradients before clipping.
+    """
     applied = GradientRows(
         step.a.of("clipped") or step.a.of("gradients"),
         step.b.of("clipped") or step.b.of("gradients"),
@@ -74,9 +83,10 @@ def _applied_norms(step: StepPair) -> Iterator[SettingDifference]:
 
 
 def setting_differences_of_step(step: StepPair) -> Iterator[SettingDifference]:
-    """Yield the settings of all parameter groups that both optimizers have and that differ.
+    """Yield the optimizer settings that differ in a step.
 
-    If one run has more groups, only the different values count.
+    A setting counts with its values in all parameter groups, if both optimizers have it. If one run
+    has more groups, only the different values count.
     """
     settings_a, settings_b = optimizer_settings(step.a), optimizer_settings(step.b)
     for name, values_a in settings_a.items():
@@ -90,7 +100,10 @@ def setting_differences_of_step(step: StepPair) -> Iterator[SettingDifference]:
 
 
 def optimizer_settings(step: RecordedStep) -> dict[str, list[float]]:
-    """Return the values of each setting in all parameter groups, at the optimizer's first step."""
+    """Return the values of every optimizer setting in all parameter groups.
+
+    If an optimizer steps several times, they are the values at its first step.
+    """
     settings: dict[str, list[float]] = {}
     for row in step.of("settings").values():
         if not step.rows[row].call:  # some optimizers step twice

@@ -1,4 +1,4 @@
-"""The verdict in one sentence with its numbers, and what to do next."""
+"""Write the verdict and the next step as sentences."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def same_text(distances: RunDistances, steps: int) -> Phrase:
 
 
 def _is_overruled(distances: RunDistances) -> bool:
-    """Tell whether numbers beyond their tolerance belong to steps whose output statistics agree."""
+    """Tell whether a loss or tensor exceeds its tolerance.
+
+    If the verdict is ``same``, output statistics that agree have overruled it.
+    """
     return bool(distances.losses_exceed.any() or distances.tensors_exceed.any())
 
 
@@ -106,7 +109,7 @@ _DOUBTS: dict[Doubt, Phrase] = {
 
 
 def _differs(distance: float) -> Phrase:
-    """Say how far one tensor differs; a tensor of another size has no distance."""
+    """Write by how much a tensor differs; a different size has no distance."""
     if distance == np.inf:
         return Phrase("has another size or non-finite elements")
     return Phrase("differs by {}", distance_text(distance))
@@ -169,7 +172,7 @@ def _stage_text(divergence: Divergence) -> Phrase:
 
 
 def _gradients_text(tensors: tuple[RowPair, ...], distance: Phrase) -> Phrase:
-    """Say which gradients differ; gradients that only one run has come first."""
+    """Name the gradients that differ; gradients of a single run come first."""
     only_in = {is_only_in_one(pair) for pair in tensors} - {""}
     shown = []
     for pair in tensors:
@@ -244,7 +247,7 @@ def _whole_text(difference: FirstDifference) -> Phrase:
 
 
 def next_step_text(judgement: Judgement, repeat: RepeatDistance | None) -> str:
-    """Say what to do next; ``""`` if the runs are the same."""
+    """Return the advice for the next step; ``""`` if the runs are the same."""
     difference = judgement.difference
     if judgement.verdict == "same":
         return ""

@@ -12,7 +12,9 @@ _LISTED = 4  # names in a message
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read pairs of names from a text file, one pair a line; ``#`` begins a comment.
+    """Read pairs of names from a text file, a pair per line.
+
+    ``#`` begins a comment.
 
     Raises:
         OSError: the file cannot be read.

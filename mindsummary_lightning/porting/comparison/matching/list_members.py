@@ -1,4 +1,4 @@
-"""Members of numbered lists of modules, such as ``blocks.3.``, that correspond in two runs."""
+"""Find corresponding members of numbered module lists, such as ``blocks.3.``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class ListMembers:
         return "", ""
 
     def may_correspond(self, name_a: str, name_b: str) -> bool:
-        """Tell whether one of two names is in the member that corresponds to the other's."""
+        """Tell whether two names can belong to corresponding list members.
+
+        They can if one name is in the member that corresponds to the other name's member.
+        """
         name_a, name_b = without_wrappers(name_a), without_wrappers(name_b)
         partner_of_a = self.of(name_a, in_baseline=True)[1]
         partner_of_b = self.of(name_b, in_baseline=False)[1]
@@ -52,7 +55,10 @@ class ListMembers:
 
 
 def _unique_lists(tensors: Sequence[TensorName]) -> dict[_ListLayout, list[str]]:
-    """Return the members of each list of two or more whose layout no other list of the run has."""
+    """Return the members of the lists whose layout occurs only once in the run.
+
+    A list has at least two members.
+    """
     lists: dict[str, dict[int, Counter[LayerLayout]]] = {}
     for name, layer in layers_of(tensors).items():
         for match in _NUMBER.finditer(f"{name}."):

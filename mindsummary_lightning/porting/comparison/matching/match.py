@@ -1,4 +1,7 @@
-"""``match_names``: the matchers in their order, each of which pairs what those before left."""
+"""Match the tensor names of two runs with ``match_names``.
+
+Several matchers run in order. Every matcher pairs tensors that the matchers before left unpaired.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _Found = Iterable[tuple[str, str]]
 
 
 class NameMatch(NamedTuple):
-    """Tensors of two runs, matched; the names are in the order of each run.
+    """The matched tensors of two runs; names are in the order of their run.
 
     Attributes:
         pairs: tensors of both runs.

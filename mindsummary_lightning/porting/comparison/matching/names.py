@@ -1,4 +1,4 @@
-"""Tensors of two runs with the same name, also in the words of the other framework."""
+"""Pair tensors by name, also between PyTorch names and MindSpore names."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Key = tuple[str, ...]
 
 
 def equal_names(names_a: Iterable[str], names_b: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair equal names, and then names that are equal without prefixes and in PyTorch's words.
+    """Pair equal names, then names that are equal in PyTorch's words.
 
-    Lists that one run counts from one and the other from zero have equal names for different
-    layers; their names are not used.
+    The second search leaves out common prefixes. If one run counts a list from one and the other
+    run from zero, equal names belong to different layers. The names of such a list are not used.
     """
     all_a, all_b = list(names_a), list(names_b)
     shifted = _lists_counted_differently(all_a, all_b)
@@ -31,7 +31,7 @@ def equal_names(names_a: Iterable[str], names_b: Iterable[str]) -> list[tuple[st
 
 
 def _outside_of(names: Sequence[str], lists: set[str]) -> list[str]:
-    """Return the names that have no number in one of the lists."""
+    """Return the names that have no number in any of the lists."""
     outside = []
     for name in names:
         if not any(prefix in lists for prefix, _ in _numbers_in(name)):
@@ -42,7 +42,10 @@ def _outside_of(names: Sequence[str], lists: set[str]) -> list[str]:
 def _by_plain_name(
     names: Sequence[str], all_names: Sequence[str], paired: set[str]
 ) -> dict[_Key, str]:
-    """Key names without a pair by words and kind, without common first words; drop double keys."""
+    """Index the names without a pair by their words and kind.
+
+    The first words that all names share are left out. A key that several names have is dropped.
+    """
     common = _common_words(all_names)
     found: dict[_Key, list[str]] = {}
     for name in names:
@@ -53,7 +56,10 @@ def _by_plain_name(
 
 
 def _common_words(names: Sequence[str]) -> int:
-    """Count the words with which every layer begins; the last word of a layer is its own."""
+    """Count the first words that are equal in all layers.
+
+    The last word of a layer is its own and does not count.
+    """
     layers = {parts_of(name)[0] for name in names}
     stems = []
     for layer in layers:
@@ -66,7 +72,10 @@ def _common_words(names: Sequence[str]) -> int:
 
 
 def _lists_counted_differently(names_a: Iterable[str], names_b: Iterable[str]) -> set[str]:
-    """Find lists that one run counts from one and the other from zero."""
+    """Find lists whose numbers differ by 1 between the runs.
+
+    A run counts such a list from zero, and its partner from one.
+    """
     numbers_a, numbers_b = _numbers_by_list(names_a), _numbers_by_list(names_b)
     shifted = set()
     for prefix in numbers_a.keys() & numbers_b.keys():
@@ -88,7 +97,10 @@ def _numbers_by_list(names: Iterable[str]) -> dict[str, set[int]]:
 
 
 def _numbers_in(name: str) -> Iterator[tuple[str, int]]:
-    """Yield each number in a name with the words before it, in which ``*`` stands for numbers."""
+    """Yield the numbers in a name, with the words before every number.
+
+    In these words ``*`` stands for a number.
+    """
     before: list[str] = []
     for word in name.split("."):
         if word.isdecimal():

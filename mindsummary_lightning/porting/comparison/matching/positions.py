@@ -28,7 +28,7 @@ _Layer = list[TensorName]
 
 
 class _FirstTensors(NamedTuple):
-    """The first tensor of a layer of each run, and the layout that both layers have."""
+    """The first tensors of a layer in both runs, and the layout of that layer."""
 
     layout: LayerLayout
     a: str
@@ -38,7 +38,7 @@ class _FirstTensors(NamedTuple):
 def in_paired_layers(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair tensors of one kind in layers of which another tensor is paired."""
+    """Pair tensors of the same kind in layers that have a paired tensor already."""
     layers = {parts_of(pair.a)[0]: parts_of(pair.b)[0] for pair in pairs}
     names_b = {parts_of(tensor.name): tensor.name for tensor in b}
     for tensor in a:
@@ -51,7 +51,10 @@ def in_paired_layers(
 def in_corresponding_blocks(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair layers of corresponding blocks: the only ones of a layout, or with equal numbers."""
+    """Pair the layers of corresponding blocks.
+
+    Two layers are paired if their layout is unique in both blocks, or if their numbers are equal.
+    """
     members = ListMembers(a, b)
     taken_b = names_in_candidate(pairs.values())
     layers_a = _unpaired_layers_in_blocks(a, pairs, members, in_baseline=True)
@@ -74,7 +77,10 @@ def _unpaired_layers_in_blocks(
     *,
     in_baseline: bool,
 ) -> dict[object, list[tuple[tuple[str, ...], str]]]:
-    """Return numbers and first tensor of each layer without a pair, by block and layout."""
+    """Return the unpaired layers of blocks, grouped by block and layout.
+
+    A layer is described by the numbers in its name and by its first tensor.
+    """
     found: dict[object, list[tuple[tuple[str, ...], str]]] = defaultdict(list)
     for name, layer in layers_of(tensors).items():
         if any(tensor.name in taken for tensor in layer):
@@ -91,7 +97,10 @@ def _unpaired_layers_in_blocks(
 def between_pairs(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair layers between two pairs if equally frequent layouts come in one order."""
+    """Pair the layers that lie between two pairs.
+
+    Only layouts that both runs have equally often count, and only if they come in the same order.
+    """
     members = ListMembers(a, b)
     anchors = _anchors(a, b, pairs.values())
     taken_b = names_in_candidate(pairs.values())
@@ -104,7 +113,7 @@ def between_pairs(
 def _anchors(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]
 ) -> list[tuple[int, int]]:
-    """Return the places of the pairs that come in one order in both runs."""
+    """Return the positions of the pairs that have the same order in both runs."""
     places_a, places_b = _places(a), _places(b)
     return ascending([(places_a[pair.a], places_b[pair.b]) for pair in pairs])
 
@@ -114,7 +123,10 @@ def _places(tensors: Sequence[TensorName]) -> dict[str, int]:
 
 
 def _sure_pairs(firsts: list[_FirstTensors], members: ListMembers) -> Iterator[tuple[str, str]]:
-    """Yield pairs but of layouts that are crossed, or lie in blocks that do not correspond."""
+    """Yield the first tensors of layers that correspond with certainty.
+
+    Left out are crossed layouts, and layouts with layers in blocks that do not correspond.
+    """
     unsure = _crossed_layouts(firsts)
     for first in firsts:
         if not members.may_correspond(first.a, first.b):
@@ -149,7 +161,7 @@ def _of_layouts(layers: Sequence[_Layer], layouts: set[LayerLayout]) -> list[_La
 def _layers_in_gaps(
     tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
 ) -> dict[int, list[_Layer]]:
-    """Group the layers of what has no pair by the number of anchors before them."""
+    """Group the unpaired layers by the number of anchors before them."""
     counts = accumulate(tensor.name in anchors for tensor in tensors)
     anchors_before = dict(zip(names_of(tensors), counts, strict=True))
     left = (tensor for tensor in tensors if tensor.name not in taken)

@@ -1,4 +1,4 @@
-"""What the name of a tensor says: its layer, its kind, and the layout of a layer."""
+"""Split tensor names into layer and kind, and describe the layout of layers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def without_wrappers(name: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """Return the last word of a name as PyTorch has it, with ``.gradient`` if it is a gradient."""
+    """Return the last word of a name in PyTorch's words, such as ``weight``.
+
+    A gradient has ``.gradient`` added.
+    """
     return parts_of(name)[1]
 
 
@@ -83,7 +86,10 @@ def is_bias(name: str) -> bool:
 
 
 def parts_of(name: str) -> tuple[str, str]:
-    """Split a name into layer and kind; a parameter of an unknown kind is a layer of its own."""
+    """Split a name into its layer and its kind.
+
+    A parameter of an unknown kind is a layer of its own.
+    """
     gradient = GRADIENT if name.endswith(GRADIENT) else ""
     plain = without_wrappers(name.removesuffix(gradient))
     for separator in "._":  # as in fc.weight and in_proj_weight

@@ -20,9 +20,10 @@ _LARGE = 64  # elements from which on minimum, maximum and mean tell random tens
 
 
 class _Nearest(NamedTuple):
-    """For each row of one array the nearest row of another.
+    """For every row of an array the nearest row of a second array.
 
-    Place, its distance, and the next row's.
+    ``place`` is its index and ``distance`` its distance. ``next_distance`` is the distance of the
+    second nearest row.
     """
 
     place: NDArray[np.int64]
@@ -49,7 +50,7 @@ def equal_values(
     is_compared: Callable[[TensorName], bool],
     trusted_share: float,
 ) -> list[tuple[str, str]]:
-    """Pair tensors of one size whose values are clearly nearest to each other.
+    """Pair tensors of the same size whose values are clearly nearest.
 
     Args:
         a: tensors of the baseline without a partner.
@@ -73,7 +74,10 @@ def equal_values(
 
 
 def _clearly_nearest(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tuple[str, str]]:
-    """Pair tensors whose distance is a fraction of that of any rival, and of their own width."""
+    """Pair tensors whose distance is small compared with the nearest rival.
+
+    It must be small compared with the tensor's own width, too.
+    """
     # Means of n random elements are nearer to each other than extremes, by the root of n.
     weights = np.array([1.0, 1.0, a[0].elements ** 0.5 / 4])
     values_a, values_b = _values(a) * weights, _values(b) * weights
@@ -89,7 +93,10 @@ def _values(tensors: Sequence[TensorName]) -> _Floats:
 
 
 def _nearest(rows: _Floats, among: _Floats) -> _Nearest:
-    """Find the nearest row for each row; distances are infinite where there is no row."""
+    """Find the nearest row for every row.
+
+    A distance is infinite if there is no row.
+    """
     order = np.argsort(among[:, 2])
     means = np.concatenate([[-np.inf], among[order, 2], [np.inf]])
     place, distances = np.zeros(len(rows), np.int64), np.full((2, len(rows)), np.inf)
