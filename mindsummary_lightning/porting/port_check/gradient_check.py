@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -296,29 +297,24 @@ class GradientCheck:
     def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
         """Later calls in a call's own code whose inputs that code has computed."""
         calls = self._reference.step.calls
-        return [
-            each
-            for each in self._calls_in(around)
-            if each.frame.entered > after
-            and any(
-                self._reference.is_computed_in_code(tensor)
-                for tensor in calls[each.reference].inputs
-            )
-        ]
+        is_computed = self._reference.is_computed_in_code
+        found = []
+        for call in self._calls_in(around):
+            inputs = calls[call.reference].inputs
+            if call.frame.entered > after and any(map(is_computed, inputs)):
+                found.append(call)
+        return found
 
     def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
         """Calls in a call's own code that get its inputs as they are."""
         calls = self._reference.step.calls
         own = calls[user.reference].inputs
-        return [
-            each
-            for each in self._calls_in(user.frame)
-            if any(
-                self._reference.is_same(tensor, mine)
-                for tensor in calls[each.reference].inputs
-                for mine in own
-            )
-        ]
+        found = []
+        for call in self._calls_in(user.frame):
+            pairs = itertools.product(calls[call.reference].inputs, own)
+            if any(self._reference.is_same(tensor, mine) for tensor, mine in pairs):
+                found.append(call)
+        return found
 
     def _blamed(
         self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput

@@ -87,9 +87,9 @@ def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
     while begin < len(layers):
         group = layers[begin : begin + _JOINED]
         if len(group) == _JOINED and _may_be_joined(group):
-            roles = {
-                role: tuple(each.weights[role][0] for each in group) for role in group[0].weights
-            }
+            roles = {}
+            for role in group[0].weights:
+                roles[role] = tuple(layer.weights[role][0] for layer in group)
             result.append(Layer(roles, (_JOINED * group[0].shape[0], *group[0].shape[1:])))
             begin += _JOINED
         else:
@@ -115,10 +115,8 @@ def _aligned(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[
     left_reference = _runs(references, {id(ours) for ours, _ in pairs})
     left_port = _runs(ports, {id(theirs) for _, theirs in pairs})
     for run in left_port:
-        shapes = [layer.shape for layer in run]
-        same = next(
-            (other for other in left_reference if [layer.shape for layer in other] == shapes), None
-        )
+        shapes = _shapes(run)
+        same = next((other for other in left_reference if _shapes(other) == shapes), None)
         if same is not None:
             left_reference.remove(same)
             pairs.extend(zip(same, run, strict=True))
@@ -129,12 +127,17 @@ def _matching(
     references: Sequence[Layer], ports: Sequence[Layer]
 ) -> list[list[tuple[Layer, Layer]]]:
     """Runs of layers that are in both, in their order."""
-    a, b = [layer.shape for layer in references], [layer.shape for layer in ports]
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
-    return [
-        [(references[block.a + index], ports[block.b + index]) for index in range(block.size)]
-        for block in matcher.get_matching_blocks()
-    ]
+    matcher = SequenceMatcher(None, _shapes(references), _shapes(ports), autojunk=False)
+    runs = []
+    for block in matcher.get_matching_blocks():
+        ours = references[block.a : block.a + block.size]
+        theirs = ports[block.b : block.b + block.size]
+        runs.append(list(zip(ours, theirs, strict=True)))
+    return runs
+
+
+def _shapes(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
+    return [layer.shape for layer in layers]
 
 
 def _runs(layers: Sequence[Layer], taken: set[int]) -> list[list[Layer]]:
