@@ -1,4 +1,4 @@
-"""``StepRecorder``: records the chain of steps of a loop of one's own, without Lightning."""
+"""``StepRecorder``: records steps of a loop without Lightning."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def plain_settings(group: list[Setting]) -> dict[str, float]:
 
 
 def group_members(optimizer: Any) -> list[list[Any]]:
-    """The parameters of each group of :func:`group_settings`."""
+    """List the parameters of the groups of :func:`group_settings`."""
     if _is_experimental(optimizer):
         return [list(group["params"]) for group in optimizer.param_groups]
     groups: dict[tuple[float, float], list[Any]] = {}
@@ -113,7 +113,7 @@ def _is_experimental(optimizer: Any) -> bool:
 
 
 def _rates_and_decays(optimizer: Any) -> list[tuple[float, float]]:
-    """Learning rate and applied weight decay of each parameter."""
+    """List the learning rates and applied weight decays of all parameters."""
     count = len(optimizer.parameters)
     rates = _each(optimizer.get_lr(), count)
     decays = _each(optimizer.get_weight_decay(), count)

@@ -183,10 +183,8 @@ def own_weights(
     for weight in weights:
         words = weight.split(".")
         lengths = range(len(words) - 1, -1, -1)
-        module = next(
-            (name for name in (".".join(words[:length]) for length in lengths) if name in below),
-            None,
-        )
+        ancestors = [".".join(words[:length]) for length in lengths]
+        module = next((name for name in ancestors if name in below), None)
         if module is not None:
             own[module].add(weight)
     return {name: frozenset(names) for name, names in own.items()}
