@@ -316,7 +316,7 @@ def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str
 def _settings(
     optimizer: Optimizer, group: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield name, path and number of each setting of an optimizer's group."""
+    """Yield name, path and number of every setting of an optimizer's group."""
     for name, setting in group.items():
         if name in optimizer.defaults and name not in _HOW:
             for path, value in leaves({name: setting}, batch_items):

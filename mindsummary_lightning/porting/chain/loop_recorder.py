@@ -102,7 +102,7 @@ class StepRecorder:
     def step(
         self, network: nn.Module, optimizer: Optimizer | Sequence[Optimizer], batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """Return a context in which one step runs.
+        """Return a context in which a single step runs.
 
         Args:
             network: what is trained.

@@ -93,7 +93,7 @@ class CellChain:
             self._add(OutputRow(link, name, kind), _reduced(tensor))
 
     def add_loss(self, loss: Any) -> None:
-        """Take the loss: the first tensor of one element in what a step returned."""
+        """Record the loss: the first scalar tensor that a step returned."""
         for _, tensor in tensors(loss):
             if tensor.size == 1:
                 self._add(

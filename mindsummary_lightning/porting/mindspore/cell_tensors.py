@@ -110,7 +110,7 @@ class CellTensors:
         self._hooks.close()
 
     def add_loss(self, loss: Any) -> None:
-        """Write the loss: the first tensor of one element in what a step returned."""
+        """Write the loss: the first scalar tensor that a step returned."""
         for _, tensor in tensors(loss):
             if tensor.size == 1:
                 self._losses.append(self._stored(tensor))

@@ -60,7 +60,7 @@ class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
 
 
 def tapped(tensor: Any, take: TakeGradient) -> Any:
-    """The same values; a function sees the gradient, if there is one."""
+    """Return the same values, and pass their gradient to a function."""
     return CellCalls.run_unseen(_Tap(take), tensor)
 
 

@@ -1,4 +1,4 @@
-"""Pairs layers by their shapes and their order, where names and values pair no weights."""
+"""Pairs layers by shape and order, if names and values pair no weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JOINED = 3  # query, key and value
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of one module, or of several that another framework joins.
+    """Weights of a module, or of several modules that are joined elsewhere.
 
     Attributes:
         weights: names by their role, such as ``weight`` and ``bias``; several names, whose rows are
@@ -81,7 +81,7 @@ def _shape_of(
 
 
 def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
-    """The layers, with query, key and value of one shape joined to one."""
+    """Join query, key and value layers of equal shape."""
     result: list[Layer] = []
     begin = 0
     while begin < len(layers):
@@ -141,7 +141,7 @@ def _shapes(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
 
 
 def _runs(layers: Sequence[Layer], taken: set[int]) -> list[list[Layer]]:
-    """Layers that are left, those that follow each other together."""
+    """Group the remaining layers in runs of consecutive layers."""
     runs: list[list[Layer]] = [[]]
     for layer in layers:
         if id(layer) in taken:
@@ -152,5 +152,5 @@ def _runs(layers: Sequence[Layer], taken: set[int]) -> list[list[Layer]]:
 
 
 def joined_rows(arrays: Sequence[Array]) -> Array:
-    """Rows of several arrays below each other."""
+    """Stack the rows of several arrays."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

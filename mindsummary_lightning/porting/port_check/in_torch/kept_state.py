@@ -21,7 +21,7 @@ _OF_MODULES = frozenset(nn.Module().__dict__)
 
 @dataclass(slots=True)
 class _Tensors:
-    """A tensor, and what it held."""
+    """A tensor and its earlier values."""
 
     tensor: torch.Tensor
     value: torch.Tensor
