@@ -339,7 +339,7 @@ def _heal(tensor: Any, value: NDArray[Any]) -> bool:
 
 
 def _moved(tensor: Any) -> Any:
-    """Return a tensor moved by one unit in the last place, up or down."""
+    """Move the elements of a tensor up or down in their last place."""
     if not is_differentiable(tensor):
         return tensor
     signs = np.random.default_rng(0).choice([-_UNIT, _UNIT], tensor.shape)

@@ -148,7 +148,7 @@ class PortReport:
         return text
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, language: str = "en") -> str:
-        """The report as a page with the module tree; with ``path`` it is written to that file, too.
+        """Return the report as a page, and write it to ``path`` if given.
 
         Args:
             path: of the file.

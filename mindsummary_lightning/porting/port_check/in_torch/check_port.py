@@ -152,7 +152,7 @@ def _stopped(
 
 
 def stopped_by(error: Exception) -> NotTested:
-    """Say what is untested after the port has raised an error."""
+    """Name the tests that an error of the port has prevented."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     return NotTested(
         Phrase("what follows the last finding"),
