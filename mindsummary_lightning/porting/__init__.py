@@ -1,4 +1,4 @@
-"""Everything for people who port a model from one framework to the other.
+"""Tools for porting a model between PyTorch and MindSpore.
 
 | part         | what it does                                                             |
 |--------------|--------------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""``PortCheck``: checks a LightningModule against recorded steps, and stops the Trainer."""
+"""``PortCheck``: checks a LightningModule against recorded steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PortCheck(CallbackBase):
-    """Run a port's own training step on recorded values, and judge each module.
+    """Run a port's training step on recorded values, and judge its modules.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -75,7 +75,7 @@ class PortCheck(CallbackBase):
         return f"{type(self).__name__}({self._reference!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Refuse what cannot be checked, and keep the random state."""
+        """Refuse unsupported setups, and keep the random state."""
         if stage != "fit":
             return
         if trainer.world_size > 1:
@@ -98,7 +98,7 @@ class PortCheck(CallbackBase):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Begin the check of the next recorded step, unless one has begun."""
+        """Begin the check of the next recorded step, unless a check runs."""
         if self._running is None and self._left:
             if self._kept is None:
                 self._kept = KeptState(pl_module)
@@ -114,7 +114,7 @@ class PortCheck(CallbackBase):
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """End the check of a step whose optimizer has stepped; stop after the last one."""
+        """End the check after an optimizer step, and stop after the last step."""
         if self._running is None or not self._running.is_done():
             return
         running, self._running = self._running, None
@@ -159,7 +159,7 @@ class PortCheck(CallbackBase):
 
 
 class _RunningStep:
-    """One recorded step, from its first batch to its optimizer step."""
+    """A recorded step, from its first batch to its optimizer step."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class _RunningStep:
         args: Sequence[Any],
         kwargs: dict[str, Any],
     ) -> Any:
-        """The step has raised: run it without what may be the reason."""
+        """Run a failed step again without the likely reason."""
         self._hooks.close()
         self._kept.give_back()
         self._kept.set_aside_gradients()

@@ -46,7 +46,7 @@ class _Call:
 
 
 class ChainCollector(Watcher):
-    """Takes the chain of one step after the other, and makes tables of them.
+    """Collects output statistics of steps, and makes tables of them.
 
     Nothing that it is given is kept, and nothing waits for a device; what fails is noted, not
     raised. Of modules those whose names an expression matches from their start are taken, ``None``:
@@ -88,7 +88,7 @@ class ChainCollector(Watcher):
                     self._whole.begin(self._step.names, step)
 
     def clear(self) -> None:
-        """Forget what was taken of a step that is not done."""
+        """Discard the values of an unfinished step."""
         self._step = None
         if self._whole is not None:
             self._whole.clear()
@@ -100,7 +100,7 @@ class ChainCollector(Watcher):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Call a function that computes a loss, and take the batch, the calls and the loss."""
+        """Call a loss function, and record its batch, its calls and its loss."""
         step = self._step
         if step is None:
             return function(*args, **kwargs)
@@ -124,7 +124,7 @@ class ChainCollector(Watcher):
                     self._whole.add_batch(tensors)
 
     def add_loss(self, output: Any) -> None:
-        """Take the loss in what a step returned."""
+        """Record the loss that a step returned."""
         if (step := self._step) is not None:
             with step.taking("the loss"):
                 if (loss := mean_loss(output)) is not None:
@@ -140,7 +140,9 @@ class ChainCollector(Watcher):
     def add_gradients(
         self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None
     ) -> None:
-        """Take gradients, which ``scale`` multiplies, and settings before an optimizer steps.
+        """Record gradients and settings before an optimizer steps.
+
+        The gradients are multiplied by ``scale``.
 
         Its groups are numbered from ``first_group`` on.
         """
@@ -185,7 +187,7 @@ class ChainCollector(Watcher):
                     )
 
     def move_into(self, values: StepValues) -> None:
-        """Add what was taken of a step, and the weights after it, to its values."""
+        """Add a step's recorded values and the weights after it to a table."""
         if (step := self._step) is not None:
             self._add_weights(step, "update")
             # of what no optimizer holds, which so is told from what is frozen
@@ -226,7 +228,10 @@ class ChainCollector(Watcher):
     # ---- what ModuleCalls tells
 
     def wants_calls(self) -> bool:
-        """Not within a backward pass: what runs there computes a second time what was left out."""
+        """Tell whether calls are recorded now.
+
+        Not in a backward pass, where checkpointing computes a second time.
+        """
         return self._step is not None and not in_backward()
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
@@ -269,7 +274,7 @@ class ChainCollector(Watcher):
             whole.enter(call.row.name, call.row.kind, call.row.line, _arguments(*arguments))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
-        """Take what the innermost module has returned."""
+        """Record the outputs of the innermost running module."""
         call, step = self._running.pop(), self._step
         if step is None:
             return
@@ -300,7 +305,10 @@ def _tensors(value: Any) -> Iterable[tuple[str, torch.Tensor]]:
 
 
 def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:
-    """The tensors that a module is given; of one alone the path is ``""``."""
+    """List the tensors that a module is called with.
+
+    The path of a single tensor is ``""``.
+    """
     tensors = [*_tensors({**{str(place): value for place, value in enumerate(args)}, **kwargs})]
     return [("", tensors[0][1])] if len(tensors) == 1 and tensors[0][0] == "0" else tensors
 
@@ -308,7 +316,7 @@ def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str
 def _settings(
     optimizer: Optimizer, group: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield name, path and number of each setting of an optimizer's group."""
+    """Yield name, path and number of every setting of an optimizer's group."""
     for name, setting in group.items():
         if name in optimizer.defaults and name not in _HOW:
             for path, value in leaves({name: setting}, batch_items):

@@ -17,7 +17,7 @@ def has_gradient_hooks(tensor: torch.Tensor) -> bool:
 
 
 def register_first_hook(tensor: torch.Tensor, hook: Callable[[torch.Tensor], None]) -> Any:
-    """Register a hook that sees a tensor's gradient before the tensor's other hooks do.
+    """Register a gradient hook that runs before the tensor's existing hooks.
 
     Returns:
         The handle that removes it.

@@ -1,4 +1,4 @@
-"""``StepRecorder``: records the chain of steps of a loop of one's own, without Lightning."""
+"""``StepRecorder``: records steps of a loop without Lightning."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class StepRecorder:
     def step(
         self, network: nn.Module, optimizer: Optimizer | Sequence[Optimizer], batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """Return a context in which one step runs.
+        """Return a context in which a single step runs.
 
         Args:
             network: what is trained.

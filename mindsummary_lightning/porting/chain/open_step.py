@@ -25,7 +25,10 @@ from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG, Outpu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainPart:
-    """Rows of a step from one device: their numbers, and values of shape ``(n, c)``."""
+    """Rows of a step from the same device.
+
+    Their numbers, and values of shape ``(n, c)``.
+    """
 
     rows: NDArray[np.intp]
     values: NDArray[np.float64]
@@ -33,7 +36,7 @@ class ChainPart:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """Statistics of a tensor, its elements, those counted, its dtype and its shape."""
+    """Statistics of a tensor, its size, counted elements, dtype and shape."""
 
     vector: torch.Tensor
     elements: int
@@ -43,7 +46,9 @@ class Reduced:
 
 
 class OpenStep:
-    """Takes rows in the order of the step. ``number_of`` gives the number of a row in the tables.
+    """Rows of a running step, in order.
+
+    ``number_of`` gives the number of a row in the tables.
 
     Attributes:
         names: of the network's modules and tensors.
@@ -66,7 +71,10 @@ class OpenStep:
 
     @contextmanager
     def taking(self, what: str) -> Iterator[None]:
-        """A context that nobody sees, and in which something is taken; what fails is noted."""
+        """Return a context that hides recording from the user's code.
+
+        Errors are noted, not raised.
+        """
         try:
             with unseen():
                 yield
@@ -101,7 +109,7 @@ class OpenStep:
         )
 
     def add(self, row: OutputRow, tensor: torch.Tensor | Reduced) -> None:
-        """Take a tensor, or what is left of one, as the next row, if it has one."""
+        """Record a tensor as the next row, if it has a row."""
         reduced = tensor if isinstance(tensor, Reduced) else self.reduced(tensor)
         if reduced is not None:
             number = self._number_of(replace(row, dtype=reduced.dtype, shape=reduced.shape))

@@ -14,14 +14,20 @@ _NO_DTYPE = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def dtype_name(tensor: torch.Tensor) -> str:
-    """The dtype as NumPy names it, or ``bfloat16``; eight-bit floats are held as float32."""
+    """Name a dtype as NumPy does.
+
+    bfloat16 keeps its name; eight-bit floats are held as float32.
+    """
     if tensor.dtype in _NO_DTYPE:
         return "float32"
     return str(tensor.dtype).removeprefix("torch.")
 
 
 def stored_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """What a file holds of a dense tensor: bfloat16 as uint16. It may share the tensor's memory."""
+    """Convert a dense tensor to the array that a file holds.
+
+    bfloat16 becomes uint16. The array may share the tensor's memory.
+    """
     plain = _plain(tensor)
     if plain.dtype is torch.bfloat16:
         return plain.contiguous().view(torch.int16).numpy().view(np.uint16)

@@ -1,4 +1,4 @@
-"""``WholeStepRecorder``: writes every tensor of a step to the step's file while the step runs."""
+"""``WholeStepRecorder``: writes every tensor of a step while it runs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class _Written:
 
 
 class WholeStepRecorder:
-    """Records one step after the other. What fails is raised; the caller notes it.
+    """Writes all tensors of consecutive steps.
+
+    Errors are raised; the caller notes them.
 
     Args:
         directory: of the run.
@@ -325,7 +327,10 @@ class WholeStepRecorder:
         return None if torch.nn.parameter.is_lazy(tensor) else self._store(tensor)
 
     def _store(self, tensor: torch.Tensor, path: str = "") -> StoredTensor | None:
-        """Write a tensor; ``None`` if it has no elements in memory, or only some of them here."""
+        """Write a tensor and return its row.
+
+        ``None`` if it has no elements in memory, or only some of them here.
+        """
         if self._writer is None or (
             plain_tensor(tensor) is None and tensor.layout is torch.strided
         ):

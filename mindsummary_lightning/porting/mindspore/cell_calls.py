@@ -11,7 +11,10 @@ import mindspore
 
 
 class CellObserver(Protocol):
-    """Sees each call of a cell. Its methods must not raise."""
+    """Observer of every call of a cell.
+
+    Its methods must not raise.
+    """
 
     def enter(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

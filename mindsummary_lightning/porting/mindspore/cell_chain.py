@@ -1,4 +1,4 @@
-"""``CellChain``: output statistics of one step of a MindSpore network."""
+"""``CellChain``: output statistics of a step of a MindSpore network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Reduced = tuple[str, tuple[int, ...], NDArray[np.float64]]
 
 
 class CellChain:
-    """Takes the chain of one step while it runs.
+    """Collects output statistics of a MindSpore step while it runs.
 
     Args:
         network: the ``Cell`` that is trained, without its loss.
@@ -63,7 +63,7 @@ class CellChain:
     def enter(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Take what a cell is called with."""
+        """Record the inputs of a cell."""
         if cell is self._optimizer:
             self._optimize(cell, args)
         self._depths.append(len(self._running))
@@ -72,7 +72,7 @@ class CellChain:
         return args, kwargs
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Take what a cell has returned."""
+        """Record the outputs of a cell."""
         if len(self._running) > self._depths[-1]:
             self._leave(output)
         self.abandon(cell)
@@ -93,7 +93,7 @@ class CellChain:
             self._add(OutputRow(link, name, kind), _reduced(tensor))
 
     def add_loss(self, loss: Any) -> None:
-        """Take the loss: the first tensor of one element in what a step returned."""
+        """Record the loss: the first scalar tensor that a step returned."""
         for _, tensor in tensors(loss):
             if tensor.size == 1:
                 self._add(

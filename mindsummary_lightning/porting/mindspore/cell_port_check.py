@@ -1,4 +1,4 @@
-"""``PortCheck`` and ``check_port``: one run of a MindSpore port lists its mistakes."""
+"""``PortCheck`` and ``check_port``: find the mistakes of a MindSpore port."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_port(
     step_function: RunStep,
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
-    """Run steps of a port on the recorded values of the original, and list its mistakes.
+    """Run a port on the original's recorded values, and list its mistakes.
 
     Network, optimizer and random state are afterwards as before. The step function runs once for
     each recorded step, and once more for each place at which a gradient ends that the original
@@ -199,7 +199,7 @@ def _checked_step(
 
 
 class _StepOfPort:
-    """One run of the port's step under substitution.
+    """A run of the port's step on the original's values.
 
     Args:
         reference: the recorded step.
@@ -311,7 +311,10 @@ class _StepOfPort:
         return with_tensors(batch, recorded)
 
     def _find_end(self) -> None:
-        """Find the last output that no gradient reaches; what is before it needs another run."""
+        """Find the last output that no gradient reaches.
+
+        The calls before it need another run.
+        """
         for call, output, gradient in self._step.gradients.missing():
             key = call.frame.entered, output.port
             if key not in self._injected:
@@ -342,7 +345,10 @@ class _StepOfPort:
 
 
 def _recorded_batch(reference: ReferenceStep) -> Any:
-    """The recorded batch as tensors: one tensor, a tuple, or a dict by dotted paths."""
+    """Return the recorded batch as tensors.
+
+    A single tensor, a tuple, or a dict by dotted paths.
+    """
     found: dict[str, Any] = {}
     for stored in reference.step.batches[0] if reference.step.batches else ():
         array = np.array(reference.array(stored))

@@ -43,7 +43,9 @@ _UNIT = 2.0**-23  # distance of neighbouring float32 numbers, relative
 
 
 class CellSubstitution:
-    """Compares what cells take, return and receive as gradients with the original, and replaces it.
+    """Compares values and gradients of cells with the original's.
+
+    It also replaces them, so that mistakes do not spread.
 
     Args:
         trained: network and optimizer of the port.
@@ -99,7 +101,7 @@ class CellSubstitution:
     def enter(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Compare what a cell is called with, and return what it should run on."""
+        """Compare the inputs of a cell, and return its replacement inputs."""
         if cell is self._optimizer:
             self.optimizer_calls += 1
             self._compare_stepped(args)
@@ -133,7 +135,7 @@ class CellSubstitution:
         self._step.parts.stepped_gradients(stepped)
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Compare what a cell has returned, and return what the caller should get."""
+        """Compare the outputs of a cell, and return their replacements."""
         arguments_ = self._running.pop()
         if arguments_ is None:
             return output
@@ -155,7 +157,10 @@ class CellSubstitution:
         self._running.pop()
 
     def _is_compared(self, cell: Any) -> bool:
-        """Whether a call is of the network, and not a second one in the backward pass."""
+        """Tell whether a call is part of the network's forward pass.
+
+        Not a second call in the backward pass.
+        """
         if id(cell) not in self._cells:
             return False
         _, repeated = self._cells[id(cell)]
@@ -168,7 +173,10 @@ class CellSubstitution:
         return repeated is None or repeated in names
 
     def _trains_nothing(self, cell: Any, call: PairedCall) -> bool:
-        """Whether no weight in a call or before it trains, so that its outputs need no gradient."""
+        """Tell whether the outputs of a call need no gradient.
+
+        No weight in the call or before it trains.
+        """
         if any(parameter.requires_grad for parameter in cell.get_parameters()):
             return False
         floats = [each.array for each in call.frame.inputs if each.array.dtype.kind == "f"]
@@ -203,7 +211,10 @@ class CellSubstitution:
     def _with_gradient(
         self, tensor: Any, value: NDArray[Any], call: PairedCall, output: PairedOutput
     ) -> Any:
-        """The original's values, whose gradient is compared and replaced by the original's."""
+        """Return the original's values, with their gradient watched.
+
+        The gradient is compared and replaced by the original's.
+        """
         key = call.frame.entered, output.port
         if key in self._injected:
             self._to_inject.append((tensor, self._injected[key]))
@@ -250,7 +261,9 @@ class CellSubstitution:
     def _run_again(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[NDArray[Any]] | None:
-        """Outputs of a layer of MindSpore on inputs that are moved by one unit in the last place.
+        """Run a MindSpore layer again on minimally moved inputs.
+
+        They are moved by one unit in the last place.
 
         They are as far from the first run as rounding may lead.
         """
@@ -276,7 +289,7 @@ def port_module(name: str, cell: Any) -> PortModule:
 
 
 def saved_parameters(cell: Any) -> list[tuple[Any, NDArray[Any], Any]]:
-    """Each parameter of a cell, its values and their dtype."""
+    """List the parameters of a cell with their values and dtypes."""
     return [(each, each.asnumpy().copy(), each.dtype) for each in cell.get_parameters()]
 
 
@@ -288,7 +301,7 @@ def restore_parameters(state: Sequence[tuple[Any, NDArray[Any], Any]]) -> None:
 
 
 def set_values(parameter: Any, values: Any) -> None:
-    """Give a parameter other values, in the memory that it has.
+    """Overwrite the values of a parameter in its own memory.
 
     ``set_data`` would leave it with memory that an optimizer does not wait for.
     """
@@ -305,7 +318,9 @@ def _output_of(call: PairedCall, path: str) -> PairedOutput | None:
 
 
 def _heal(tensor: Any, value: NDArray[Any]) -> bool:
-    """Write values into a tensor, so that later uses have them, too; whether that was possible.
+    """Overwrite a tensor for its later uses.
+
+    Returns whether that was possible.
 
     The memory is written, as an operator in place would end the gradient of what has computed the
     tensor.
@@ -324,7 +339,7 @@ def _heal(tensor: Any, value: NDArray[Any]) -> bool:
 
 
 def _moved(tensor: Any) -> Any:
-    """A tensor whose elements are moved by one unit in the last place, up or down."""
+    """Move the elements of a tensor up or down in their last place."""
     if not is_differentiable(tensor):
         return tensor
     signs = np.random.default_rng(0).choice([-_UNIT, _UNIT], tensor.shape)

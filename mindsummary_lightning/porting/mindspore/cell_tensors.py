@@ -1,4 +1,4 @@
-"""``CellTensors``: writes whole tensors of one step of a MindSpore network."""
+"""``CellTensors``: writes whole tensors of a step of a MindSpore network."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SETTING = (bool, int, float, str)
 
 
 class CellTensors:
-    """Writes the tensors of one step while it runs.
+    """Writes the tensors of a step while it runs.
 
     Args:
         trained: network, optimizer and loss scale.
@@ -110,7 +110,7 @@ class CellTensors:
         self._hooks.close()
 
     def add_loss(self, loss: Any) -> None:
-        """Write the loss: the first tensor of one element in what a step returned."""
+        """Write the loss: the first scalar tensor that a step returned."""
         for _, tensor in tensors(loss):
             if tensor.size == 1:
                 self._losses.append(self._stored(tensor))
@@ -154,7 +154,7 @@ class CellTensors:
         )
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove the written file."""
         self._writer.discard()
 
     # ---- CellCalls calls these
@@ -162,7 +162,7 @@ class CellTensors:
     def enter(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Write what a cell is called with."""
+        """Write the inputs of a cell."""
         if cell is self._optimizer:
             self._guarded(self._add_update)(cell, args)
         self._running.append(None)
@@ -171,7 +171,7 @@ class CellTensors:
         return args, kwargs
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Write what a cell has returned, and return it with its gradients watched."""
+        """Write the outputs of a cell, and return them with gradients watched."""
         index = self._running.pop()
         if index is None:
             return output
@@ -211,7 +211,10 @@ class CellTensors:
             self._calls[call.parent] = replace(self._calls[call.parent], draws_random=True)
 
     def _watched(self, index: int, value: Any, path: str) -> Any:
-        """An output whose gradients are written. Objects of the user's classes stay as they are."""
+        """Return an output whose gradients get written.
+
+        Objects of the user's classes stay as they are.
+        """
         if isinstance(value, mindspore.Tensor):
             watches = is_differentiable(value) and not isinstance(value, mindspore.Parameter)
             return tapped(value, self._output_gradient_taker(index, path)) if watches else value
@@ -245,7 +248,7 @@ class CellTensors:
             )
 
     def _add_update(self, optimizer: Any, args: tuple[Any, ...]) -> None:
-        """Write the gradients that the optimizer is called with, its settings and its state."""
+        """Write gradients, settings and state at an optimizer step."""
         names = {id(parameter): name for name, _, parameter in parameters(self._network)}
         stepped = self._stepped_gradients(optimizer, args[0], names)
         self._weights = [
@@ -289,7 +292,7 @@ class CellTensors:
         return self._add(as_array(tensor), dtype)
 
     def _add(self, array: NDArray[Any], dtype: str = "") -> StoredTensor:
-        """Write an array, if no equal one is in the file."""
+        """Write an array, unless the file holds an equal array."""
         array = np.ascontiguousarray(array).reshape(array.shape)
         if dtype == "bfloat16":
             array = (array.view(np.uint32) >> 16).astype(np.uint16)
@@ -319,7 +322,10 @@ def dtype_name(tensor: Any) -> str:
 
 
 def _has_hooks(tensor: Any) -> bool | None:
-    """Whether hooks may change the gradient of a weight; ``None`` if MindSpore does not say so."""
+    """Tell whether hooks may change a weight's gradient.
+
+    ``None`` if MindSpore does not say so.
+    """
     hooks = getattr(tensor, "hooks", None)
     return bool(hooks()) if callable(hooks) else None
 

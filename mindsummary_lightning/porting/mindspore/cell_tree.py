@@ -1,4 +1,4 @@
-"""Names of a network's cells and parameters, and of tensors in what cells take and return."""
+"""Names of cells, parameters, inputs and outputs of a MindSpore network."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _recomputed_above(network: Any, name: str) -> str | None:
 
 
 def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
-    """Yield name, kind and tensor of each parameter and running statistic once.
+    """Yield name, kind and tensor of all parameters and running statistics.
 
     A cell around the network, such as a loss of the user's, puts its own word before
     ``Parameter.name``.
@@ -78,7 +78,10 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
 
 
 def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The tensors that a cell is called with; the path of a single one is ``""``."""
+    """List the tensors that a cell is called with.
+
+    The path of a single tensor is ``""``.
+    """
     positional = {str(index): value for index, value in enumerate(args)}
     found = [*tensors({**positional, **kwargs})]
     return [("", found[0][1])] if len(found) == 1 and found[0][0] == "0" else found
@@ -87,13 +90,13 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[st
 def with_arguments(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], change: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Change each tensor of a call, in the order of :func:`arguments`."""
+    """Change the tensors of a call, in the order of :func:`arguments`."""
     changed = tuple(with_tensors(value, change) for value in args)
     return changed, {name: with_tensors(value, change) for name, value in kwargs.items()}
 
 
 def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A nested value after a change of each tensor, in the order of :func:`tensors`."""
+    """Change the tensors of a nested value, in the order of :func:`tensors`."""
     if isinstance(value, mindspore.Tensor):
         return change(value)
     if isinstance(value, Mapping):

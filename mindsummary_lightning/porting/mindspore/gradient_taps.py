@@ -33,7 +33,7 @@ class _Tap(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
 
 
 class _Substitute(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
-    """Returns other values for a tensor, and passes a gradient on to it."""
+    """Replaces a tensor's values, and passes a gradient on to the tensor."""
 
     def __init__(self, take: TakeGradient) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Substitute(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no t
 
 
 class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
-    """Returns its first argument, and gives the second one a gradient."""
+    """Returns its first argument, and gives its second a gradient."""
 
     def construct(self, carrier: Any, tensor: Any, gradient: Any) -> Any:
         return carrier
@@ -60,17 +60,20 @@ class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
 
 
 def tapped(tensor: Any, take: TakeGradient) -> Any:
-    """The same values; a function sees the gradient, if there is one."""
+    """Return the same values, and pass their gradient to a function."""
     return CellCalls.run_unseen(_Tap(take), tensor)
 
 
 def substituted(own: Any, value: Any, take: TakeGradient = lambda gradient: None) -> Any:
-    """Other values for a tensor, whose gradient goes through a function to the tensor."""
+    """Replace a tensor's values, and pass their gradient through a function."""
     return CellCalls.run_unseen(_Substitute(take), own, value)
 
 
 def with_injection(carrier: Any, tensor: Any, gradient: Any) -> Any:
-    """A tensor that passes its gradient on, and starts one at another tensor."""
+    """Return a tensor that also starts a gradient at a second tensor.
+
+    It passes its own gradient on.
+    """
     return CellCalls.run_unseen(_Inject(), carrier, tensor, gradient)
 
 

@@ -1,4 +1,4 @@
-"""Loads the recorded state of an optimizer into one of MindSpore."""
+"""Loads a recorded optimizer state into a MindSpore optimizer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RecordedState:
 
     @property
     def steps_made(self) -> int:
-        """Steps that the original's optimizer has made before this one."""
+        """Count the steps of the original's optimizer before this step."""
         counts = [tensor for (_, name), tensor in self._states.items() if name == STEP_COUNT]
         if counts:
             return int(self._reference.array(counts[0]).reshape(-1)[0])
@@ -57,7 +57,10 @@ class RecordedState:
         return bool(self._reference.step.optimizers)
 
     def of(self, weight: str, name: str) -> NDArray[Any] | None:
-        """The state of a weight of the port, in its shape; ``None`` if it was not recorded."""
+        """Return a weight's optimizer state in its shape.
+
+        ``None`` if it was not recorded.
+        """
         pair = self._weights.pairs.get(weight)
         if pair is None:
             return None

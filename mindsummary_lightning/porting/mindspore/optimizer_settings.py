@@ -81,7 +81,7 @@ def plain_settings(group: list[Setting]) -> dict[str, float]:
 
 
 def group_members(optimizer: Any) -> list[list[Any]]:
-    """The parameters of each group of :func:`group_settings`."""
+    """List the parameters of the groups of :func:`group_settings`."""
     if _is_experimental(optimizer):
         return [list(group["params"]) for group in optimizer.param_groups]
     groups: dict[tuple[float, float], list[Any]] = {}
@@ -113,11 +113,10 @@ def _is_experimental(optimizer: Any) -> bool:
 
 
 def _rates_and_decays(optimizer: Any) -> list[tuple[float, float]]:
-    """Learning rate and applied weight decay of each parameter."""
+    """List the learning rates and applied weight decays of all parameters."""
     count = len(optimizer.parameters)
-    rates, decays = (
-        _each(value, count) for value in (optimizer.get_lr(), optimizer.get_weight_decay())
-    )
+    rates = _each(optimizer.get_lr(), count)
+    decays = _each(optimizer.get_weight_decay(), count)
     scale = float(getattr(optimizer, "loss_scale", None) or 1.0)  # some multiply the decay with it
     flags = optimizer.decay_flags
     applied = [decay / scale if flag else 0.0 for decay, flag in zip(decays, flags, strict=True)]
@@ -129,7 +128,10 @@ def _numbers(group: dict[str, Any]) -> Iterator[Setting]:
         values = value if isinstance(value, (tuple, list)) else [value]
         paths = itertools.count() if values is value else [""]
         for path, each in zip(paths, values, strict=False):
-            if name != "params" and (number := _number(each)) is not None:
+            if name == "params":
+                continue
+            number = _number(each)
+            if number is not None:
                 yield name, str(path), number
 
 

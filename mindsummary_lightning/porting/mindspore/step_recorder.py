@@ -100,7 +100,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     def step(
         self, network: Any, optimizer: Any, batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """Return a context in which one step of a loop without ``Model`` runs.
+        """Return a context that records a step of a loop without ``Model``.
 
         Args:
             network: the Cell that is trained.

@@ -12,7 +12,7 @@ import mindspore
 
 @dataclass(frozen=True)
 class TrainedCells:
-    """What a ``Model`` trains.
+    """Network, optimizer and loss that a ``Model`` trains.
 
     Attributes:
         network: the ``Cell``, without its loss where ``Model`` added that.
@@ -26,7 +26,10 @@ class TrainedCells:
 
 
 def trained_cells(arguments: Any) -> TrainedCells:
-    """What a ``Model`` trains, from ``run_context.original_args()``."""
+    """Find the cells that a ``Model`` trains.
+
+    They come from ``run_context.original_args()``.
+    """
     network, optimizer, scale = arguments.network, arguments.optimizer, None
     while isinstance(network, (mindspore.nn.TrainOneStepCell, mindspore.nn.WithLossCell)):
         optimizer = getattr(network, "optimizer", optimizer)

@@ -15,7 +15,7 @@ TakeGradient = Callable[[Any, Any], Any]
 
 @contextmanager
 def shown_gradients(take: TakeGradient) -> Iterator[None]:
-    """A context in which each gradient of a weight goes through a function.
+    """Return a context that passes weight gradients through a function.
 
     Parameters get no hook, because ``mindspore.jit`` would compile it. ``value_and_grad``, ``grad``
     and ``GradOperation`` call one method in PyNative mode, which is replaced.
@@ -39,7 +39,7 @@ def shown_gradients(take: TakeGradient) -> Iterator[None]:
 
 
 def _with_taken(gradients: Any, weights: Sequence[Any], take: TakeGradient) -> Any:
-    """The gradients after a change of those of weights, which come last."""
+    """Return gradients with changed weight gradients, which come last."""
     if isinstance(gradients, mindspore.Tensor):
         return take(weights[0], gradients) if len(weights) == 1 else gradients
     if not isinstance(gradients, (tuple, list)):

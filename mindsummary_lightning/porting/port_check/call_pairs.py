@@ -51,7 +51,7 @@ class CallPairs:
         self._partners = self._partners_of_all(own, shared, weights)
 
     def has_weights(self, module: str) -> bool:
-        """Whether a module of the port, or one in it, holds weights."""
+        """Tell whether a module of the port or its submodules hold weights."""
         return bool(self._below.get(module))
 
     def choose(self, frame: Frame) -> None:
@@ -148,7 +148,7 @@ class CallPairs:
         return fitting[0] if fitting else None
 
     def _may_be(self, call: StoredCall, frame: Frame) -> bool:
-        """Whether a call is one of the same module, though its inputs differ."""
+        """Tell whether a call may pair although its inputs differ."""
         is_embedding = [("embedding" in kind_word(kind)) for kind in (call.kind, frame.module.kind)]
         return is_embedding[0] == is_embedding[1]
 
@@ -177,7 +177,10 @@ class CallPairs:
         return None
 
     def _is_known_elsewhere(self, frame: Frame, call: StoredCall) -> bool:
-        """Whether inputs have other sizes than a call's, or are other recorded values."""
+        """Tell whether inputs clearly belong to a different call.
+
+        Their sizes differ, or they are different recorded values.
+        """
         pairs = matched(call.inputs, frame.inputs)
         if len(pairs) != len(call.inputs):
             return True
@@ -203,7 +206,7 @@ class CallPairs:
     def _agree(
         self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]
     ) -> bool:
-        """Whether all tensors that can be compared are equal, and there is one."""
+        """Tell whether all comparable tensors are equal, and at least 1 exists."""
         pairs = matched(reference, port)
         is_complete = len(pairs) >= min(len(reference), len(port))
         if not pairs or not is_complete or any(len(pair.port) > 1 for pair in pairs):

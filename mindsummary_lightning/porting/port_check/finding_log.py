@@ -1,4 +1,4 @@
-"""``FindingLog``: findings as they are made, and which of them follow from others."""
+"""``FindingLog``: findings of a step, and their consequences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ AT_THE_END = sys.maxsize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientPath:
-    """What a gradient has passed between the values that were replaced and an output or a weight.
+    """Modules and code that a gradient has passed.
+
+    From the replaced values back to an output or a weight.
 
     Attributes:
         regions: calls whose own code it has passed.
@@ -68,7 +70,7 @@ class LoggedFinding:
 
 
 class FindingLog:
-    """The findings of one step."""
+    """Findings of a single step."""
 
     def __init__(self) -> None:
         self.logged: list[LoggedFinding] = []
@@ -78,7 +80,7 @@ class FindingLog:
         self.logged.append(logged)
 
     def folded(self) -> list[PortFinding]:
-        """The findings that follow from no other one; the others are their consequences."""
+        """Return the root findings, with their consequences attached."""
         kept: list[LoggedFinding] = []
         # by the identity of a logged finding: what it follows from
         roots: dict[int, LoggedFinding] = {}
@@ -98,7 +100,7 @@ class FindingLog:
 
 
 def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
-    """The findings, with one for many weights to which the same has happened."""
+    """Join findings if the same has happened to many weights."""
     result = [*kept]
     groups = (("no gradient", False), ("weight gradient", False), ("weight gradient", True))
     for kind, is_of_hook in groups:
@@ -111,7 +113,7 @@ def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
 
 
 def _whole(same: Sequence[LoggedFinding]) -> LoggedFinding:
-    """One finding for all."""
+    """Join all findings to a single finding."""
     first = same[0].finding
     module = _common_module([each.finding.module for each in same])
     sentence = Phrase("{} The same holds for {} more weights.", first.sentence, len(same) - 1)
@@ -132,7 +134,10 @@ def _common_module(modules: Sequence[str]) -> str:
 
 
 def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
-    """Join the findings of several steps; a later one may follow from an earlier."""
+    """Join the findings of several steps.
+
+    A later finding may follow from an earlier finding.
+    """
     result: list[PortFinding] = []
     for findings in steps:
         earlier = [*result]
@@ -146,7 +151,10 @@ def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
 
 
 def _goes_on(first: PortFinding, later: PortFinding) -> bool:
-    """Whether a finding of a later step is that of an earlier one, or follows from its update."""
+    """Tell whether an earlier finding explains a later step's finding.
+
+    It is the same mistake, or follows from its update.
+    """
     if (first.module, first.kind, str(first.place)) == (later.module, later.kind, str(later.place)):
         return True
     is_of_update = first.kind == "update" and later.kind in ("update", "weight gradient")
@@ -169,7 +177,7 @@ def _is_of_gradients(logged: LoggedFinding) -> int:
 
 
 def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
-    """The finding that another one follows from."""
+    """Find the finding that caused a given finding."""
     again = next((each for each in kept if _is_again(each, logged)), None)
     kind = logged.finding.kind
     if again is not None or logged.is_forward or kind in ("data", "weights"):
@@ -182,7 +190,10 @@ def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFindin
 
 
 def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
-    """Whether a finding is another call of the same module, or of the same line of its code."""
+    """Tell whether a finding repeats an earlier finding.
+
+    It is of the same module, or of the same line of its code.
+    """
     if first.has_other_mode and other.has_other_mode:
         return True
     one, two = first.finding, other.finding

@@ -1,4 +1,4 @@
-"""``PortFinding``: one mistake of a port, and what follows from it."""
+"""``PortFinding``: a mistake of a port, and its consequences."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PortFinding:
         }
 
     def consequence_words(self) -> Phrase:
-        """How many differences follow from this one, in words."""
+        """Say in words how many differences follow from this finding."""
         count = len(self.consequences)
         if count == 1:
             return Phrase("1 more difference follows from it")
@@ -94,7 +94,7 @@ class PortFinding:
 
 @dataclass(frozen=True, slots=True)
 class NotPaired:
-    """A module's call of the port, or of the original, without a partner: it was not compared.
+    """A module call without a partner, which was not compared.
 
     Attributes:
         module: its name.

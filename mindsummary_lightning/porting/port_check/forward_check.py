@@ -1,4 +1,4 @@
-"""``ForwardCheck``: compares and replaces what modules take and return."""
+"""``ForwardCheck``: compares and replaces inputs and outputs of modules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RunAgain = Callable[[], "list[Array] | None"]
 
 
 class ForwardCheck:
-    """One forward pass of the port.
+    """A forward pass of the port.
 
     Args:
         reference: the recorded step.
@@ -100,7 +100,10 @@ class ForwardCheck:
 
     @property
     def innermost(self) -> Frame:
-        """The innermost call that runs, or what stands for the code of the training step."""
+        """Return the innermost running call.
+
+        Without a running call, the code of the training step.
+        """
         return self._running[-1] if self._running else self._outside
 
     def enter(
@@ -183,7 +186,10 @@ class ForwardCheck:
     def _compare_input(
         self, frame: Frame, pair: TensorPair
     ) -> list[tuple[int, Array | None, bool]]:
-        """Places, values and whether to heal, of one tensor of the original."""
+        """Compare a tensor of the original with the inputs of the port.
+
+        Returns places, values and whether to heal.
+        """
         own = [frame.inputs[place] for place in pair.port]
         recorded = self._reference.array(pair.reference)
         tolerance = self._tolerance({each.dtype for each in own} | {pair.reference.dtype})
@@ -334,7 +340,10 @@ class ForwardCheck:
         )
 
     def _of_other_size(self, frame: Frame, recorded: Array, port: PortTensor) -> Array | None:
-        """The original's output in the place of one of another size, for later calls."""
+        """Return the original's output for an output of a different size.
+
+        Later calls run on it.
+        """
         is_kept = frame.module.name in self.keeps_sizes or recorded.ndim != port.array.ndim
         return None if is_kept else recorded
 

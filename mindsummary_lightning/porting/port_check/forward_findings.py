@@ -86,14 +86,17 @@ def module_words(name: str) -> str:
 
 
 def code_words(frame: Frame) -> str:
-    """Whose code a call's code is; a call without a module stands for that of the training step."""
+    """Name the owner of a call's code.
+
+    A call without a module stands for the training step.
+    """
     return frame.module.name or Phrase(
         "the training step" if not frame.module.kind else "the network"
     )
 
 
 def _with_settings(sentence: Phrase, module: PortModule, partner: StoredModule | None) -> Phrase:
-    """The sentence, and in what the module is set otherwise than its partner."""
+    """Add to a sentence the settings that differ from the partner's."""
     if partner is None:
         return sentence
     if partner.is_training != module.is_training:

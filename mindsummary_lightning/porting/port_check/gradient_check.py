@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,7 +37,7 @@ _LEAST_OUTPUT_GRADIENT = 1e-6
 
 
 class GradientCheck:
-    """One backward pass of the port.
+    """A backward pass of the port.
 
     Args:
         reference: the recorded step.
@@ -225,7 +226,10 @@ class GradientCheck:
         return (*visible, *used), tuple(each.module.name for each in used)
 
     def _paths_of(self, weight: str) -> tuple[GradientPath, ...]:
-        """One path for each use of a weight; none if not all are known."""
+        """List the gradient paths of all uses of a weight.
+
+        Empty if not all are known.
+        """
         paths: list[GradientPath] = []
         for use in self._forward.uses.get(weight, ()):
             if not self._is_replaced_after(use.frame):
@@ -249,14 +253,17 @@ class GradientCheck:
         return self._replaced.issuperset(outputs)
 
     def _likely_paths(self, module: str) -> tuple[GradientPath, ...]:
-        """What the gradient of a weight may have passed that the calls of its module use."""
+        """List the gradient paths that a weight probably has.
+
+        They come from the calls that its module's outputs feed.
+        """
         own = [each for each in self._forward.paired if each.frame.module.name == module]
         fed = [user for each in own for user in self._fed_by_code(each.frame, each.frame.entered)]
         regions = (*(each.frame for each in own), *self._used_in(fed))
         return (GradientPath(regions),)
 
     def _used_in(self, users: list[PairedCall]) -> list[Frame]:
-        """Some calls, and those in them whose inputs come from theirs through code alone."""
+        """List calls, and inner calls fed by their inputs through code alone."""
         regions: list[Frame] = []
         done: set[int] = set()
         while users:
@@ -269,7 +276,10 @@ class GradientCheck:
         return regions
 
     def _has_code(self, frame: Frame) -> bool:
-        """Whether a call computes something besides calling modules on what others return."""
+        """Tell whether a call has computations of its own.
+
+        Not only calls of modules on returned values.
+        """
         if frame.reference is None or not frame.has_compared_inside:
             return True
         calls = self._reference.step.calls
@@ -290,40 +300,41 @@ class GradientCheck:
         return any(self._reference.is_same(each, output.reference) for each in outputs)
 
     def _calls_in(self, around: Frame | None) -> list[PairedCall]:
-        """Paired calls in a call's own code, or in containers there that only the port has."""
+        """List the paired calls in a call's own code.
+
+        Containers that only the port has count as its code.
+        """
         return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
 
     def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
         """Later calls in a call's own code whose inputs that code has computed."""
         calls = self._reference.step.calls
-        return [
-            each
-            for each in self._calls_in(around)
-            if each.frame.entered > after
-            and any(
-                self._reference.is_computed_in_code(tensor)
-                for tensor in calls[each.reference].inputs
-            )
-        ]
+        is_computed = self._reference.is_computed_in_code
+        found = []
+        for call in self._calls_in(around):
+            inputs = calls[call.reference].inputs
+            if call.frame.entered > after and any(map(is_computed, inputs)):
+                found.append(call)
+        return found
 
     def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
         """Calls in a call's own code that get its inputs as they are."""
         calls = self._reference.step.calls
         own = calls[user.reference].inputs
-        return [
-            each
-            for each in self._calls_in(user.frame)
-            if any(
-                self._reference.is_same(tensor, mine)
-                for tensor in calls[each.reference].inputs
-                for mine in own
-            )
-        ]
+        found = []
+        for call in self._calls_in(user.frame):
+            pairs = itertools.product(calls[call.reference].inputs, own)
+            if any(self._reference.is_same(tensor, mine) for tensor, mine in pairs):
+                found.append(call)
+        return found
 
     def _blamed(
         self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput
     ) -> tuple[str, bool]:
-        """The module that a wrong gradient has passed, and whether it is its own backward pass."""
+        """Find the module that a wrong gradient has passed.
+
+        Also tells whether its own backward pass is wrong.
+        """
         inside = {id(each) for each in (call.frame, *call.frame.ancestors())}
         users = [each for each in regions if each is not None and id(each) not in inside]
         custom = [each for each in users if not each.module.is_library and self._has_code(each)]
@@ -366,13 +377,16 @@ class GradientCheck:
         return expected
 
     def _judge_received(self, name: str, expected: Array, received: Array) -> None:
-        """Compare a weight's gradient with the original's, without what hooks have changed."""
+        """Compare a weight's gradient, before its hooks, with the original's."""
         distance = self._weight_distance(name, expected, received)
         if distance > self._tolerance:
             self._report_weight(name, distance, "weight gradient", received.shape)
 
     def _report_hooks(self, name: str, received: Array, gradient: Array) -> bool:
-        """Report what a weight's hooks have changed, if the original has none; whether it has."""
+        """Report a gradient change by hooks that the original lacks.
+
+        Returns whether there is a change.
+        """
         originals = [self._reference.weights[each] for each in self._weights.references(name)]
         distance = self._weight_distance(name, received, gradient)
         is_unknown = any(original.is_hooked is not False for original in originals)

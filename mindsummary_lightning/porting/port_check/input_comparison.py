@@ -21,7 +21,7 @@ from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
 
 class Relation(enum.Enum):
-    """What a comparison has found."""
+    """Result of a comparison."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -49,7 +49,7 @@ class TensorComparison:
 def compared(
     reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True
 ) -> TensorComparison:
-    """Compare a tensor of the original with one of the port.
+    """Compare a tensor of the original with a tensor of the port.
 
     Args:
         reference: array of the original.
@@ -74,7 +74,7 @@ def compared(
 def _compared_in_layouts(
     reference: Array, port: Array, tolerance: float, found: Sequence[Layout]
 ) -> TensorComparison:
-    """Compare in the most likely layout, and then in others."""
+    """Compare in the most likely layout first, then in more layouts."""
     distances: list[float] = []
     for layout in found:
         placed = layout.applied(reference)
@@ -90,7 +90,10 @@ def _compared_in_layouts(
 
 
 def _compared_masks(reference: Array, port: Array) -> TensorComparison:
-    """Masks: true is what to keep in one framework, and what to leave out in the other."""
+    """Compare masks, whose meaning may be inverted.
+
+    True means keep in one framework, and leave out in the other.
+    """
     if reference.dtype.kind != port.dtype.kind or reference.size != port.size:
         return TensorComparison(Relation.SKIPPED, np.inf)
     placed = reference.reshape(port.shape)
@@ -100,7 +103,10 @@ def _compared_masks(reference: Array, port: Array) -> TensorComparison:
 
 
 def _compared_sizes(reference: Array, port: Array, tolerance: float) -> TensorComparison:
-    """Compare tensors of different sizes, of which one may be the other repeated."""
+    """Compare tensors of different sizes.
+
+    One may be the other repeated.
+    """
     try:
         wide = np.broadcast_arrays(reference, port)
     except ValueError:
@@ -143,7 +149,10 @@ def matched(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> li
 def _matched_by_path(
     reference: Sequence[StoredTensor], port: Sequence[PortTensor]
 ) -> list[TensorPair]:
-    """All tensors by equal paths; none if one has no partner that fits."""
+    """Pair all tensors by equal paths.
+
+    Empty if one has no partner that fits.
+    """
     if len(reference) != len(port):
         return []
     paths = {tensor.path: index for index, tensor in enumerate(port)}
@@ -191,7 +200,9 @@ def is_rounding(
     place: int,
     again: Callable[[], Sequence[Array] | None],
 ) -> bool:
-    """Whether the original is as near to a module's run in float64 as the port's own run is.
+    """Tell whether a difference is only rounding.
+
+    The original is as near to a float64 run as the port's own run is.
 
     Args:
         recorded: output of the original.

@@ -1,4 +1,4 @@
-"""Classes of modules in one word for both frameworks."""
+"""Names module classes by a common word for both frameworks."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def is_random_kind(kind: str) -> bool:
 
 
 def is_plain_container(kind: str) -> bool:
-    """Whether a class only calls its children one after the other."""
+    """Tell whether a class only calls its children in order."""
     return kind_word(kind) in _CONTAINERS

@@ -1,4 +1,4 @@
-"""Pairs layers by their shapes and their order, where names and values pair no weights."""
+"""Pairs layers by shape and order, if names and values pair no weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JOINED = 3  # query, key and value
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of one module, or of several that another framework joins.
+    """Weights of a module, or of several modules that are joined elsewhere.
 
     Attributes:
         weights: names by their role, such as ``weight`` and ``bias``; several names, whose rows are
@@ -81,15 +81,15 @@ def _shape_of(
 
 
 def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
-    """The layers, with query, key and value of one shape joined to one."""
+    """Join query, key and value layers of equal shape."""
     result: list[Layer] = []
     begin = 0
     while begin < len(layers):
         group = layers[begin : begin + _JOINED]
         if len(group) == _JOINED and _may_be_joined(group):
-            roles = {
-                role: tuple(each.weights[role][0] for each in group) for role in group[0].weights
-            }
+            roles = {}
+            for role in group[0].weights:
+                roles[role] = tuple(layer.weights[role][0] for layer in group)
             result.append(Layer(roles, (_JOINED * group[0].shape[0], *group[0].shape[1:])))
             begin += _JOINED
         else:
@@ -115,10 +115,8 @@ def _aligned(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[
     left_reference = _runs(references, {id(ours) for ours, _ in pairs})
     left_port = _runs(ports, {id(theirs) for _, theirs in pairs})
     for run in left_port:
-        shapes = [layer.shape for layer in run]
-        same = next(
-            (other for other in left_reference if [layer.shape for layer in other] == shapes), None
-        )
+        shapes = _shapes(run)
+        same = next((other for other in left_reference if _shapes(other) == shapes), None)
         if same is not None:
             left_reference.remove(same)
             pairs.extend(zip(same, run, strict=True))
@@ -129,16 +127,21 @@ def _matching(
     references: Sequence[Layer], ports: Sequence[Layer]
 ) -> list[list[tuple[Layer, Layer]]]:
     """Runs of layers that are in both, in their order."""
-    a, b = [layer.shape for layer in references], [layer.shape for layer in ports]
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
-    return [
-        [(references[block.a + index], ports[block.b + index]) for index in range(block.size)]
-        for block in matcher.get_matching_blocks()
-    ]
+    matcher = SequenceMatcher(None, _shapes(references), _shapes(ports), autojunk=False)
+    runs = []
+    for block in matcher.get_matching_blocks():
+        ours = references[block.a : block.a + block.size]
+        theirs = ports[block.b : block.b + block.size]
+        runs.append(list(zip(ours, theirs, strict=True)))
+    return runs
+
+
+def _shapes(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
+    return [layer.shape for layer in layers]
 
 
 def _runs(layers: Sequence[Layer], taken: set[int]) -> list[list[Layer]]:
-    """Layers that are left, those that follow each other together."""
+    """Group the remaining layers in runs of consecutive layers."""
     runs: list[list[Layer]] = [[]]
     for layer in layers:
         if id(layer) in taken:
@@ -149,5 +152,5 @@ def _runs(layers: Sequence[Layer], taken: set[int]) -> list[list[Layer]]:
 
 
 def joined_rows(arrays: Sequence[Array]) -> Array:
-    """Rows of several arrays below each other."""
+    """Stack the rows of several arrays."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -28,7 +28,7 @@ class OtherEnd:
 
 
 class OtherEnds:
-    """Those of which it is not known yet whether the code after them makes up for it.
+    """Unexpected outputs that later code may still make up for.
 
     Args:
         reference: the recorded step.
@@ -46,7 +46,10 @@ class OtherEnds:
         port: PortTensor,
         tolerance: PrecisionTolerance,
     ) -> bool:
-        """Keep an output that is another recorded value; whether it is one."""
+        """Keep an output that equals a different recorded value.
+
+        Returns whether it does.
+        """
         if port.array.size < 2 or port.array.dtype.kind != "f":
             return False
         own_inputs = {tensor.array for tensor in call.inputs}
@@ -59,14 +62,20 @@ class OtherEnds:
         return False
 
     def within(self, frame: Frame | None) -> OtherEnd | None:
-        """The innermost one in a call, or in any call for ``None``."""
+        """Find the innermost kept output in a call.
+
+        ``None`` stands for any call.
+        """
         return next(
             (other for other in self._open if frame is None or frame in other.frame.ancestors()),
             None,
         )
 
     def forget(self, frame: Frame | None) -> None:
-        """Forget those in a call in which a later input agrees: they are no mistakes."""
+        """Forget a call's kept outputs once a later input agrees.
+
+        They are no mistakes.
+        """
         self._open = [
             other
             for other in self._open
@@ -74,7 +83,10 @@ class OtherEnds:
         ]
 
     def remove(self, other: OtherEnd) -> None:
-        """One was a mistake. Modules around it end there, too, and are no mistakes of their own."""
+        """Remove an output that was a mistake.
+
+        Modules around it end there, too, and are no mistakes of their own.
+        """
         around = other.frame.ancestors()
         self._open = [each for each in self._open if each is not other and each.frame not in around]
 

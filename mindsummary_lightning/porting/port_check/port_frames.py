@@ -1,4 +1,4 @@
-"""Calls of the port while they run, and what is known of them afterwards."""
+"""Calls of the port, while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class PairedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """What a call gets instead of its own inputs, or returns instead of its own outputs.
+    """Replacement inputs or outputs of a call.
 
     Attributes:
         values: one of each tensor, in the port's shape; ``None`` to keep the port's.

@@ -1,4 +1,4 @@
-"""``PortReport``: what a check of a port has found."""
+"""``PortReport``: result of the check of a port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckedStep:
-    """The result of one step.
+    """Result of a checked step.
 
     Attributes:
         step: its number.
@@ -93,12 +93,12 @@ class PortReport:
 
     @property
     def unpaired(self) -> list[NotPaired]:
-        """Modules without a partner, each once."""
+        """List the modules without a partner, without repetition."""
         return [*dict.fromkeys(each for step in self.steps for each in step.unpaired)]
 
     @property
     def not_tested(self) -> list[NotTested]:
-        """What was not judged, each once."""
+        """List the untested parts, without repetition."""
         return [*dict.fromkeys(each for step in self.steps for each in step.not_tested)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class PortReport:
         return text
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, language: str = "en") -> str:
-        """The report as a page with the module tree; with ``path`` it is written to that file, too.
+        """Return the report as a page, and write it to ``path`` if given.
 
         Args:
             path: of the file.

@@ -1,4 +1,4 @@
-"""``ReferenceStep``: what the original had in a step, by module, by call and by value."""
+"""``ReferenceStep``: the original's step by module, call and value."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ReferenceStep:
 
     @cached_property
     def calls_of(self) -> Mapping[str, list[int]]:
-        """Indices of the calls of each module."""
+        """Indices of calls by module."""
         calls: defaultdict[str, list[int]] = defaultdict(list)
         for index, call in enumerate(self.step.calls):
             calls[call.module].append(index)
@@ -73,22 +73,22 @@ class ReferenceStep:
 
     @cached_property
     def weights_below(self) -> dict[str, frozenset[str]]:
-        """Names of all weights in each module, in what it contains, too."""
+        """Names of weights by module, including its submodules."""
         names = [module.name for module in self.step.modules] or [*self.calls_of]
         return weights_below(names, self.weights)
 
     @cached_property
     def own_weights(self) -> dict[str, frozenset[str]]:
-        """Names of the weights that each module holds itself."""
+        """Names of weights by the module that holds them itself."""
         return own_weights(self.weights_below, self.weights)
 
     def has_weights(self, module: str) -> bool:
-        """Whether a module or one in it holds weights."""
+        """Tell whether a module or its submodules hold weights."""
         return bool(self.weights_below.get(module))
 
     @cached_property
     def _by_elements(self) -> Mapping[int, list[StoredTensor]]:
-        """Each recorded value once, by its number of elements."""
+        """Distinct recorded values by number of elements."""
         found: defaultdict[int, dict[str, StoredTensor]] = defaultdict(dict)
         batches = [tensor for batch in self.step.batches for tensor in batch]
         of_calls = [tensor for call in self.step.calls for tensor in (*call.inputs, *call.outputs)]
@@ -116,7 +116,7 @@ class ReferenceStep:
         )
 
     def leaves_its_input(self, call: StoredCall) -> bool:
-        """Whether a call of a dropout returns what it gets."""
+        """Tell whether a dropout call returns its input."""
         if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
             return False
         return relative_distance(self.array(call.inputs[0]), self.array(call.outputs[0])) == 0.0
@@ -137,13 +137,16 @@ class ReferenceStep:
 
     @cached_property
     def _outputs(self) -> set[tuple[int, float]]:
-        """Elements and sizes of all outputs and batch tensors: what is no code's own value."""
+        """Elements and sizes of all outputs and batch tensors.
+
+        Such values are not computed by code.
+        """
         tensors = [tensor for call in self.step.calls for tensor in call.outputs]
         tensors += [tensor for batch in self.step.batches for tensor in batch]
         return {(_elements(tensor), self.size(tensor)) for tensor in tensors}
 
     def is_computed_in_code(self, tensor: StoredTensor) -> bool:
-        """Whether an input is no module's output: the code between modules has computed it."""
+        """Tell whether code between modules has computed an input."""
         return (_elements(tensor), self.size(tensor)) not in self._outputs
 
     def is_same(self, tensor: StoredTensor, other: StoredTensor) -> bool:
@@ -183,10 +186,8 @@ def own_weights(
     for weight in weights:
         words = weight.split(".")
         lengths = range(len(words) - 1, -1, -1)
-        module = next(
-            (name for name in (".".join(words[:length]) for length in lengths) if name in below),
-            None,
-        )
+        ancestors = [".".join(words[:length]) for length in lengths]
+        module = next((name for name in ancestors if name in below), None)
         if module is not None:
             own[module].add(weight)
     return {name: frozenset(names) for name, names in own.items()}

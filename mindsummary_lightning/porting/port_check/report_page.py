@@ -128,7 +128,7 @@ class _Page:
         return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _tree(self) -> str:
-        """The modules of the port, each with those in it."""
+        """Nested modules of the port."""
         if not self._report.steps:
             return ""
         step = self._report.steps[0]

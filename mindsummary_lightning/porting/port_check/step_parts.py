@@ -55,7 +55,7 @@ class PortWeight:
 
 @dataclass(slots=True, eq=False)
 class _Updates:
-    """Updates of parameters: those that differ, and whether the step has changed any."""
+    """Parameter updates that differ, and whether any parameter changed."""
 
     wrong: list[PortFinding] = field(default_factory=list)
     unchanged: list[PortFinding] = field(default_factory=list)
@@ -63,7 +63,7 @@ class _Updates:
 
 
 class StepParts:
-    """The checks of one step that are no calls of modules.
+    """Checks of a step that concern no module calls.
 
     Args:
         reference: the recorded step.
@@ -169,7 +169,7 @@ class StepParts:
     # ---- weights as the step begins
 
     def weights_before(self, weights: Sequence[PortWeight], is_judged: bool) -> dict[str, Array]:
-        """Compare the port's weights with the recorded ones.
+        """Compare the port's weights with the recorded weights.
 
         Args:
             weights: of the port.
@@ -321,7 +321,7 @@ class StepParts:
             (found.unchanged if is_unchanged else found.wrong).append(finding)
 
     def _report_unchanged(self, findings: Sequence[PortFinding]) -> None:
-        """Weights that the port's step leaves as they were, as those that no optimizer has."""
+        """Report unchanged weights as weights that no optimizer has."""
         if not findings:
             return
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
@@ -344,7 +344,7 @@ class StepParts:
             self.not_tested.append(NotTested(what, reason))
 
     def stepped_gradients(self, gradients: Mapping[str, Array]) -> None:
-        """Compare the gradients that the optimizer gets with those of the original's optimizer.
+        """Compare the optimizer's gradients with the original optimizer's.
 
         Args:
             gradients: by the port's names of the weights, unscaled.
@@ -374,7 +374,10 @@ class StepParts:
         self._log.add(LoggedFinding(self._stepped, None))
 
     def _stepped_gradient(self, name: str) -> Array | None:
-        """What the original's optimizer has got, in the port's shape; ``None`` if it is unknown."""
+        """Return a gradient of the original's optimizer, in the port's shape.
+
+        ``None`` if it is unknown.
+        """
         weights = [self._reference.weights[each] for each in self._weights.references(name)]
         if any(weight.gradient is None for weight in weights):
             return None
@@ -425,7 +428,7 @@ class StepParts:
         )  # fmt: skip
 
     def _update_finding(self, findings: list[PortFinding], others: Sequence[str]) -> PortFinding:
-        """One finding for all weights whose update differs."""
+        """Join all differing weight updates to a single finding."""
         if len(findings) == 1 and not others:
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)

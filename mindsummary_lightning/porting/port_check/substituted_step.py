@@ -1,4 +1,4 @@
-"""``SubstitutedStep``: one step of a port, in which every module runs on the original's values."""
+"""``SubstitutedStep``: a port's step on the original's values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_PAIRED = 0.5  # of the smaller side's weights: fewer are another architec
 
 
 class SubstitutedStep:
-    """What a framework's side tells of the step, in its order, and gets values from.
+    """Receives events of a step in order, and gives replacement values.
 
     Args:
         reference: the recorded step.
@@ -64,7 +64,10 @@ class SubstitutedStep:
         self.parts.is_called = self.gradients.is_called
 
     def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
-        """The result of the step. ``not_tested``: what the framework's side could not do."""
+        """Return the result of the step.
+
+        ``not_tested``: what the framework's side could not do.
+        """
         for logged in self._log.logged:
             logged.finding.step = self.reference.step.step
         findings = self._log.folded()

@@ -1,4 +1,4 @@
-"""Distances of two tensors, and the layouts in which one may hold the other's values."""
+"""Distances and layouts of two tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the reference's array becomes one of the port's shape.
+    """Conversion of a reference array to the port's shape.
 
     Attributes:
         axes: order of the axes of the squeezed array.
@@ -73,7 +73,7 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layou
 
 
 def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> float:
-    """Root mean square of the difference over that of the reference.
+    """Divide the difference's root mean square by the reference's.
 
     Args:
         reference: of any dtype.
@@ -150,7 +150,10 @@ def rms(array: Array) -> float:
 
 
 def exact_rms(array: Array) -> float:
-    """Root mean square of the finite elements in float64: the same number for the same values."""
+    """Compute the exact root mean square of the finite elements.
+
+    In float64: the same number for the same values.
+    """
     if not array.size:
         return 0.0
     magnitudes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
@@ -189,7 +192,7 @@ def moves_between_equal_elements(values: Array, reference: Array, port: Array) -
 
 
 def _is_merged(axes: tuple[int, ...], merged: tuple[int, ...]) -> bool:
-    """Whether neighbouring axes, such as height and width, are one axis in another shape."""
+    """Tell whether neighbouring axes, such as height and width, are merged."""
     places = iter(axes)
     for length in merged:
         product = 1

@@ -1,4 +1,4 @@
-"""Tolerances of the check: one number per precision, a relative root mean square distance.
+"""Tolerances of the check by precision, as root mean square distances.
 
 A module is judged on the original's own inputs, so rounding of earlier modules does not
 count, and depth does not matter.
@@ -104,7 +104,10 @@ def coarsest(precisions: set[str]) -> str:
 
 
 def tolerance_of(dtypes: set[str], least: str = "float64") -> PrecisionTolerance:
-    """The tolerance for tensors of these dtypes; ``least`` is the finest precision of the runs."""
+    """Return the tolerance for dtypes.
+
+    ``least`` is the finest precision of the runs.
+    """
     floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
     name = coarsest({*floats, least}) if floats else coarsest({least} - {"float64"})
     return TOLERANCES[name]

@@ -24,7 +24,7 @@ _COUNTERS = "num_batches_tracked"
 
 @dataclass(frozen=True, slots=True)
 class WeightPair:
-    """A weight of the port and what it is in the original.
+    """A weight of the port and its source in the original.
 
     Attributes:
         references: names in the original; several, whose rows one weight of the port holds in this
@@ -36,7 +36,7 @@ class WeightPair:
     layout: Layout
 
     def in_port(self, arrays: Sequence[Array]) -> Array:
-        """Arrays of the original, one of each reference, as the port holds them."""
+        """Convert arrays of the original to the port's form."""
         whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
         return self.layout.applied(whole)
 
@@ -95,7 +95,7 @@ def _pair_layers(
     port: Mapping[str, Array],
     may_transpose: bool,
 ) -> None:
-    """Pair what is left by the shapes and the order of layers."""
+    """Pair the remaining weights by shapes and order of layers."""
     free = {name: reference[name] for name in _free(pairs, reference)}
     left = {name: array for name, array in port.items() if name not in pairs}
     for found in pair_layers(free, left):
@@ -157,7 +157,7 @@ def _free(pairs: Mapping[str, WeightPair], reference: Mapping[str, Array]) -> li
 def _pair_by_value(
     pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]
 ) -> None:
-    """Pair what is left by equal values, if only one of each has them."""
+    """Pair the remaining weights by unique equal values."""
     free = _free(pairs, reference)
     for name, array in port.items():
         if name in pairs or array.size < 2 or not np.ptp(array) > 0:
@@ -227,7 +227,7 @@ def _pair_parts_in_order(
     pairs: dict[str, WeightPair], names: Sequence[str], kind: str, reference: Mapping[str, Array],
     port: Mapping[str, Array],
 ) -> None:  # fmt: skip
-    """Pair groups of free weights in one module by structure."""
+    """Pair groups of free weights in a module by structure."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in _free(pairs, reference):
         if kind_of(name) == kind:

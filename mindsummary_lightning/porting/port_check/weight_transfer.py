@@ -1,4 +1,4 @@
-"""``transfer_weights``: gives weights the names of the other framework."""
+"""``transfer_weights``: renames weights for the second framework."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_LINES = 8  # of weights with another shape
 
 
 def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
-    """Give weights of one framework the names and shapes of the other.
+    """Give weights the names and shapes of the second framework.
 
     What does not fit is left out, and a warning of at most ten lines names it on both sides with
     the reason.
@@ -89,7 +89,10 @@ def _array(value: Any) -> Array:
 
 
 def _may_transfer(pair: WeightPair) -> bool:
-    """Whether the layout is certain: axes of a kernel may have changed places in several ways."""
+    """Tell whether the layout is certain.
+
+    Axes of a kernel may have changed places in several ways.
+    """
     return pair.layout.is_plain or len(pair.layout.axes) == 2
 
 

@@ -1,1 +1,1 @@
-"""The check of a port in PyTorch: hooks, autograd and the state that is given back."""
+"""Checks a port in PyTorch: hooks, autograd and restored state."""

@@ -1,4 +1,4 @@
-"""``check_port``: checks one step function of a plain loop against recorded steps."""
+"""``check_port``: checks the step function of a plain loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_port(
     step_function: Callable[..., Any],
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
-    """Run a port's own step on recorded values, and judge each module by itself.
+    """Run a port's step on recorded values, and judge modules separately.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -96,7 +96,10 @@ def _checked(
     kept: KeptState,
     before: Sequence[CheckedStep],
 ) -> CheckedStep:
-    """The result of one step. ``before``: those of the steps before it."""
+    """Check a step.
+
+    ``before`` holds the results of the steps before it.
+    """
     keeps_sizes: frozenset[str] = frozenset()
     weights = before[0].weights if before else None
     while True:
@@ -122,7 +125,7 @@ def _checked(
 
 
 def follows(before: Sequence[CheckedStep], step: int) -> bool:
-    """Whether a step comes right after the one that was checked last."""
+    """Tell whether a step directly follows the last checked step."""
     return bool(before) and before[-1].step == step - 1
 
 
@@ -149,7 +152,7 @@ def _stopped(
 
 
 def stopped_by(error: Exception) -> NotTested:
-    """What is not tested because the port has raised an error on the original's values."""
+    """Name the tests that an error of the port has prevented."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     return NotTested(
         Phrase("what follows the last finding"),
@@ -158,7 +161,10 @@ def stopped_by(error: Exception) -> NotTested:
 
 
 def recorded_batch(reference: ReferenceStep, number: int) -> Any:
-    """A recorded batch as tensors: one tensor, a tuple, or a dict, nested by its dotted paths."""
+    """Return a recorded batch as tensors.
+
+    A single tensor, a tuple, or a dict, nested by its dotted paths.
+    """
     batches = reference.step.batches
     if number >= len(batches):
         return ()
@@ -179,7 +185,7 @@ def recorded_batch(reference: ReferenceStep, number: int) -> Any:
 
 
 def _without_numbers(nested: Any) -> Any:
-    """The same, with a tuple for each dict whose keys are 0, 1, 2, ..."""
+    """Replace dicts whose keys are 0, 1, 2, ... by tuples."""
     if not isinstance(nested, dict):
         return nested
     parts = {key: _without_numbers(part) for key, part in nested.items()}
@@ -193,7 +199,7 @@ def _takes_batch(function: Callable[..., Any]) -> bool:
 
 
 def _arguments(function: Callable[..., Any], batch: Any) -> list[Any]:
-    """What a step function is called with."""
+    """Return the arguments of a step function."""
     count = _positional_count(function)
     if count == 0:
         return []

@@ -1,4 +1,4 @@
-"""What the check knows of a module before it is called, and of the random generator."""
+"""Describes modules before their calls, and the random generator."""
 
 from __future__ import annotations
 
@@ -22,5 +22,8 @@ def described_module(name: str, module: nn.Module) -> PortModule:
 
 
 def random_state() -> bytes:
-    """State of the generator on the CPU: it changes when random numbers are drawn there."""
+    """Return the random state of the CPU.
+
+    It changes when random numbers are drawn there.
+    """
     return torch.get_rng_state().numpy().tobytes()

@@ -21,7 +21,7 @@ _OF_MODULES = frozenset(nn.Module().__dict__)
 
 @dataclass(slots=True)
 class _Tensors:
-    """A tensor, and what it held."""
+    """A tensor and its earlier values."""
 
     tensor: torch.Tensor
     value: torch.Tensor
@@ -81,10 +81,11 @@ class KeptState:
         """Keep an optimizer's state, too; whether it is new here."""
         if id(optimizer) in self._optimizers:
             return False
-        groups = [
-            {name: value for name, value in group.items() if name != "params"}
-            for group in optimizer.param_groups
-        ]
+        groups = []
+        for group in optimizer.param_groups:
+            settings = dict(group)
+            settings.pop("params", None)
+            groups.append(settings)
         plain = {
             name: value
             for name, value in vars(optimizer).items()

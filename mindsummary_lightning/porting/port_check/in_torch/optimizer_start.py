@@ -59,7 +59,10 @@ def _states(
 
 
 def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
-    """Give the groups of an optimizer the recorded rates, which a schedule may have changed."""
+    """Set an optimizer's learning rates to the recorded rates.
+
+    A schedule may have changed them.
+    """
     groups = [group for stored in reference.step.optimizers for group in stored.groups]
     for group, recorded in zip(optimizer.param_groups, groups, strict=False):
         if "lr" in recorded:

@@ -1,4 +1,4 @@
-"""``OwnCode``: the operations in the own code of the modules that run, with file and line."""
+"""``OwnCode``: operations in modules' own code, with file and line."""
 
 from __future__ import annotations
 

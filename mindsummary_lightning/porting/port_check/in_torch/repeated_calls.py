@@ -28,7 +28,7 @@ from mindsummary_lightning.porting.port_check.tensor_distance import Array
 
 @dataclass(slots=True, eq=False)
 class DoneCall:
-    """What a call got and returned.
+    """Inputs and outputs of a finished call.
 
     Attributes:
         inputs: values that it got instead of its own.

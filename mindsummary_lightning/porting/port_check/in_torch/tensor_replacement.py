@@ -1,4 +1,4 @@
-"""Tensors in nested arguments, and how others take their places."""
+"""Finds and replaces tensors in nested arguments."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ ChangeTensor = Callable[[torch.Tensor], torch.Tensor]
 
 
 def result_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
-    """The dense tensors of a batch, input or output of any structure, with their dotted paths."""
+    """List the dense tensors of a nested value, with their dotted paths."""
     found = [("", value)] if isinstance(value, torch.Tensor) else [*named_tensors(value)]
     return [(path, tensor) for path, tensor in found if plain_tensor(tensor) is not None]
 
 
 def argument_tensors(args: Any, kwargs: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:
-    """The tensors that a module is called with; of a single positional one the path is ``""``."""
+    """List the tensors that a module is called with.
+
+    The path of a single positional tensor is ``""``.
+    """
     named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
     tensors = result_tensors(named)
     if len(tensors) == 1 and tensors[0][0] == "0":
@@ -53,7 +56,7 @@ def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
 
 
 def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
-    """The same structure with other tensors, by identity.
+    """Replace tensors in a structure, by identity.
 
     Parts without any are the same objects.
     """
@@ -61,7 +64,7 @@ def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
 
 
 def with_distinct(value: Any) -> Any:
-    """The same structure, with a view of each tensor in each place after its first."""
+    """Replace repeated tensors in a structure by views."""
     seen: set[int] = set()
 
     def distinct(tensor: torch.Tensor) -> torch.Tensor:
@@ -126,7 +129,7 @@ def _object(value: Any, change: ChangeTensor, depth: int) -> Any:
 
 
 class ReplacedValue(torch.autograd.Function):
-    """Returns a given value in the place of a tensor, and passes the gradient on to that tensor.
+    """Replaces a tensor's values, and passes the gradient on to it.
 
     ``tensor + (value - tensor).detach()`` would not be bit-equal to the value.
     """

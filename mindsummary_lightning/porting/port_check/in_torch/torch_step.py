@@ -1,4 +1,4 @@
-"""``TorchStep``: runs one step of a port in PyTorch under substitution."""
+"""``TorchStep``: runs a PyTorch port's step on the original's values."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _RunningCall:
 
 @dataclass(slots=True, eq=False)
 class _Update:
-    """What is known of the port's optimizers."""
+    """Known state of the port's optimizers."""
 
     settings: list[dict[str, Any]] = field(default_factory=list)
     is_known: bool = True
@@ -86,7 +86,7 @@ class _Update:
 
 
 class TorchStep:
-    """One step of a port.
+    """A step of a port.
 
     Args:
         network: the port; a LightningModule or any other module.
@@ -169,7 +169,7 @@ class TorchStep:
             yield
 
     def batch(self, batch: Any) -> Any:
-        """Compare the port's batch with the recorded one, and return the latter."""
+        """Compare the port's batch, and return the recorded batch."""
         with unseen():
             tensors = result_tensors(batch)
             values = self.step.parts.batch(self._batches, port_tensors(tensors))
@@ -182,7 +182,7 @@ class TorchStep:
         return with_replaced(batch, replacements)
 
     def loss(self, outputs: Any, factor: float = 1.0) -> None:
-        """What the step has returned for a batch."""
+        """Compare the loss that the step has returned for a batch."""
         loss = mean_loss(outputs)
         if loss is None:
             self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returns none")))
@@ -287,7 +287,7 @@ class TorchStep:
     def _given(
         self, tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """The tensors that are replaced, and by what."""
+        """Pair the replaced tensors with their replacements."""
         given: list[tuple[torch.Tensor, torch.Tensor]] = []
         for (_, own), value, heals in zip(tensors, answer.values, answer.heals, strict=True):
             if value is None:
@@ -465,7 +465,10 @@ class TorchStep:
         self._update.count += 1
 
     def _after_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """Compare the gradients that an optimizer has stepped with: code may have clipped them."""
+        """Compare gradients after an optimizer step.
+
+        Code may have clipped them.
+        """
         if id(optimizer) not in self._prepared:
             return
         names = {id(tensor): name for name, _, tensor in self._names.tensors()}
@@ -499,7 +502,7 @@ class TorchStep:
 
 
 def _has_conflict(tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer) -> bool:
-    """Whether one tensor in several places has to become several."""
+    """Tell whether a tensor needs different values in different places."""
     values: dict[int, Array | None] = {}
     for (_, own), value in zip(tensors, answer.values, strict=True):
         first = values.setdefault(id(own), value)
