@@ -16,7 +16,7 @@ but it never gets past an empty record either, so :func:`frame` refuses one. No 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import TypeAlias
@@ -32,7 +32,7 @@ MAX_PAYLOAD = 2**31 - 1  # bytes; protobuf writes and reads no larger message
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
-pack_crc = _CRC.pack
+pack_crc: Callable[[int], bytes] = _CRC.pack
 MASK_DELTA = 0xA282EAD8
 _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more chunk of a gathered write
 

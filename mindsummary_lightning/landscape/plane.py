@@ -131,8 +131,8 @@ class FlatPlane:
     ) -> None:
         self.device: torch.device = device
         self._wide, self._shapes = plane.first.flat.dtype, plane.first.shapes
-        self.first = self._on_device(plane.first)
-        self.second = self._on_device(plane.second)
+        self.first: FlatState = self._on_device(plane.first)
+        self.second: FlatState = self._on_device(plane.second)
         self.anchor: dict[str, Tensor] = {
             name: plane.anchor[name].to(device) for name in self._shapes
         }

@@ -45,8 +45,8 @@ class TupleType:
 GraphType: TypeAlias = TensorType | TupleType | DataType
 
 AttributeValue: TypeAlias = (
-    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] "
-    "| dict[str, AttributeValue] | None"
+    # one text: a checker reads no joined ones
+    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] | dict[str, AttributeValue] | None"  # noqa: E501
 )
 
 

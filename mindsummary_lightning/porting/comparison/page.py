@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a comparison of two runs, without network and script."""
+"""The HTML page about a comparison of two runs, self-contained and without scripts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _file(name: str) -> str:
 
 
 class _ComparisonPage:
-    """The sections of a page in one language."""
+    """Writer of the sections of a page in its language."""
 
     def __init__(self, comparison: ComparisonData, words: Mapping[str, str]) -> None:
         self._comparison, self._words = comparison, words

@@ -77,13 +77,13 @@ def _heights(distances: Floats) -> Floats:
 
 
 def _starts(size: int, most: int) -> NDArray[np.int64]:
-    """Return where stretches of neighbours begin that are drawn as one, at most ``most``."""
+    """Return the starts of at most ``most`` stretches that are drawn together."""
     count = min(size, most)
     return np.arange(count) * size // count
 
 
 def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
-    """Draw a curve of heights between 0 and 1; of many points the largest of each stretch."""
+    """Draw a curve of heights between 0 and 1, with the largest of a stretch."""
     starts, first, last = _starts(steps.size, _MAX_POINTS), int(steps[0]), int(steps[-1])
     tops = np.fmax.reduceat(np.where(np.isfinite(heights), heights, np.nan), starts)
     points = []

@@ -31,7 +31,8 @@ class PairedWeights:
             self.names[pair.a] = pair.b
             if pair.rule not in ("name", "given"):
                 self._inferred[pair.a] = pair.b
-        self.only_a, self.only_b = match.unmatched_a, match.unmatched_b
+        self.only_a: tuple[str, ...] = match.unmatched_a
+        self.only_b: tuple[str, ...] = match.unmatched_b
 
     def swapped(self, module: str, among: Collection[str] = ()) -> list[RowIndices]:
         """Return weights of a module whose pairs by value and by position disagree.

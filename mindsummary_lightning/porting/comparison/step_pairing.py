@@ -66,8 +66,9 @@ class StepPairing:
         for name_a, name_b in weights.items():
             layers[name_a.rpartition(".")[0]] = name_b.rpartition(".")[0]
         layers_b = set(layers.values())
-        self.held_a = _held_layers(a.calls, layers)
-        self.held_b = _held_layers(b.calls, {name: name for name in layers_b})
+        self.held_a: list[HeldLayers | None] = _held_layers(a.calls, layers)
+        own_layers = {name: name for name in layers_b}
+        self.held_b: list[HeldLayers | None] = _held_layers(b.calls, own_layers)
         self._state_a = _weight_states(a, layers)
         self._state_b = _weight_states(b, layers_b)
         self.partner: dict[int, int] = {}
