@@ -1,4 +1,4 @@
-"""The HTML page about a comparison of two runs, self-contained and without scripts."""
+"""The HTML page about a comparison: one file without scripts."""
 
 from __future__ import annotations
 
