@@ -1,4 +1,4 @@
-"""The HTML page about a comparison: one file without scripts."""
+"""HTML page about a comparison, in a single file and without scripts."""
 
 from __future__ import annotations
 
