@@ -57,10 +57,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
             "page.css",
             "page_base.css",
             "page_zh.json",
+            "pages_zh.json",
             "report.css",
             "report_zh.json",
         )
         for path in package.rglob(pattern)
+        if path.is_file()
     ]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     facts = {
