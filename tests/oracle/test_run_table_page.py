@@ -569,7 +569,10 @@ def test_what_is_shown_is_saved_as_csv_without_formulas(
         )
         browser.wait(f"{_LEGEND}.length === 1")
         _run(browser, "document.getElementById('csv').click()")
-        wait_until(saved.exists, lambda: str(list(tmp_path.iterdir())))
+        wait_until(
+            lambda: saved.exists() and saved.stat().st_size > 0,
+            lambda: str(list(tmp_path.iterdir())),
+        )
         return list(csv_rows(saved.read_text("utf-8-sig").splitlines()))
 
     names, *rows = csv("")
