@@ -305,3 +305,11 @@ def running_browser(address: str, profile: Path, entrance: str | None = None) ->
         yield Browser(driver, address)
     finally:
         driver.quit()
+
+
+def wait_for_download(path: Path) -> None:
+    """Wait until a download has its bytes; the browser makes its file empty at first."""
+    wait_until(
+        lambda: path.exists() and path.stat().st_size > 0,
+        lambda: str(list(path.parent.iterdir())),
+    )

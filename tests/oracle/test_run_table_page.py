@@ -21,8 +21,7 @@ from mindsummary_lightning.viewer.notebook import Shown
 from tests.cli.command import mindsummary
 from tests.lineage.sixty_runs import Run as SweepRun
 from tests.lineage.sixty_runs import by_best, by_last, write_sixty_runs
-from tests.oracle.browser import Browser, running_browser
-from tests.oracle.mindinsight_server import wait_until
+from tests.oracle.browser import Browser, running_browser, wait_for_download
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.many_runs import STEPS, write_sweep
 from tests.viewer.small_frontend import SMALL_WHEEL
@@ -569,10 +568,7 @@ def test_what_is_shown_is_saved_as_csv_without_formulas(
         )
         browser.wait(f"{_LEGEND}.length === 1")
         _run(browser, "document.getElementById('csv').click()")
-        wait_until(
-            lambda: saved.exists() and saved.stat().st_size > 0,
-            lambda: str(list(tmp_path.iterdir())),
-        )
+        wait_for_download(saved)
         return list(csv_rows(saved.read_text("utf-8-sig").splitlines()))
 
     names, *rows = csv("")

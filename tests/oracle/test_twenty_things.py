@@ -13,8 +13,7 @@ import pytest
 
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.viewer.notebook import Shown
-from tests.oracle.browser import Browser, running_browser
-from tests.oracle.mindinsight_server import wait_until
+from tests.oracle.browser import Browser, running_browser, wait_for_download
 from tests.reading.runs import values_at, write_lineage, write_parameter_run, write_summary
 from tests.viewer.small_frontend import SMALL_WHEEL
 
@@ -236,7 +235,7 @@ def test_curves_and_the_picture_are_saved_by_one_click_each(
     _open(browser, address, _ticked("ae"), 2)
     for button, name in (("#plotcsv", "curves.csv"), ("#png", "curves.png")):
         _click(browser, button)
-        wait_until((tmp_path / name).exists, lambda: str(list(tmp_path.iterdir())))
+        wait_for_download(tmp_path / name)
 
     heads, *lines = csv_rows((tmp_path / "curves.csv").read_text("utf-8-sig").splitlines())
     assert heads == ["run", "tag", "step", "wall_time", "value", "smoothed"]
