@@ -375,11 +375,12 @@ class CurrentRun:
     def end(self, status: str, trainer: Any = None, records_status: bool = True) -> None:
         """Record how a call ended, and close the files.
 
-        A run without records leaves no directory.
+        A run without records leaves no directory. A fit that fails in launched processes ends in
+        the process that launched them, which has recorded no value itself.
 
         ``trainer`` is whose call it is, ``None`` for a user's.
         """
-        if self.has_recorded:
+        if self.has_recorded or newest_fit_has_recorded(self.directory):
             if records_status and self._reports_status(trainer):
                 info = RunInfo({"status": recorded_status(status, sys.exc_info()[1])})
                 self.recorder().write_lineage(info)
