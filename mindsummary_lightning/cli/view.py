@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, say
-from mindsummary_lightning.cli.runs import links_note
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import (
     lineage_file_paths,
@@ -110,6 +109,8 @@ def _is_run(directory: str) -> bool:
 def _say_pages(directory: str, number: int, pages: Sequence[tuple[str, str]]) -> None:
     """Print the addresses of the pages; ``number`` counts the runs in the directory."""
     if not number:
+        from mindsummary_lightning.cli.runs import links_note
+
         links = links_note([directory])
         _report(f"no run in {directory} yet; the pages show one when it begins{links}")
     say(f"runs in {os.path.abspath(directory)}")

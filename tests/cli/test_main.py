@@ -139,8 +139,10 @@ def test_wrong_use_gives_2_though_nobody_reads_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
-    code = "import sys; from mindsummary_lightning.cli import main; main(['--help']); "
+@pytest.mark.parametrize("imported", ["cli", "cli.view"])
+def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line(imported: str) -> None:
+    code = f"import sys; import mindsummary_lightning.{imported}; "
+    code += "from mindsummary_lightning.cli import main; main(['--help']); "
     code += (
         "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', "
         "'lightning')))"
