@@ -62,4 +62,4 @@ def test_the_guides_list_every_verb_and_name_the_versions_that_are_installed() -
     )
 
     assert [verb for verb in listed if verb in VERBS][: len(VERBS)] == list(VERBS)
-    assert (_DOCS / "viewer.md").read_text(encoding="utf-8").count(" ".join(PINS)) == 1
+    assert (_DOCS / "reference" / "mindinsight-limits.md").read_text(encoding="utf-8").count(" ".join(PINS)) == 1
