@@ -1,4 +1,4 @@
-"""``ChainCollector``: takes output statistics of a step while it runs."""
+"""``ChainCollector``: records output statistics of a step while it runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HOW = frozenset({"foreach", "fused", "capturable", "differentiable"})
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A module that runs, and the statistics of its inputs."""
+    """A running module call, with the statistics of its inputs."""
 
     place: Place
     row: OutputRow | None = None
@@ -46,7 +46,7 @@ class _Call:
 
 
 class ChainCollector(Watcher):
-    """Collects output statistics of steps, and makes tables of them.
+    """Collects output statistics of steps in tables.
 
     Nothing that it is given is kept, and nothing waits for a device; what fails is noted, not
     raised. Of modules those whose names an expression matches from their start are taken, ``None``:
@@ -76,7 +76,7 @@ class ChainCollector(Watcher):
         return self._step is not None
 
     def begin(self, network: nn.Module, step: int = 0) -> None:
-        """Take the weights and running statistics of a step that begins."""
+        """Record the weights and running statistics at the start of a step."""
         if self._step is None:
             self._step, self._running = (
                 OpenStep(ModuleNames(network, lambda *_: ""), self._number_of),
@@ -100,7 +100,7 @@ class ChainCollector(Watcher):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Call a loss function, and record its batch, its calls and its loss."""
+        """Call a loss function, and record its batch, its module calls and its loss."""
         step = self._step
         if step is None:
             return function(*args, **kwargs)
@@ -113,7 +113,7 @@ class ChainCollector(Watcher):
         return output
 
     def add_batch(self, batch: Any) -> None:
-        """Take the tensors of a batch."""
+        """Record the tensors of a batch."""
         if (step := self._step) is not None:
             number = step.count("data")
             with step.taking("the batch"):
@@ -133,7 +133,7 @@ class ChainCollector(Watcher):
                         self._whole.add_loss(loss)
 
     def scale_gradients(self, scale: float) -> None:
-        """The loss is multiplied by this before the backward pass of the step."""
+        """Note by which factor the loss is scaled in the step's backward pass."""
         if self._whole is not None:
             self._whole.loss_scale = scale
 
@@ -142,9 +142,9 @@ class ChainCollector(Watcher):
     ) -> None:
         """Record gradients and settings before an optimizer steps.
 
-        The gradients are multiplied by ``scale``.
+        The recorded gradients are multiplied by ``scale``.
 
-        Its groups are numbered from ``first_group`` on.
+        The optimizer's groups are numbered from ``first_group`` on.
         """
         if (step := self._step) is None:
             return
@@ -160,7 +160,7 @@ class ChainCollector(Watcher):
                     step.add(OutputRow("settings", name, call=call, port=port, path=path), value)
 
     def add_clipped(self, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
-        """Take the gradients of an optimizer once more, after they were clipped."""
+        """Record the gradients of an optimizer again, after clipping."""
         if (step := self._step) is not None:
             self._add_gradients(step, "clipped", optimizer, scale)
             if self._whole is not None:
@@ -202,7 +202,7 @@ class ChainCollector(Watcher):
             step.move_into(values)
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
-        """The values of a step, with a table in place of its parts."""
+        """Return the values of a step, with its recorded rows merged into one table."""
         parts = [value for _, value in pairs if isinstance(value, ChainPart)]
         others = [(tag, value) for tag, value in pairs if not isinstance(value, ChainPart)]
         if not parts:
@@ -228,14 +228,14 @@ class ChainCollector(Watcher):
     # ---- what ModuleCalls tells
 
     def wants_calls(self) -> bool:
-        """Tell whether calls are recorded now.
+        """Tell whether module calls are recorded now.
 
         Not in a backward pass, where checkpointing computes a second time.
         """
         return self._step is not None and not in_backward()
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
-        """Take the inputs of a module, which may be changed in place."""
+        """Record the inputs of a module before it can change them in place."""
         running, step = self._running, self._step
         running.append(None)
         if step is None:
@@ -290,7 +290,7 @@ class ChainCollector(Watcher):
                 step.add(_at(call.row, "output", path), tensor)
 
     def fail(self, error: Exception) -> None:
-        """Calls of modules are missing in this step."""
+        """Note that module calls are missing in this step."""
         if self._step is not None:
             self._step.note(error)
 

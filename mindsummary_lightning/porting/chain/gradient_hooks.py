@@ -1,4 +1,4 @@
-"""Hooks on weights that may change their gradients."""
+"""Finds and registers hooks that may change the gradients of weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def has_gradient_hooks(tensor: torch.Tensor) -> bool:
-    """Whether a hook on a leaf may change its gradient."""
+    """Tell whether a hook on a leaf tensor may change the tensor's gradient."""
     after = getattr(tensor, "_post_accumulate_grad_hooks", None)
     return bool(tensor._backward_hooks) or bool(after)
 
@@ -20,7 +20,7 @@ def register_first_hook(tensor: torch.Tensor, hook: Callable[[torch.Tensor], Non
     """Register a gradient hook that runs before the tensor's existing hooks.
 
     Returns:
-        The handle that removes it.
+        The handle that removes the hook.
     """
     handle: Any = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
     table: Any = tensor._backward_hooks

@@ -35,7 +35,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class StepRecorder:
-    """Record output statistics or whole tensors of a loop without Lightning.
+    """Record output statistics or whole tensors of a training loop.
 
     The rows are those of ``SummaryCollector(collect_output_statistics=True)``;
     ``mindsummary_lightning.mindspore`` has the same for MindSpore. Gradients are those that the

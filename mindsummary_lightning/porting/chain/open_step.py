@@ -1,4 +1,4 @@
-"""``OpenStep``: the rows that were taken of a step so far."""
+"""``OpenStep``: the rows recorded so far in the running step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG, Outpu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainPart:
-    """Rows of a step from the same device.
+    """Recorded rows of a step whose tensors are on one device.
 
     Their numbers, and values of shape ``(n, c)``.
     """
@@ -46,7 +46,7 @@ class Reduced:
 
 
 class OpenStep:
-    """Rows of a running step, in order.
+    """The recorded rows of a running step, in order.
 
     ``number_of`` gives the number of a row in the tables.
 
@@ -71,7 +71,7 @@ class OpenStep:
 
     @contextmanager
     def taking(self, what: str) -> Iterator[None]:
-        """Return a context that hides recording from the user's code.
+        """Return a context in which recording is hidden from the user's code.
 
         Errors are noted, not raised.
         """
@@ -82,20 +82,23 @@ class OpenStep:
             self._values.problems.append((f"{OUTPUT_STATISTICS_TAG} of {what}", error))
 
     def note(self, error: Exception) -> None:
-        """Something is missing."""
+        """Note that a part of the step is missing."""
         self._values.problems.append((OUTPUT_STATISTICS_TAG, error))
 
     def count(self, link: str, name: str = "") -> int:
-        """How often this was asked for before: the number of a call."""
+        """Return how often this key was counted before, and count it once more.
+
+        The result is the number of a module call.
+        """
         self._calls[link, name] += 1
         return self._calls[link, name] - 1
 
     def counted(self, link: str, name: str = "") -> int:
-        """How often it was asked for."""
+        """Return how often a key was counted."""
         return self._calls[link, name]
 
     def reduced(self, tensor: torch.Tensor) -> Reduced | None:
-        """The tensor as it is now; ``None`` if it has no row."""
+        """Compute the statistics of a tensor now; ``None`` if it has no row."""
         plain = plain_tensor(tensor)
         if plain is None:
             return None
@@ -117,7 +120,7 @@ class OpenStep:
             self._count += 1
 
     def move_into(self, values: StepValues) -> None:
-        """Add everything to the values of the step."""
+        """Add all recorded rows to the values of the step."""
         for taken in self._taken.values():
             rows, orders, reduced = zip(*taken, strict=True)
             counts = np.array([(each.elements, each.counted) for each in reduced], np.float64)

@@ -1,4 +1,4 @@
-"""Turns tensors of torch into arrays of NumPy, with the names of their dtypes."""
+"""Converts torch tensors to NumPy arrays, and names their dtypes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_DTYPE = (torch.float8_e4m3fn, torch.float8_e5m2)
 def dtype_name(tensor: torch.Tensor) -> str:
     """Name a dtype as NumPy does.
 
-    bfloat16 keeps its name; eight-bit floats are held as float32.
+    bfloat16 keeps its name; eight-bit floats are stored as float32.
     """
     if tensor.dtype in _NO_DTYPE:
         return "float32"
@@ -35,7 +35,10 @@ def stored_array(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 def float_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """A dense tensor's numbers: bfloat16 as float32. It may share the tensor's memory."""
+    """Convert a dense tensor to an array, bfloat16 to float32.
+
+    The array may share the tensor's memory.
+    """
     plain = _plain(tensor)
     return plain.float().numpy() if plain.dtype is torch.bfloat16 else plain.numpy()
 

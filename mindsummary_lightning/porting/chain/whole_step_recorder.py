@@ -49,7 +49,7 @@ _PRECISIONS = ("bfloat16", "float16", "float32", "float64")  # the coarsest firs
 
 @dataclass(slots=True, eq=False)
 class _OpenCall:
-    """A call while it runs, and after it."""
+    """A module call, while it runs and afterwards."""
 
     module: str
     kind: str
@@ -67,7 +67,7 @@ class _OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A tensor that is in the file, for as long as it exists unchanged."""
+    """A tensor whose current values are in the file already."""
 
     tensor: weakref.ref[torch.Tensor]
     version: int
@@ -102,7 +102,7 @@ class WholeStepRecorder:
         return self._writer is not None
 
     def begin(self, names: ModuleNames, step: int) -> None:
-        """A step begins: write its weights."""
+        """Begin a step: write its weights."""
         if not self._is_wanted(step):
             return
         self._writer = WholeStepWriter(self._directory, self._max_bytes)
@@ -151,7 +151,7 @@ class WholeStepRecorder:
     def enter(
         self, module: str, kind: str, line: str, tensors: Sequence[tuple[str, torch.Tensor]]
     ) -> None:
-        """A module is called with these tensors."""
+        """Note a module call, and write its input tensors."""
         if self._writer is None:
             return
         parent = next((index for index in reversed(self._running) if index is not None), -1)
@@ -164,12 +164,12 @@ class WholeStepRecorder:
         self._calls.append(call)
 
     def enter_unseen(self) -> None:
-        """A module is called that is not recorded."""
+        """Note the call of a module that is not recorded."""
         if self._writer is not None:
             self._running.append(None)
 
     def leave(self, tensors: Sequence[tuple[str, torch.Tensor]]) -> None:
-        """The innermost module has returned these tensors."""
+        """Write the output tensors of the innermost running module."""
         if self._writer is None or not self._running:
             return
         index = self._running.pop()
@@ -254,7 +254,7 @@ class WholeStepRecorder:
     # ---- the end
 
     def finish(self) -> None:
-        """The step is done: write the weights after it, and give the file its name.
+        """Finish a step: write the weights after it, and rename the file.
 
         Raises:
             ValueError: the step is larger than ``max_bytes``.
@@ -272,7 +272,7 @@ class WholeStepRecorder:
             self.clear()
 
     def clear(self) -> None:
-        """Forget a step that is not done, and remove its file."""
+        """Discard an unfinished step, and remove its file."""
         if self._writer is not None:
             for hook in self._hooks:
                 hook.remove()
@@ -342,7 +342,7 @@ class WholeStepRecorder:
 
 
 def precision_of(dtypes: set[str], device: str) -> str:
-    """The coarsest precision of tensors on a device."""
+    """Return the coarsest precision of the tensors on a device."""
     found = next((name for name in _PRECISIONS if name in dtypes), "float32")
     may_round = device == "cuda" and (
         torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
@@ -351,7 +351,10 @@ def precision_of(dtypes: set[str], device: str) -> str:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that are numbers, bools or texts; of a tuple by number: ``betas.0``."""
+    """Return the settings that are numbers, bools or texts.
+
+    Members of a tuple are named by their number: ``betas.0``.
+    """
     plain: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, torch.Tensor) and value.numel() == 1:

@@ -1,4 +1,4 @@
-"""Align two runs: ``Alignment`` holds their common steps, losses and tensors."""
+"""``Alignment``: the common steps, losses and tensors of two runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TensorSeries(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """Two runs by common steps.
+    """The common steps, losses and tensors of two runs.
 
     Attributes:
         loss_tag: the scalar that is compared as loss, both tags if they are not equal; ``None``
@@ -75,7 +75,7 @@ class Alignment:
 
     @property
     def is_weight(self) -> NDArray[np.bool_]:
-        """For every matched tensor whether it is a weight, not a gradient."""
+        """Tell for every matched tensor whether it is a weight, not a gradient."""
         return np.array([not pair.a.endswith(GRADIENT) for pair in self.names.pairs], np.bool_)
 
     def column(self, step: int) -> int | None:
@@ -85,7 +85,7 @@ class Alignment:
         return index if index < steps.size and steps[index] == step else None
 
     def loss_at(self, step: int, distances: Floats) -> float | None:
-        """Return the distance of the losses at a step, or ``None``."""
+        """Return the distance between the losses at a step, or ``None``."""
         found = distances[self.losses.steps == step]
         return float(found[0]) if found.size else None
 
@@ -141,7 +141,7 @@ def _moved(run: RunData, tag: str, offset: int, *, moves_tensors: bool) -> RunDa
 
 
 def align(a: RunData, b: RunData, names: Mapping[str, str] | None = None) -> Alignment:
-    """Put two runs side by side.
+    """Align two runs by their common steps and matched tensors.
 
     Raises:
         ValueError: ``names`` does not fit the runs.
@@ -162,7 +162,7 @@ def align(a: RunData, b: RunData, names: Mapping[str, str] | None = None) -> Ali
 
 
 def _comparable_loss(a: RunData, b: RunData, *, has_tensors: bool) -> LossTags | None:
-    """Find a loss that both runs recorded of the same batches, step by step."""
+    """Find a loss that both runs recorded for the same batches."""
     if has_tensors and have_other_world_sizes(a, b):
         return None
     tags = loss_tags(a.scalars, b.scalars)
@@ -205,7 +205,7 @@ def _with_statistics(
 ) -> NameMatch:
     """Add parameters that both runs have statistics of, by equal names and sizes.
 
-    What only one run has so tells nothing about the other's optimizer.
+    Parameters that only one run recorded are left out.
     """
     pairs = list(match.pairs)
     for name_a, name_b in equal_names(statistics_a, statistics_b):

@@ -1,6 +1,6 @@
-"""Where in the code two calls diverge.
+"""Finds where in the code two module calls diverge.
 
-In the calls, in unpaired calls that made their tensors, or around.
+The place is inside these calls, in unpaired calls that made their tensors, or around them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def locate(
     Args:
         step: the step.
         call_a: the diverging call of the baseline.
-        call_b: its partner.
+        call_b: the paired call of the candidate.
         rows: the rows that differ.
         is_at_input: whether they are inputs of the calls.
     """
@@ -56,7 +56,7 @@ def _producers(
 ) -> tuple[int, int]:
     """Return unpaired calls that made the rows.
 
-    Before the calls for inputs, inside them for outputs.
+    For inputs these calls come before the diverging calls, for outputs they are inside them.
     """
     calls, limit = step.calls, step.tolerance.row
     among_a = range(call_a) if is_at_input else sorted(step.a.within[call_a])

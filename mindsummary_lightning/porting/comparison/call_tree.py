@@ -43,7 +43,7 @@ def call_tree(step: StepComparison, divergence: Divergence | None, say: Callable
 
 
 def _folded(label: str, inner: str, *, is_open: bool) -> str:
-    """Draw a call; with calls inside it can be opened."""
+    """Draw a call; a call that contains calls can be unfolded."""
     if not inner:
         return f"<div>{label}</div>"
     opened = " open" if is_open else ""
@@ -51,7 +51,7 @@ def _folded(label: str, inner: str, *, is_open: bool) -> str:
 
 
 def output_distances(step: StepComparison) -> Floats:
-    """Return the distances of the outputs of paired calls, in their order.
+    """Return the output distance of every paired call, in order.
 
     A difference without an effect on loss and gradients is NaN.
     """

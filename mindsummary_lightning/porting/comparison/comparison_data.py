@@ -1,4 +1,4 @@
-"""Hold the findings of a comparison: ``ComparisonData``.
+"""``ComparisonData``: the findings of a comparison.
 
 It has no methods that show them.
 """
@@ -67,8 +67,8 @@ class ComparisonData:
             the candidate.
         scalars: largest relative difference of every other common scalar, the largest first.
         whole_tensors: largest distance of every tensor that both runs recorded whole.
-        notes: facts beside the verdict.
-        output_statistics: what the output statistics of steps say, or ``None``.
+        notes: facts in addition to the verdict.
+        output_statistics: result of comparing the output statistics, or ``None``.
         alignment: the runs side by side.
         distances: their distances.
     """
@@ -104,7 +104,7 @@ class ComparisonData:
 
     @property
     def shown_difference(self) -> FirstDifference | None:
-        """The first step beyond tolerance, whether it decides or not."""
+        """The first step beyond tolerance, decisive or not."""
         return self.first_difference or self.undecided_difference
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""A comparison as JSON."""
+"""Converts a comparison to JSON values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _Pairs = Iterable[tuple[str, tuple[Any, Any]]]
 
 
 def comparison_dict(comparison: ComparisonData) -> dict[str, Any]:
-    """Return the documented keys; floats that are not finite become their names."""
+    """Convert a comparison to a dict of JSON values with the documented keys.
+
+    Floats that are not finite become their names, such as ``"nan"``.
+    """
     found = {
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,

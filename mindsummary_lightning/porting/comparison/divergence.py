@@ -14,7 +14,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 class RowPair(NamedTuple):
     """A row of both runs and its distance.
 
-    Of a gradient in one run only, the weight is in its place.
+    For a gradient that only one run has, the row of the weight takes its place.
     """
 
     baseline: OutputRow
@@ -48,7 +48,7 @@ class DivergenceLocation(NamedTuple):
 
 
 class SettingDifference(NamedTuple):
-    """A number that differs, with its values in both runs.
+    """A setting that differs, with its values in both runs.
 
     It is a setting of an optimizer, a norm, or the number of losses.
     """

@@ -1,6 +1,6 @@
-"""The first common step at which losses or tensors are beyond their tolerance.
+"""Finds the first common step at which losses or tensors exceed a tolerance.
 
-Numbers, and no cause.
+The result holds numbers and names no cause.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ differ, and a bias without effect on the loss moves by rounding. ``losses``: no 
 
 @dataclass(frozen=True, slots=True)
 class TensorDistance:
-    """A tensor of both runs.
+    """A tensor of both runs, and its distance.
 
     Attributes:
         baseline: its name in the baseline.

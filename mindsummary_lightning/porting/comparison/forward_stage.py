@@ -136,7 +136,7 @@ def weight_drift_by_module(step: StepPair) -> dict[str, float]:
 
 
 def _propagated_distance(step: StepPair, outputs: RowIndices, row: PairRow) -> float:
-    """Return the part of an output's distance that may explain later differences.
+    """Return how much of an output's distance may explain later differences.
 
     Rounding explains them. A different order of elements does not.
     """
@@ -145,9 +145,9 @@ def _propagated_distance(step: StepPair, outputs: RowIndices, row: PairRow) -> f
 
 
 def _has_consequences(step: StepPair, outputs: RowIndices) -> bool:
-    """Tell whether a differing output counts.
+    """Tell whether a differing output counts as a divergence.
 
-    It does not count if both outputs also occur elsewhere in the partner's run. The last output
+    It does not count if each output also occurs elsewhere in the second run. The last output
     counts only with an effect on loss or gradients: a network may return logits in one run and
     log-probabilities in the other, with equal losses.
     """
@@ -198,7 +198,7 @@ def moved_without_gradient(step: StepPair, module: str) -> tuple[RowPair, ...]:
 
 
 def _unpaired_calls(step: StepPair) -> list[PairRow]:
-    """Make a table row for every call without a partner in the second run.
+    """Make a table row for every call that is not paired.
 
     Such a call is shown and decides nothing.
     """

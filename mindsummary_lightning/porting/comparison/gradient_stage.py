@@ -1,4 +1,4 @@
-"""The gradients of a step, from the loss on, given its outputs."""
+"""Compares the gradients of a step, from the loss backwards."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def _exceeding_gradients(
 ) -> tuple[RowPair, ...]:
     """Return gradients beyond tolerance, the nearest to the loss first.
 
-    A gradient that only one run has counts if the weight's update differs.
+    A gradient that only one run has is included if the weight's update differs.
 
     Args:
         step: the step.
-        forward: what its module calls say.
+        forward: the result of comparing its module calls.
         factor: how many times the candidate's gradients are too large.
     """
     candidate = step.b.divided(factor)
@@ -101,7 +101,7 @@ def _exceeding_gradients(
 def _gradient_of_one_run(
     step: StepPair, forward: ForwardResult, name_a: str, name_b: str
 ) -> RowPair | None:
-    """Return a gradient that a single run has, if the weight's updates differ."""
+    """Return a gradient that only one run has, if the weight's updates differ."""
     if update_distance(step, forward.drift, name_a, name_b) <= UPDATE:
         return None
     row_a = step.gradients.a.get(name_a, step.a.of("weights")[name_a])

@@ -1,4 +1,4 @@
-"""The stages with which a step begins: the tensors of the batch, and the weights."""
+"""Compares the tensors of the batch and the weights at the start of a step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices, Si
 
 
 class StageResult(NamedTuple):
-    """The rows of a stage, and its divergence if it has a divergence that counts."""
+    """The rows of a stage, and its divergence, if any."""
 
     rows: list[PairRow]
     divergence: Divergence | None
@@ -43,7 +43,7 @@ def _data_row(step: StepPair, rows: RowIndices) -> PairRow:
 def data_pairs(step: StepPair) -> list[RowIndices]:
     """Pair the tensors of the batch.
 
-    By name if names are told and it matters, else the most similar.
+    Tensors are paired by name if names are given and decisive, else by similarity.
     """
     rows_a, rows_b = step.a.of("data"), step.b.of("data")
     have_words = not any(map(str.isdigit, rows_a))

@@ -1,4 +1,4 @@
-"""Judge a comparison by output statistics, losses, histograms and whole tensors."""
+"""Decides the verdict by output statistics, losses, histograms, whole tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Judgement(NamedTuple):
     Attributes:
         verdict: the verdict.
         difference: the first step beyond tolerance, or ``None``.
-        doubt: why it does not decide; only with ``undecided``.
+        doubt: why the difference does not decide; only with ``undecided``.
         divergence: the divergence of output statistics from which the difference is, or ``None``.
         exceeded_before: where output statistics exceed their tolerance before, or in, a step whose
             losses or tensors decide.
@@ -50,7 +50,7 @@ def judge(
     statistics: StatisticsComparison | None,
     whole: WholeDistances,
 ) -> Judgement:
-    """Judge two runs.
+    """Decide the verdict about two runs.
 
     Output statistics decide first, as they tell the stage; then losses and histograms; and then
     tensors recorded whole, if everything else agrees.
@@ -72,9 +72,9 @@ def judge(
 def _by_numbers(
     alignment: Alignment, distances: RunDistances, statistics: StatisticsComparison | None
 ) -> Judgement | None:
-    """Judge losses and histograms.
+    """Decide the verdict by losses and histograms.
 
-    Those of steps that agree by their output statistics do not count.
+    Steps that agree by their output statistics do not count.
     """
     agreed: list[int] = []
     if statistics is not None:
@@ -103,7 +103,7 @@ def _is_anything_compared(
 def _by_statistics(
     statistics: StatisticsComparison | None, alignment: Alignment, distances: RunDistances
 ) -> Judgement | None:
-    """Return the judgement of the output statistics.
+    """Decide the verdict by the output statistics.
 
     ``None`` if no step diverges or exceeds its tolerances.
     """
@@ -122,7 +122,7 @@ def _by_statistics(
 def _comes_first(
     by_statistics: Judgement, numbers: Judgement | None, statistics: StatisticsComparison | None
 ) -> bool:
-    """Tell whether output statistics are asked before losses and histograms.
+    """Tell whether output statistics decide before losses and histograms.
 
     A step that was judged with equal weights decides, unless other numbers differ between it and
     the divergence. What is open does not hide numbers that decide.

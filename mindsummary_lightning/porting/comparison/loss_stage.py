@@ -1,4 +1,4 @@
-"""The loss of a step, given its outputs."""
+"""Compares the losses of a step."""
 
 from __future__ import annotations
 

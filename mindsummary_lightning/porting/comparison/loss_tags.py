@@ -1,4 +1,4 @@
-"""Find the scalar that is the training loss in both runs, and its common values."""
+"""Finds the training loss that both runs recorded, and its common values."""
 
 from __future__ import annotations
 

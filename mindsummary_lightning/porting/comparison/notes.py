@@ -1,6 +1,6 @@
-"""Notes.
+"""Makes the notes of a comparison.
 
-Facts of the recorded numbers beside the verdict. A note states numbers and names no cause.
+A note is a fact in addition to the verdict. It states numbers and names no cause.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Note:
 def notes_of(
     runs: tuple[RunData, RunData], alignment: Alignment, offset: int, step: int | None
 ) -> Iterator[Note]:
-    """Yield all notes.
+    """Yield all notes about two runs.
 
     Args:
         runs: baseline and candidate.
-        alignment: both side by side.
-        offset: by how many steps the candidate was moved.
+        alignment: both runs by common steps.
+        offset: the number of steps by which the candidate was moved.
         step: the first step beyond tolerance, or ``None``.
     """
     if offset:

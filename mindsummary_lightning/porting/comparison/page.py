@@ -34,7 +34,7 @@ def comparison_page(comparison: ComparisonData, language: str = "en") -> str:
         language: ``"en"`` or ``"zh"``.
 
     Raises:
-        ValueError: the language is another one.
+        ValueError: ``language`` has a different value.
     """
     if language not in _LANGUAGES:
         raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
@@ -161,7 +161,7 @@ class _ComparisonPage:
         yield _table(self.say("Settings that differ"), heads, _escaped(settings))
 
     def _names(self) -> tuple[str, str]:
-        """Names of baseline and candidate; their paths if the names are equal."""
+        """Return the names of both runs, or their paths if the names are equal."""
         paths = self._comparison.baseline, self._comparison.candidate
         names = tuple(os.path.basename(os.path.normpath(path)) for path in paths)
         return paths if names[0] == names[1] else (names[0], names[1])

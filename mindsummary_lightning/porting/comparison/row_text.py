@@ -1,4 +1,4 @@
-"""Rows, modules and pairs of names of a step, in words."""
+"""Describes rows, modules and pairs of names of a step in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LISTED = 4
 
 
 def both(name_a: str, name_b: str) -> str:
-    """Write the names of a thing in both runs; a common name is written once."""
+    """Write a name of both runs; equal names are written once."""
     return name_a if name_a == name_b else Phrase("{} = {}", name_a, name_b)
 
 
@@ -40,7 +40,7 @@ def pair_text(pair: RowPair) -> str:
 
 
 def is_only_in_one(pair: RowPair) -> str:
-    """Return the run that alone has a gradient; ``""`` if both have it."""
+    """Name the only run that has a gradient; ``""`` if both runs have it."""
     has_baseline = pair.baseline.link != "weights"
     has_candidate = pair.candidate.link != "weights"
     if has_baseline == has_candidate:

@@ -1,6 +1,6 @@
 """``RunDistances``.
 
-How far losses and tensors of two runs differ at each step, and how far they may.
+It holds how much losses and tensors of two runs differ at each step, and their tolerances.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LargestLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunDistances:
-    """Distances of two runs and the largest that are no difference.
+    """Distances between two runs, and their tolerances.
 
     Attributes:
         losses: float64, shape ``(l,)``, as ``loss_limits``.

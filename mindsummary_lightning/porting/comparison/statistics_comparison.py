@@ -1,4 +1,4 @@
-"""The output statistics of two runs.
+"""Compares the output statistics of two runs.
 
 The first step with equal weights is judged, later steps give numbers.
 """
@@ -48,7 +48,7 @@ class StatisticsComparison:
 
     @property
     def agreed_steps(self) -> list[int]:
-        """The steps that agree, from the judged step on."""
+        """Return the steps that agree, from the judged step on."""
         if self.judged_step is None:
             return []
         agreed = [step for step in self.steps if step >= self.judged_step]
@@ -115,7 +115,7 @@ def _can_be_judged(step: StepComparison) -> bool:
 def _outcome(
     step: StepComparison, judged: StepComparison | None, before: StepComparison | None
 ) -> _Outcome:
-    """Judge a step: the judged step by its stages, a later step by new causes."""
+    """Decide about a step: the judged step by its stages, a later step by new causes."""
     if judged is None or before is None:
         return _Outcome(step.divergence, None)
     return _later_outcome(step, judged, before)

@@ -1,4 +1,4 @@
-"""Hold a step of two runs, with paired weights and calls: ``StepPair``.
+"""``StepPair``: a step of two runs, with paired weights and calls.
 
 The stages only read it.
 """
@@ -88,7 +88,7 @@ class StepPair:
 
     @cached_property
     def effects(self) -> Effects:
-        """The distances of losses and of gradients that are not rounding."""
+        """Return the distances of losses and of gradients that exceed rounding."""
         gradients = [rows for rows in self.rows_of("gradients") if not self.is_noise(*rows)]
         losses = self.losses
         if not losses and not gradients:
@@ -100,7 +100,7 @@ class StepPair:
 
     @property
     def loss_counts(self) -> tuple[SettingDifference, ...]:
-        """The numbers of losses of the step, if they differ."""
+        """Return the numbers of losses in the step if they differ."""
         count_a, count_b = float(len(self.a.of("loss"))), float(len(self.b.of("loss")))
         if count_a == count_b:
             return ()
@@ -108,9 +108,9 @@ class StepPair:
 
     @cached_property
     def losses(self) -> list[RowIndices]:
-        """The losses of the step in order.
+        """Return the losses of the step in order.
 
-        Only the first if the runs have other numbers of losses.
+        If the runs have different numbers of losses, only the first is returned.
         """
         losses_a, losses_b = [*self.a.of("loss").values()], [*self.b.of("loss").values()]
         pairs = [*zip(losses_a, losses_b, strict=False)]
@@ -129,7 +129,10 @@ class StepPair:
 
     @cached_property
     def gradients(self) -> GradientRows:
-        """The gradients before clipping, or after it if only these can be compared."""
+        """Return the gradients before clipping.
+
+        If only the clipped gradients can be compared, these are returned.
+        """
         plain = GradientRows(self.a.of("gradients"), self.b.of("gradients"))
         clipped = GradientRows(self.a.of("clipped"), self.b.of("clipped"))
         if bool(clipped.a) == bool(clipped.b):
@@ -150,7 +153,7 @@ class StepPair:
 
     @cached_property
     def noise_size(self) -> float:
-        """The size up to which a gradient is zero except for rounding."""
+        """Return the size up to which a gradient is zero except for rounding."""
         sizes = [0.0]
         for step, rows in ((self.a, self.gradients.a), (self.b, self.gradients.b)):
             sizes += step.values[[*rows.values()], RMS].tolist()
@@ -162,7 +165,7 @@ class StepPair:
         return bool(0 < size <= self.noise_size)
 
     def row_pair(self, row_a: int, row_b: int, distance: float | None = None) -> RowPair:
-        """Return two rows with their distance."""
+        """Return the pair of two rows with its distance."""
         if distance is None:
             distance = self.calls.distance(row_a, row_b)
         return RowPair(self.a.row(row_a), self.b.row(row_b), distance)
@@ -190,7 +193,7 @@ class StepPair:
     def unpaired_rows(
         self, stage: Stage, rows_a: Iterable[int], rows_b: Iterable[int]
     ) -> list[PairRow]:
-        """Make rows of the pair table from rows that a single run has."""
+        """Make rows of the pair table from rows that only one run has."""
         rows = []
         for index in rows_a:
             row = self.a.row(index)
@@ -201,7 +204,7 @@ class StepPair:
         return rows
 
     def unpaired_of(self, stage: Stage, link: str, pairs: Iterable[RowIndices]) -> list[PairRow]:
-        """Make rows of the pair table from a stage's rows without a partner."""
+        """Make rows of the pair table from the unpaired rows of a stage."""
         paired_a, paired_b = set(), set()
         for row_a, row_b in pairs:
             paired_a.add(row_a)

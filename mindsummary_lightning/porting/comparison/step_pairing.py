@@ -50,7 +50,7 @@ class StepPairing:
     Attributes:
         a: the baseline's step.
         b: the candidate's step.
-        partner: calls of the candidate by calls of the baseline.
+        partner: paired calls of the candidate by calls of the baseline.
         held_a: for each call of the baseline the paired layers in its module, or ``None``.
         held_b: for each call of the candidate the paired layers in its module, or ``None``.
     """
@@ -127,7 +127,7 @@ class StepPairing:
         return min(max(nearest_of_a.values()), max(nearest_of_b.values()))[1]
 
     def have_one_size(self, row_a: int, row_b: int) -> bool:
-        """Tell whether two rows have as many elements."""
+        """Tell whether two rows have the same number of elements."""
         return bool(self.a.values[row_a, ELEMENTS] == self.b.values[row_b, ELEMENTS])
 
     def similarity(self, row_a: int, row_b: int, limit: float) -> Similarity:
@@ -142,7 +142,7 @@ class StepPairing:
         return Similarity.ONE_OTHER_DIMENSION if other_sizes < 2 else Similarity.UNRELATED
 
     def both_occur_elsewhere(self, row_a: int, row_b: int) -> bool:
-        """Tell whether two different tensors both occur in the run of their partner."""
+        """Tell whether each of two different tensors also occurs in the second run."""
         limit = min(self._limit, self.distance(row_a, row_b) / 10)
         in_b = self.occurs_in_other_run(row_a, limit, of_baseline=True)
         return in_b and self.occurs_in_other_run(row_b, limit, of_baseline=False)

@@ -1,4 +1,4 @@
-"""Write the lines that ``mindsummary compare`` prints.
+"""Writes the lines that ``mindsummary compare`` prints.
 
 They are the verdict, the next step for the user, and a table.
 """
@@ -23,7 +23,7 @@ def first_line(comparison: ComparisonData) -> str:
 
 
 def comparison_lines(comparison: ComparisonData) -> Iterator[str]:
-    """Yield the lines: at most 12 for an ordinary pair of runs."""
+    """Yield the lines of the result: at most 12 for an ordinary pair of runs."""
     yield first_line(comparison)
     if comparison.next_step:
         yield f"next: {comparison.next_step}"

@@ -1,4 +1,4 @@
-"""Define every number that decides in a comparison.
+"""Defines every number that decides in a comparison.
 
 The table gives its value, bounded quantity, unit, source and test. A distance is relative: 0 for
 equal tensors, about 1 for unrelated ones. The reference page ``docs/reference/comparison.md`` shows
@@ -26,7 +26,7 @@ class Bound(float):
     test: str
 
     def __new__(cls, value: float, *, bounds: str, unit: str, source: str, test: str) -> Bound:
-        """Make a float that knows its reason."""
+        """Make a float with its unit, source and test."""
         bound = super().__new__(cls, value)
         bound.bounds, bound.unit = bounds, unit
         bound.source, bound.test = source, test
@@ -34,7 +34,7 @@ class Bound(float):
 
 
 class Tolerance(NamedTuple):
-    """Distances up to which two runs are equal, by the precision of the weaker run.
+    """Distances up to which two runs are equal, by the coarser precision.
 
     Attributes:
         name: ``float32``, ``bfloat16``, ``float16``, or the number that the user gave.
@@ -50,7 +50,7 @@ class Tolerance(NamedTuple):
 
     @property
     def recorded_loss(self) -> float:
-        """The tolerance of a loss inside a step with output statistics.
+        """Return the tolerance of a loss in a step with output statistics.
 
         The smaller of loss and row.
         """

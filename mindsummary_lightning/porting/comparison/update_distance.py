@@ -83,7 +83,7 @@ def _gradient_distances(
 def _rounding_of_weights(
     step: StepPair, drift: float, after: RowIndices, columns: list[int]
 ) -> Floats:
-    """Return the part of an update that rounding hides.
+    """Return how much of an update rounding can hide.
 
     The precision of the weight limits it, or the precision of the module's inputs.
     """

@@ -1,4 +1,4 @@
-"""Write the verdict and the next step as sentences."""
+"""Writes the verdict and the next step as sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LISTED = 3
 
 
 def same_text(distances: RunDistances, steps: int) -> Phrase:
-    """Say how far two runs differ that are equal within the tolerance."""
+    """Write by how much two runs differ that are equal within the tolerance."""
     loss, tensor = largest(distances.losses), largest(distances.tensors)
     if loss is None and tensor is None:
         return Phrase(
@@ -53,7 +53,7 @@ def _is_overruled(distances: RunDistances) -> bool:
 
 
 def tolerance_text(distances: RunDistances) -> Phrase:
-    """Say the tolerances of losses and tensors."""
+    """Write the tolerances of losses and tensors."""
     name = distances.tolerance.name
     loss, tensor = distances.largest_limits
     is_raised = loss > distances.tolerance.loss or tensor > distances.tolerance.tensor
@@ -66,14 +66,14 @@ def tolerance_text(distances: RunDistances) -> Phrase:
 
 
 def distance_text(distance: float) -> str:
-    """Write a distance with two digits; 0 is equal to the last recorded bit."""
+    """Write a distance with two digits; 0 means bit-equal recorded values."""
     return "0" if distance == 0 else f"{distance:.1e}"
 
 
 def numbers_text(
     difference: FirstDifference, distances: RunDistances, doubt: Doubt | None
 ) -> Phrase:
-    """Say at which step losses and tensors exceed their tolerance, and by how much."""
+    """Write at which step losses and tensors exceed a tolerance, and by how much."""
     text = Phrase("from step {}", difference.step)
     last = difference.last_equal_step
     if last is None:
@@ -116,14 +116,14 @@ def _differs(distance: float) -> Phrase:
 
 
 def _differ(distance: float) -> Phrase:
-    """Say how far several tensors differ at most."""
+    """Write the largest difference of several tensors."""
     if distance == np.inf:
         return Phrase("have other sizes or non-finite elements")
     return Phrase("differ by up to {}", distance_text(distance))
 
 
 def divergence_text(divergence: Divergence, tolerance: Tolerance) -> Phrase:
-    """Say in which stage of a step two runs diverge first, and by how much."""
+    """Write in which stage of a step two runs diverge first, and by how much."""
     if divergence.stage is None:
         text = Phrase("from step {}", divergence.step)
     else:
@@ -138,7 +138,7 @@ def divergence_text(divergence: Divergence, tolerance: Tolerance) -> Phrase:
 
 
 def setting_text(setting: SettingDifference) -> Phrase:
-    """Say the values of a setting in both runs."""
+    """Write the values of a setting in both runs."""
     value_a, value_b = _numbers_text(setting.baseline), _numbers_text(setting.candidate)
     name = Phrase(setting.name)
     return Phrase("{} is {} in the baseline and {} in the candidate", name, value_a, value_b)
@@ -206,7 +206,7 @@ def _forward_text(location: DivergenceLocation | None, tensors: tuple[RowPair, .
 
 
 def sentence_of(judgement: Judgement, distances: RunDistances, steps: int) -> Phrase:
-    """Say the verdict with its numbers.
+    """Write the verdict with its numbers.
 
     Args:
         judgement: the verdict.

@@ -1,4 +1,4 @@
-"""Recording and checking in MindSpore. It needs neither torch nor Lightning.
+"""Records and checks MindSpore trainings, without torch and Lightning.
 
 ``StepRecorder`` records steps of a training. ``PortCheck`` and ``check_port`` check a port against
 a recorded step.

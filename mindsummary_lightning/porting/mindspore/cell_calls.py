@@ -1,4 +1,4 @@
-"""``CellCalls``: shows calls of cells to observers, which may replace tensors."""
+"""``CellCalls``: reports cell calls to observers, which may replace tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CellObserver(Protocol):
 
 
 class CellCalls:
-    """Shows every call of a cell to the observers, in PyNative mode.
+    """Reports every cell call to the observers, in PyNative mode.
 
     No cell gets a hook, because code that ``mindspore.jit`` compiles would hold it.
     ``Cell.__call__`` is replaced as long as there is an observer, and compiled code does not enter
@@ -41,14 +41,14 @@ class CellCalls:
 
     @classmethod
     def add(cls, observer: CellObserver) -> None:
-        """Show calls to an observer until :meth:`remove`."""
+        """Report cell calls to an observer until :meth:`remove`."""
         if not cls._observers:
             cls._own_call, mindspore.nn.Cell.__call__ = mindspore.nn.Cell.__call__, _call
         cls._observers.append(observer)
 
     @classmethod
     def remove(cls, observer: CellObserver) -> None:
-        """Show calls no longer to an observer."""
+        """Stop reporting cell calls to an observer."""
         if observer in cls._observers:
             cls._observers.remove(observer)
             if not cls._observers and mindspore.nn.Cell.__call__ is _call:
@@ -56,12 +56,12 @@ class CellCalls:
 
     @classmethod
     def run_unseen(cls, cell: Any, *args: Any) -> Any:
-        """Call a cell without showing it to the observers."""
+        """Call a cell without reporting the call to the observers."""
         return cls._own_call(cell, *args)
 
 
 def _call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Stand for ``Cell.__call__``, with and without observers."""
+    """Replace ``Cell.__call__``: call the cell and report it to the observers."""
     observers = [*CellCalls._observers]
     for observer in observers:
         args, kwargs = observer.enter(cell, args, kwargs)

@@ -52,12 +52,12 @@ class CellChain:
         self._optimizer = optimizer
 
     def watch(self) -> None:
-        """Take every call of a cell and of the optimizer, until :meth:`remove`."""
+        """Record all calls of cells and of the optimizer until :meth:`remove`."""
         self._cells = network_cells(self._network, self._optimizer)
         CellCalls.add(self)
 
     def remove(self) -> None:
-        """Take nothing more."""
+        """Stop recording."""
         CellCalls.remove(self)
 
     def enter(
@@ -79,16 +79,16 @@ class CellChain:
         return output
 
     def abandon(self, cell: Any) -> None:
-        """Forget a call."""
+        """Discard a call that raised an error."""
         del self._running[self._depths.pop() :]
 
     def add_batch(self, batch: Any) -> None:
-        """Take the tensors of a batch."""
+        """Record the tensors of a batch."""
         for path, tensor in tensors(batch):
             self._add(OutputRow("data", path), _reduced(tensor))
 
     def add_weights(self, link: Link) -> None:
-        """Take parameters and running statistics before the step or after it."""
+        """Record parameters and running statistics, before or after the step."""
         for name, kind, tensor in parameters(self._network):
             self._add(OutputRow(link, name, kind), _reduced(tensor))
 
@@ -104,7 +104,7 @@ class CellChain:
 
     @property
     def rows(self) -> list[tuple[OutputRow, NDArray[np.float64]]]:
-        """Rows in the order of the step, and their columns behind ``order``."""
+        """Return the rows in the order of the step, with the columns after ``order``."""
         return sorted(self._taken.items(), key=lambda taken: _ORDER.index(taken[0].link))
 
     def _add(self, row: OutputRow, reduced: _Reduced) -> None:
@@ -112,7 +112,7 @@ class CellChain:
         self._taken[replace(row, dtype=dtype, shape=shape)] = columns
 
     def _add_inputs(self, cell: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """Take the inputs of a cell, unless it runs again in the backward pass."""
+        """Record the inputs of a cell, unless it runs again in the backward pass."""
         name, repeated = self._cells[id(cell)]
         if repeated is not None and all(row.name != repeated for _, row, _ in self._running):
             return
@@ -133,7 +133,7 @@ class CellChain:
             self._add(replace(row, port="output", path=path), _reduced(tensor))
 
     def _add_gradients(self, optimizer: Any, args: Any) -> None:
-        """Take the gradients that the optimizer is called with, and its settings."""
+        """Record the optimizer's input gradients and its settings."""
         own = {id(parameter): (name, kind) for name, kind, parameter in parameters(self._network)}
         scale = float(getattr(optimizer, "loss_scale", None) or 1.0)
         calls: Counter[str] = Counter(

@@ -149,11 +149,11 @@ class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
         self._state: list[tuple[Any, NDArray[Any], Any]] = []
 
     def on_train_begin(self, run_context: Any) -> None:
-        """Keep the weights and the optimizer's state."""
+        """Save the weights and the optimizer's state."""
         self._state = saved_parameters(run_context.original_args().train_network)
 
     def on_train_step_begin(self, run_context: Any) -> None:
-        """Check a step that is recorded."""
+        """Check the step if the original's step was recorded."""
         step_arguments = run_context.original_args()
         path = self._paths.get(step_arguments.cur_step_num)
         if path is None or self.report is not None:
@@ -173,14 +173,14 @@ class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
             run_context.request_stop()
 
     def on_train_end(self, run_context: Any) -> None:
-        """Give weights and optimizer the values that they had."""
+        """Restore the weights and the optimizer's state."""
         restore_parameters(self._state)
 
 
 def _checked_step(
     reference: ReferenceStep, trained: TrainedCells, run: RunStep, batch: Any, is_first: bool
 ) -> CheckedStep:
-    """Run a step of the port as often as needed to see all its gradients."""
+    """Check a step of the port, running it until all its gradients were seen."""
     if mindspore.get_context("mode") == mindspore.GRAPH_MODE:
         raise ValueError(_GRAPH_MODE)
     injected: dict[OutputKey, NDArray[Any]] = {}
@@ -199,7 +199,7 @@ def _checked_step(
 
 
 class _StepOfPort:
-    """A run of the port's step on the original's values.
+    """One run of the port's step on the original's values.
 
     Args:
         reference: the recorded step.
@@ -242,7 +242,7 @@ class _StepOfPort:
         self._given = self._step.parts.weights_before(own, is_first)
 
     def run(self, run: RunStep, batch: Any) -> Exception | None:
-        """Run the step, and return the error with which it has stopped."""
+        """Run the step, and return the error that it raised, or ``None``."""
         optimizer = self._trained.optimizer
         self._give_weights()
         is_known = optimizer is not None and self._give_state(optimizer)
@@ -275,7 +275,7 @@ class _StepOfPort:
         return None
 
     def finish(self) -> CheckedStep:
-        """The result."""
+        """Return the result of the checked step."""
         return self._step.finish(self._not_tested)
 
     def _weights(self) -> list[PortWeight]:
@@ -295,7 +295,7 @@ class _StepOfPort:
         return load_state(optimizer, lambda parameter: names.get(id(parameter), ""), recorded)
 
     def _recorded_batch(self, batch: Any) -> Any:
-        """The batch with the recorded values."""
+        """Return the batch with the recorded values."""
         found = [
             PortTensor(path, as_array(tensor), dtype_name(tensor))
             for path, tensor in tensors(batch)
@@ -362,7 +362,7 @@ def _recorded_batch(reference: ReferenceStep) -> Any:
 
 @contextmanager
 def _restored(trained: TrainedCells) -> Iterator[None]:
-    """A context after which weights, optimizer and random state are as before."""
+    """Return a context that restores weights, optimizer and random state."""
     cells = [cell for cell in (trained.network, trained.optimizer) if cell is not None]
     states = [saved_parameters(cell) for cell in cells]
     random_state = mindspore.get_rng_state()

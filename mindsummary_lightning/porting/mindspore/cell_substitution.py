@@ -43,13 +43,13 @@ _UNIT = 2.0**-23  # distance of neighbouring float32 numbers, relative
 
 
 class CellSubstitution:
-    """Compares values and gradients of cells with the original's.
+    """Compares the tensors and gradients of cells with the original's.
 
-    It also replaces them, so that mistakes do not spread.
+    It also replaces them by the original's, so that a mistake does not affect later cells.
 
     Args:
         trained: network and optimizer of the port.
-        step: compares, and has the original's values.
+        step: compares the port with the original, and provides the original's values.
         injected: gradients for outputs that no gradient reaches, by the call's order of entering
             and the output's path.
 
@@ -92,7 +92,7 @@ class CellSubstitution:
         CellCalls.add(self)
 
     def remove(self) -> None:
-        """Replace nothing more."""
+        """Stop replacing tensors."""
         CellCalls.remove(self)
         self._hooks.close()
 
@@ -153,13 +153,13 @@ class CellSubstitution:
         )
 
     def abandon(self, cell: Any) -> None:
-        """Forget a call that has raised: the run ends."""
+        """Discard a call that raised an error; the run ends."""
         self._running.pop()
 
     def _is_compared(self, cell: Any) -> bool:
         """Tell whether a call is part of the network's forward pass.
 
-        Not a second call in the backward pass.
+        A second call in the backward pass, for recomputation, is not.
         """
         if id(cell) not in self._cells:
             return False
@@ -175,7 +175,7 @@ class CellSubstitution:
     def _trains_nothing(self, cell: Any, call: PairedCall) -> bool:
         """Tell whether the outputs of a call need no gradient.
 
-        No weight in the call or before it trains.
+        This holds if no trained weight is in the call or before it.
         """
         if any(parameter.requires_grad for parameter in cell.get_parameters()):
             return False
@@ -241,7 +241,7 @@ class CellSubstitution:
         return carrier
 
     def _weight_gradient(self, name: str | None, gradient: Any) -> Any:
-        """The original's gradient of a weight."""
+        """Return the original's gradient of a weight."""
         if name is None or not isinstance(gradient, mindspore.Tensor):
             return gradient
         array = as_array(gradient)
@@ -252,7 +252,10 @@ class CellSubstitution:
         return gradient if value is None else mindspore.Tensor(np.array(value), gradient.dtype)
 
     def _missing_gradient(self, name: str, array: NDArray[Any]) -> NDArray[Any] | None:
-        """MindSpore gives zeros for a weight that no gradient reaches."""
+        """Return the original's gradient for a weight that no gradient reaches.
+
+        MindSpore returns zeros for such a weight. ``None``: the gradient is not missing.
+        """
         found = dict(self._step.gradients.missing_weights({name: array.shape}))
         return found.get(name)
 
@@ -263,9 +266,9 @@ class CellSubstitution:
     ) -> list[NDArray[Any]] | None:
         """Run a MindSpore layer again on minimally moved inputs.
 
-        They are moved by one unit in the last place.
+        Every input element is moved by one unit in the last place.
 
-        They are as far from the first run as rounding may lead.
+        The outputs differ from the first run by as much as rounding may cause.
         """
         if not self._modules[id(cell)].is_library:
             return None
@@ -283,7 +286,7 @@ class CellSubstitution:
 
 
 def port_module(name: str, cell: Any) -> PortModule:
-    """A cell of the port as the check knows it."""
+    """Describe a cell of the port for the check."""
     is_library = type(cell).__module__.startswith("mindspore.")
     return PortModule(name, type(cell).__name__, is_library)
 
@@ -294,7 +297,7 @@ def saved_parameters(cell: Any) -> list[tuple[Any, NDArray[Any], Any]]:
 
 
 def restore_parameters(state: Sequence[tuple[Any, NDArray[Any], Any]]) -> None:
-    """Give parameters the values that they had."""
+    """Restore the saved values of parameters."""
     for parameter, values, dtype in state:
         if parameter.asnumpy().tobytes() != values.tobytes():
             set_values(parameter, mindspore.Tensor(values, dtype))
@@ -318,7 +321,7 @@ def _output_of(call: PairedCall, path: str) -> PairedOutput | None:
 
 
 def _heal(tensor: Any, value: NDArray[Any]) -> bool:
-    """Overwrite a tensor for its later uses.
+    """Overwrite a wrong tensor, so that its later uses get the right values.
 
     Returns whether that was possible.
 
@@ -339,7 +342,7 @@ def _heal(tensor: Any, value: NDArray[Any]) -> bool:
 
 
 def _moved(tensor: Any) -> Any:
-    """Move the elements of a tensor up or down in their last place."""
+    """Change every element of a tensor by one unit in the last place."""
     if not is_differentiable(tensor):
         return tensor
     signs = np.random.default_rng(0).choice([-_UNIT, _UNIT], tensor.shape)

@@ -87,7 +87,7 @@ class CellTensors:
         self._batch = self._stored_all(tensors(batch))
 
     def add_weights(self) -> None:
-        """Write parameters and buffers as the step begins."""
+        """Write parameters and buffers at the start of the step."""
         for name, kind, tensor in parameters(self._network):
             stored = self._stored(tensor)
             self._weights.append(StoredWeight(name, kind, stored, is_hooked=_has_hooks(tensor)))
@@ -105,7 +105,7 @@ class CellTensors:
         CellCalls.add(self)
 
     def remove(self) -> None:
-        """Write nothing more."""
+        """Stop writing cell calls and gradients."""
         CellCalls.remove(self)
         self._hooks.close()
 
@@ -179,7 +179,7 @@ class CellTensors:
         return self._watched(index, output, "")
 
     def abandon(self, cell: Any) -> None:
-        """Forget that a call runs."""
+        """Discard a call that raised an error."""
         self._running.pop()
 
     def _add_call(self, cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -211,7 +211,7 @@ class CellTensors:
             self._calls[call.parent] = replace(self._calls[call.parent], draws_random=True)
 
     def _watched(self, index: int, value: Any, path: str) -> Any:
-        """Return an output whose gradients get written.
+        """Return an output with taps that write its gradients.
 
         Objects of the user's classes stay as they are.
         """
@@ -308,7 +308,7 @@ def _names_of(weights: list[Any], names: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def as_array(tensor: Any) -> NDArray[Any]:
-    """The values of a tensor; bfloat16 as float32."""
+    """Convert a tensor to an array, bfloat16 to float32."""
     array: NDArray[Any] = (
         tensor.astype(mindspore.float32) if dtype_name(tensor) == "bfloat16" else tensor
     ).asnumpy()
@@ -316,7 +316,7 @@ def as_array(tensor: Any) -> NDArray[Any]:
 
 
 def dtype_name(tensor: Any) -> str:
-    """The dtype as NumPy names it."""
+    """Return the dtype's name in NumPy."""
     name = str(tensor.dtype).lower()
     return "bool" if name == "bool_" else name
 
@@ -324,21 +324,21 @@ def dtype_name(tensor: Any) -> str:
 def _has_hooks(tensor: Any) -> bool | None:
     """Tell whether hooks may change a weight's gradient.
 
-    ``None`` if MindSpore does not say so.
+    ``None`` if MindSpore does not tell.
     """
     hooks = getattr(tensor, "hooks", None)
     return bool(hooks()) if callable(hooks) else None
 
 
 def _draws_random(cell: Any) -> bool:
-    """Whether a cell is a dropout that is on."""
+    """Tell whether a cell is an active dropout."""
     is_dropout = type(cell).__name__.startswith(("Dropout", "DropPath", "StochasticDepth"))
     rate = getattr(cell, "p", getattr(cell, "drop_prob", None))
     return is_dropout and bool(cell.training) and not (isinstance(rate, (int, float)) and rate == 0)
 
 
 def _settings(cell: Any) -> dict[str, Any]:
-    """Numbers and texts that a cell was made with."""
+    """Return the numbers and texts that a cell was constructed with."""
     names = sorted(vars(cell).keys() - vars(_PLAIN_CELL).keys())
     public = {name: getattr(cell, name, None) for name in names if not name.startswith("_")}
     return {name: value for name, value in public.items() if type(value) in _SETTING}

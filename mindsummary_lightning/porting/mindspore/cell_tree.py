@@ -16,7 +16,7 @@ _STATISTICS = ("moving_", "running_", "num_batches")
 
 
 def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | None]]:
-    """Cells of a network by identity.
+    """Return the cells of a network by identity.
 
     Inner cells of MindSpore's own layers and optimizers are left out.
 
@@ -35,7 +35,10 @@ def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | No
 
 
 def _recomputed_above(network: Any, name: str) -> str | None:
-    """The innermost cell above that computes its outputs again in the backward pass."""
+    """Find the innermost enclosing cell that recomputes its outputs.
+
+    Such a cell computes its outputs again in the backward pass.
+    """
     found, cell, path = None, network, ""
     for part in name.split(".") if name else ():
         found = path if getattr(cell, "_recompute_cell", None) is not None else found

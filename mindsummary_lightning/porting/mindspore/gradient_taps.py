@@ -1,4 +1,4 @@
-"""Cells that pass a tensor on and see its gradient.
+"""Defines cells that return their input and report its gradient.
 
 A tensor gets no hook, because ``mindspore.jit`` compiles the hooks of tensors that it is called
 with.
@@ -18,7 +18,7 @@ TakeGradient = Callable[[Any], Any]  # returns the gradient that is passed on; N
 
 
 class _Tap(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
-    """Returns its input, and shows the gradient that it gets."""
+    """Returns its input, and reports the gradient of its output."""
 
     def __init__(self, take: TakeGradient) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Substitute(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no t
 
 
 class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
-    """Returns its first argument, and gives its second a gradient."""
+    """Returns its first argument, and gives its second argument a gradient."""
 
     def construct(self, carrier: Any, tensor: Any, gradient: Any) -> Any:
         return carrier
@@ -60,7 +60,7 @@ class _Inject(mindspore.nn.Cell):  # type: ignore[misc] # mindspore has no types
 
 
 def tapped(tensor: Any, take: TakeGradient) -> Any:
-    """Return the same values, and pass their gradient to a function."""
+    """Return a tensor whose gradient is passed to a function."""
     return CellCalls.run_unseen(_Tap(take), tensor)
 
 
@@ -78,5 +78,5 @@ def with_injection(carrier: Any, tensor: Any, gradient: Any) -> Any:
 
 
 def is_differentiable(tensor: Any) -> bool:
-    """Whether a tensor of this dtype may have a gradient."""
+    """Tell whether a tensor of this dtype may have a gradient."""
     return bool(tensor.is_floating_point()) or bool(tensor.is_complex())

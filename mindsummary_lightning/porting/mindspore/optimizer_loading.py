@@ -27,7 +27,9 @@ _POWERS = {"beta1_power": "beta1", "beta2_power": "beta2"}
 
 
 class RecordedState:
-    """The original's optimizer state as a step begins, by the port's names of weights.
+    """The original's optimizer state at the start of a step.
+
+    It is stored by the port's names of weights.
 
     Args:
         reference: the recorded step.
@@ -53,7 +55,7 @@ class RecordedState:
 
     @property
     def is_known(self) -> bool:
-        """Whether the state was recorded, or was empty."""
+        """Tell whether the state was recorded or was empty."""
         return bool(self._reference.step.optimizers)
 
     def of(self, weight: str, name: str) -> NDArray[Any] | None:

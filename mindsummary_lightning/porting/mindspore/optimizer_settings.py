@@ -1,4 +1,4 @@
-"""Settings of a MindSpore optimizer's parameter groups, and its state."""
+"""Reads the settings and state of a MindSpore optimizer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def group_settings(optimizer: Any) -> list[list[Setting]]:
 
 
 def plain_settings(group: list[Setting]) -> dict[str, float]:
-    """The settings of a group by PyTorch's names, such as ``betas.0``."""
+    """Return the settings of a group by PyTorch's names, such as ``betas.0``."""
     return {f"{name}.{path}".rstrip("."): value for name, path, value in group}
 
 
@@ -91,7 +91,7 @@ def group_members(optimizer: Any) -> list[list[Any]]:
 
 
 def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
-    """The state that the next update starts from."""
+    """Return the state that the next update starts from."""
     count = len(optimizer.parameters)
     # its accum is no momentum
     known = {} if isinstance(optimizer, mindspore.nn.Adagrad) else _STATES
@@ -108,7 +108,7 @@ def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
 
 
 def _is_experimental(optimizer: Any) -> bool:
-    """Whether this is an optimizer of ``mindspore.experimental.optim``."""
+    """Tell whether this is an optimizer of ``mindspore.experimental.optim``."""
     return hasattr(optimizer, "param_groups") and hasattr(optimizer, "group_start_id")
 
 

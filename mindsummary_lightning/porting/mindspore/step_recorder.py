@@ -47,7 +47,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
 
     For a :class:`mindspore.train.Model` it is a callback; a loop of one's own uses :meth:`step`.
     The rows are those of ``SummaryCollector(collect_output_statistics=True)`` in Lightning, so that
-    ``mindsummary compare`` names the module at which a port parts. Nothing of the network is
+    ``mindsummary compare`` names the module at which a port diverges. Nothing in the network is
     changed, and the training's numbers stay the same; what ``mindspore.jit`` compiles is recorded
     from outside.
 
@@ -131,13 +131,13 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     # ---- Model.train calls these
 
     def on_train_step_begin(self, run_context: Any) -> None:
-        """Take batch and weights of a step that is recorded, and hook its cells."""
+        """Record batch and weights if this step is recorded, and watch its cells."""
         arguments = run_context.original_args()
         if arguments.cur_step_num in self._steps:
             self._guarded(self._begin_in_model)(arguments)
 
     def on_train_step_end(self, run_context: Any) -> None:
-        """Take loss and weights, and write the step."""
+        """Record the loss and the weights, and write the step."""
         arguments = run_context.original_args()
         if self._chain is not None:
             self._guarded(self._add_loss)(arguments.net_outputs)
@@ -222,7 +222,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         return number
 
     def _guarded(self, take: Callable[..., None]) -> Callable[..., None]:
-        """The same function, with errors logged instead of raised."""
+        """Wrap a function so that its errors are logged instead of raised."""
 
         @functools.wraps(take)
         def guarded(*args: Any) -> None:

@@ -49,5 +49,5 @@ def trained_cells(arguments: Any) -> TrainedCells:
 
 
 def loss_scale_of(optimizer: Any) -> float:
-    """The factor by which an optimizer divides the gradients that it is called with."""
+    """Return the factor by which an optimizer divides its input gradients."""
     return float(getattr(optimizer, "loss_scale", None) or 1.0)

@@ -1,1 +1,1 @@
-"""Judges every module of a port on the original's values; knows no framework."""
+"""Checks every module of a port on the original's values, in any framework."""

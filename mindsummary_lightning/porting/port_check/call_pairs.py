@@ -1,4 +1,4 @@
-"""``CallPairs``: which call of the original belongs to a call of the port."""
+"""``CallPairs``: pairs module calls of the port with calls of the original."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CallPairs:
         return bool(self._below.get(module))
 
     def choose(self, frame: Frame) -> None:
-        """Set a call's partner, its candidates, or the reason why it has none."""
+        """Set the paired call of a call, its candidates, or why it is not paired."""
         name = frame.module.name
         if self.has_weights(name):
             partners = self._partners.get(name, [])
@@ -70,7 +70,7 @@ class CallPairs:
             self.used.add(frame.reference)
 
     def decide(self, frame: Frame, outputs: Sequence[PortTensor]) -> None:
-        """Choose among the candidates of a call, whose outputs are known now."""
+        """Choose among the candidates of a call once its outputs are known."""
         free = [index for index in frame.candidates if index not in self.used]
         sizes = _sizes(outputs)
         agreeing = [
@@ -87,7 +87,7 @@ class CallPairs:
             frame.reason = Phrase("the calls of the original with these inputs have other outputs")
 
     def unused(self) -> list[StoredCall]:
-        """Calls of the original that no call of the port belongs to."""
+        """Return the calls of the original that no call of the port is paired with."""
         return [call for index, call in enumerate(self._calls) if index not in self.used]
 
     # ---- modules with weights
@@ -95,7 +95,7 @@ class CallPairs:
     def _partners_of_all(
         self, own: dict[str, frozenset[str]], shared: set[str], weights: WeightPairs
     ) -> dict[str, list[str]]:
-        """Modules of the original with the weights of a module, the most likely first."""
+        """List the original's modules with a module's weights, most likely first."""
         groups: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
         reference = self._reference
         for name, below in reference.weights_below.items():
@@ -125,7 +125,7 @@ class CallPairs:
         )
 
     def _call_of(self, partners: Sequence[str], frame: Frame) -> int | None:
-        """The call with equal inputs, or else the call of the same number."""
+        """Return the call with equal inputs, or else the call of the same number."""
         calls_of = self._reference.calls_of
         free = [
             index for name in partners for index in calls_of.get(name, ()) if index not in self.used
@@ -166,7 +166,10 @@ class CallPairs:
         return candidates
 
     def _at_same_place(self, frame: Frame) -> int | None:
-        """The call of the same name and kind in the partner of the enclosing call."""
+        """Find the call of the same name and kind.
+
+        It is inside the call that the enclosing call is paired with.
+        """
         for index, call in enumerate(self._calls):
             is_free = index not in self.used and not self._reference.has_weights(call.module)
             if not is_free or not self._has_kind(frame, call) or not self._has_name(frame, call):
@@ -196,7 +199,10 @@ class CallPairs:
         return kind_word(call.kind) == kind_word(frame.module.kind)
 
     def _has_name(self, frame: Frame, call: StoredCall) -> bool:
-        """Whether a call has a module's last name in the partner of the enclosing call."""
+        """Tell whether a call has a module's last name.
+
+        The call is inside the call that the enclosing call is paired with.
+        """
         parent = next((each for each in frame.ancestors() if each.reference is not None), None)
         parent_index = -1 if parent is None or parent.reference is None else parent.reference
         is_inside = call.parent == parent_index

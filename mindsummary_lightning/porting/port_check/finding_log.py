@@ -1,4 +1,4 @@
-"""``FindingLog``: findings of a step, and their consequences."""
+"""``FindingLog``: the findings of a step, and their consequences."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ AT_THE_END = sys.maxsize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientPath:
-    """Modules and code that a gradient has passed.
+    """The modules and the code that a gradient has passed through.
 
-    From the replaced values back to an output or a weight.
+    The path leads from the replaced values back to an output or a weight.
 
     Attributes:
-        regions: calls whose own code it has passed.
-        passed: names of modules that it has passed.
-        after: when the output was returned or the weight used: earlier code has no part in it.
+        regions: calls whose own code the gradient has passed through.
+        passed: names of modules that the gradient has passed through.
+        after: time at which the output was returned or the weight was used. Earlier code cannot
+                have changed the gradient.
     """
 
     regions: tuple[Frame | None, ...]
@@ -36,14 +37,14 @@ class GradientPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedFinding:
-    """A finding and where it was made.
+    """A finding, and the call in which it was made.
 
     Attributes:
         finding: for the report.
         frame: call of the port whose own code is wrong; ``None`` for the code of the training step.
-        call: for an output or gradient, the call that it is of.
-        order: of making it, by the clock of enterings and leavings.
-        paths: for a gradient, what it has passed; for that of a weight, one for each use.
+        call: for an output or gradient, the call that returned the output.
+        order: time of the finding, on the counter of call starts and ends.
+        paths: the gradient's paths; for the gradient of a weight, a path for each use.
         has_other_mode: whether the module is in another mode, training or evaluation, than the
             original's.
         is_called: for a weight or running statistic, whether its module was called in the step.
@@ -65,7 +66,7 @@ class LoggedFinding:
 
     @property
     def is_forward(self) -> bool:
-        """Whether it is of the forward pass."""
+        """Tell whether the finding is about the forward pass."""
         return self.finding.kind in ("inputs", "output", "loss")
 
 
@@ -76,7 +77,7 @@ class FindingLog:
         self.logged: list[LoggedFinding] = []
 
     def add(self, logged: LoggedFinding) -> None:
-        """Take a finding."""
+        """Add a finding."""
         self.logged.append(logged)
 
     def folded(self) -> list[PortFinding]:
@@ -100,7 +101,7 @@ class FindingLog:
 
 
 def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
-    """Join findings if the same has happened to many weights."""
+    """Join findings of the same kind that concern many weights."""
     result = [*kept]
     groups = (("no gradient", False), ("weight gradient", False), ("weight gradient", True))
     for kind, is_of_hook in groups:
@@ -123,7 +124,7 @@ def _whole(same: Sequence[LoggedFinding]) -> LoggedFinding:
 
 
 def _common_module(modules: Sequence[str]) -> str:
-    """The innermost module that contains all."""
+    """Return the innermost module that contains all given modules."""
     words = [module.split(".") for module in modules]
     common: list[str] = []
     for level in zip(*words, strict=False):
@@ -153,7 +154,7 @@ def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
 def _goes_on(first: PortFinding, later: PortFinding) -> bool:
     """Tell whether an earlier finding explains a later step's finding.
 
-    It is the same mistake, or follows from its update.
+    It is the same mistake, or follows from the update with that mistake.
     """
     if (first.module, first.kind, str(first.place)) == (later.module, later.kind, str(later.place)):
         return True
@@ -192,7 +193,7 @@ def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFindin
 def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
     """Tell whether a finding repeats an earlier finding.
 
-    It is of the same module, or of the same line of its code.
+    Both are about the same module, or about the same line of code.
     """
     if first.has_other_mode and other.has_other_mode:
         return True
@@ -209,7 +210,7 @@ def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
 def _cause_of_gradient(
     logged: LoggedFinding, kept: Sequence[LoggedFinding]
 ) -> LoggedFinding | None:
-    """A mistake in code or a module that the gradient has passed."""
+    """Find a mistake in code or in a module that the gradient has passed through."""
     for each in kept:
         if each.is_forward and any(_is_on(path, each) for path in logged.paths):
             return each
@@ -222,7 +223,7 @@ def _cause_of_gradient(
 
 
 def _is_on(path: GradientPath, forward: LoggedFinding) -> bool:
-    """Whether a gradient has passed the place of a mistake of the forward pass."""
+    """Tell whether a gradient has passed through a forward mistake."""
     if forward.order <= path.after:
         return False
     if forward.finding.kind == "output" and forward.finding.module in path.passed:
@@ -234,7 +235,7 @@ def _is_on(path: GradientPath, forward: LoggedFinding) -> bool:
 
 
 def _anchor(frame: Frame | None) -> Frame | None:
-    """The innermost call with a partner, from a call outwards."""
+    """Return the innermost paired call, from a call outwards."""
     while frame is not None and frame.reference is None:
         frame = frame.parent
     return frame
@@ -243,7 +244,10 @@ def _anchor(frame: Frame | None) -> Frame | None:
 def _cause_of_weight_gradient(
     logged: LoggedFinding, kept: Sequence[LoggedFinding]
 ) -> LoggedFinding | None:
-    """A mistake that the gradient has passed, or in or around the weight's module."""
+    """Find the mistake that explains a wrong gradient of a weight.
+
+    The gradient has passed through it, or it is in or around the weight's module.
+    """
     module = logged.finding.module
     if logged.is_of_hook or (logged.finding.kind == "no gradient" and logged.is_called):
         return None
@@ -261,7 +265,10 @@ def _cause_of_weight_gradient(
 
 
 def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
-    """For running statistics, a mistake in the module that keeps them."""
+    """Find the mistake that explains a wrong update of running statistics.
+
+    It is in the module that holds the statistics.
+    """
     if not logged.is_buffer:
         return None
     module = logged.finding.module

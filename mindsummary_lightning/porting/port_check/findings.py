@@ -1,4 +1,4 @@
-"""``PortFinding``: a mistake of a port, and its consequences."""
+"""``PortFinding``: a mistake in a port, and its consequences."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PortFinding:
         step: number of the recorded step.
         sentence: what is wrong, in a sentence.
         operations: of the module's own code, where that is wrong.
-        consequences: differences that follow from this one.
+        consequences: differences that follow from this finding.
     """
 
     module: str
@@ -67,7 +67,7 @@ class PortFinding:
     consequences: list[PortFinding] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values. An infinite distance is ``None``, as JSON has no infinity."""
+        """Convert the finding to JSON values; an infinite distance becomes ``None``."""
         return {
             "module": self.module,
             "kind": self.kind,
@@ -85,7 +85,7 @@ class PortFinding:
         }
 
     def consequence_words(self) -> Phrase:
-        """Say in words how many differences follow from this finding."""
+        """Write how many differences follow from this finding."""
         count = len(self.consequences)
         if count == 1:
             return Phrase("1 more difference follows from it")
@@ -94,7 +94,7 @@ class PortFinding:
 
 @dataclass(frozen=True, slots=True)
 class NotPaired:
-    """A module call without a partner, which was not compared.
+    """A module call that was not paired, and so not compared.
 
     Attributes:
         module: its name.
@@ -111,7 +111,7 @@ class NotPaired:
 
 @dataclass(frozen=True, slots=True)
 class NotTested:
-    """Something of the step that was not judged, and why."""
+    """A check that was not made in this step, and the reason."""
 
     what: str
     reason: str

@@ -52,12 +52,12 @@ RunAgain = Callable[[], "list[Array] | None"]
 
 
 class ForwardCheck:
-    """A forward pass of the port.
+    """Checks a forward pass of the port.
 
     Args:
         reference: the recorded step.
         pairs: of calls.
-        log: takes the findings.
+        log: receives the findings.
         precision: coarsest precision of both sides.
 
     Attributes:
@@ -65,7 +65,7 @@ class ForwardCheck:
         agreed: how many tensors agreed.
         worst: greatest distance of an output that agreed.
         paired: calls that were paired.
-        not_paired: calls of the port that were not.
+        not_paired: calls of the port that were not paired.
         not_tested: what was not judged.
         uses: where each weight of the port is used; without those whose use cannot be seen.
         keeps_sizes: modules whose outputs of another size are not replaced.
@@ -95,7 +95,7 @@ class ForwardCheck:
 
     @property
     def running(self) -> Frame | None:
-        """The innermost call that runs."""
+        """The innermost running call."""
         return self._running[-1] if self._running else None
 
     @property
@@ -109,7 +109,7 @@ class ForwardCheck:
     def enter(
         self, module: PortModule, inputs: list[PortTensor], line: str, random: object = None
     ) -> CallAnswer:
-        """A module of the port is called.
+        """Begin a module call of the port, and compare its inputs.
 
         Args:
             module: that is called.
@@ -134,7 +134,7 @@ class ForwardCheck:
         return CallAnswer([None] * len(inputs), [False] * len(inputs))
 
     def leave(self, outputs: list[PortTensor], random: object, again: RunAgain) -> CallAnswer:
-        """The innermost call of a module has returned.
+        """End the innermost module call, and compare its outputs.
 
         Args:
             outputs: its tensors.
@@ -160,7 +160,7 @@ class ForwardCheck:
         return answer
 
     def abort(self) -> None:
-        """The innermost call has raised."""
+        """Discard the innermost call, which has raised an error."""
         self._running.pop()
 
     # ---- inputs
@@ -222,7 +222,7 @@ class ForwardCheck:
         return [(place, part, heals) for place, part in zip(pair.port, parts, strict=True)]
 
     def _begins_elsewhere(self, reference: StoredTensor, port: PortTensor) -> bool:
-        """Whether an input is another recorded value with another number of axes.
+        """Tell whether an input is a different recorded value of other rank.
 
         One package cuts an image into windows before it calls the attention, and another one does
         so inside.
@@ -256,7 +256,7 @@ class ForwardCheck:
         self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, order))
 
     def _blamed(self, frame: Frame) -> Frame:
-        """The enclosing call in whose code an input was computed."""
+        """Find the enclosing call in whose code an input was computed."""
         for parent in frame.ancestors():
             if (
                 parent.reference is not None
@@ -348,7 +348,10 @@ class ForwardCheck:
         return None if is_kept else recorded
 
     def _has_reason(self, frame: Frame, call: StoredCall, tolerance: PrecisionTolerance) -> bool:
-        """Report random numbers or doubtful inputs that explain an output; whether any do."""
+        """Report random numbers or doubtful inputs that explain a wrong output.
+
+        Returns whether there are any.
+        """
         if self._is_random_output(frame, call):
             return True
         if not frame.doubts and frame.has_fitting_inputs:
@@ -383,7 +386,7 @@ class ForwardCheck:
         )
 
     def _report_doubts(self, frame: Frame, tolerance: PrecisionTolerance) -> None:
-        """An input that might have been right was not: the output shows it."""
+        """Report the doubtful inputs of a call, because its output is wrong."""
         for doubt in frame.doubts:
             relation = Relation.OTHER_SIZE if doubt.distance == np.inf else Relation.DIFFERS
             found = TensorComparison(relation, doubt.distance)
@@ -408,7 +411,7 @@ class ForwardCheck:
         self._random = random
 
     def _is_random_code(self, blamed: Frame) -> bool:
-        """Whether random numbers explain a difference; the reader is told."""
+        """Tell whether random numbers explain a difference, and note that."""
         if not blamed.has_drawn:
             return False
         call = None if blamed.reference is None else self._calls[blamed.reference]
@@ -438,16 +441,16 @@ class ForwardCheck:
             self.not_tested.append(new)
 
     def note_operation(self, operation: object) -> None:
-        """A function was called in the innermost call's own code."""
+        """Note that a function was called in the innermost call's own code."""
         self.innermost.operations.append(operation)  # type: ignore[arg-type]
 
     def note_precision(self, precision: str) -> None:
-        """Code of the port computes in a precision."""
+        """Note the precision in which code of the port computes."""
         if precision in TOLERANCES:
             self.precision = coarsest({precision, self.precision})
 
     def note_use(self, weight: str) -> None:
-        """A function has taken a weight in the innermost call's own code."""
+        """Note that a function uses a weight in the innermost call's own code."""
         uses = self.uses.setdefault(weight, [])
         if not uses or uses[-1].frame is not self.running or uses[-1].order != self._clock:
             uses.append(WeightUse(self.running, self._clock))
@@ -460,7 +463,7 @@ class ForwardCheck:
         parent.operations.clear()
 
     def _tolerance(self, dtypes: set[str]) -> PrecisionTolerance:
-        """The tolerance of tensors of some dtypes, from the coarsest precision so far."""
+        """Return the tolerance for dtypes and the coarsest precision so far."""
         floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
         self.precision = coarsest(
             {*floats, self.precision} - {"float64"} if floats != {"float64"} else floats

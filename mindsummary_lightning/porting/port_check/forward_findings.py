@@ -1,4 +1,4 @@
-"""Findings of the forward pass in words."""
+"""Describes findings of the forward pass in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def input_finding(
     blamed: Frame, frame: Frame, reference: StoredTensor, port: PortTensor, found: TensorComparison,
     tolerance: PrecisionTolerance,
 ) -> PortFinding:  # fmt: skip
-    """The code of a call has computed a wrong input of another call."""
+    """Make the finding that a call's code computed a wrong input of an inner call."""
     what = module_words(frame.module.name)
     place = Phrase(
         "code of {} between {} and {}",
@@ -47,7 +47,10 @@ def output_finding(
     found: TensorComparison,
     tolerance: PrecisionTolerance,
 ) -> PortFinding:
-    """A module, or its code after the last module in it, has computed a wrong output."""
+    """Make the finding that a module computed a wrong output.
+
+    The cause is the module, or its own code after the last inner module.
+    """
     module = frame.module
     name = module_words(module.name)
     is_own_code = frame.has_compared_inside and not module.is_library
@@ -81,7 +84,7 @@ def output_finding(
 
 
 def module_words(name: str) -> str:
-    """A module's name, or words for the network."""
+    """Return a module's name, or words for the network."""
     return name or Phrase("the network")
 
 
@@ -96,7 +99,7 @@ def code_words(frame: Frame) -> str:
 
 
 def _with_settings(sentence: Phrase, module: PortModule, partner: StoredModule | None) -> Phrase:
-    """Add to a sentence the settings that differ from the partner's."""
+    """Add the settings that differ between port and original to a sentence."""
     if partner is None:
         return sentence
     if partner.is_training != module.is_training:

@@ -37,13 +37,13 @@ _LEAST_OUTPUT_GRADIENT = 1e-6
 
 
 class GradientCheck:
-    """A backward pass of the port.
+    """Checks a backward pass of the port.
 
     Args:
         reference: the recorded step.
         forward: the forward pass, whose paired outputs receive gradients.
         weights: how the weights are paired.
-        log: takes the findings.
+        log: receives the findings.
 
     Attributes:
         agreed: how many gradients agreed.
@@ -90,7 +90,7 @@ class GradientCheck:
     def output_gradient(
         self, call: PairedCall, output: PairedOutput, gradient: Array
     ) -> Array | None:
-        """A gradient has reached an output.
+        """Compare the gradient that has reached an output.
 
         Args:
             call: whose output it is.
@@ -129,7 +129,7 @@ class GradientCheck:
     def missing(self) -> Iterator[tuple[PairedCall, PairedOutput, Array]]:
         """Yield outputs without a gradient that the original has, the last first.
 
-        Each is reported. The third part is the gradient that should be passed on.
+        Each missing gradient is reported. The third item is the gradient that should be passed on.
         """
         for call in reversed(self._forward.paired):
             for output in reversed(call.outputs):
@@ -155,14 +155,14 @@ class GradientCheck:
     def _is_tie(
         self, output: PairedOutput, recorded: Array, placed: Array, gradient: Array
     ) -> bool:
-        """Whether a maximum of equal elements explains the difference."""
+        """Tell whether a maximum of equal elements explains the difference."""
         values = self._reference.array(output.reference)
         if output.layout is not None and values.size == placed.size:
             values = output.layout.applied(values)
         return moves_between_equal_elements(values, placed, gradient)
 
     def _passes_random(self, call: PairedCall, output: PairedOutput) -> bool:
-        """Whether a module or code that draws random numbers has passed the gradient."""
+        """Tell whether the gradient went through a module or code that is random."""
         regions, passed = self._regions(call, output)
         random = {each.frame.module.name for each in self._forward.paired if each.is_random}
         is_random_code = any(region is not None and region.has_drawn_at_all for region in regions)
@@ -207,7 +207,7 @@ class GradientCheck:
     def _regions(
         self, call: PairedCall, output: PairedOutput
     ) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
-        """Calls whose own code has used an output, and modules that it has passed."""
+        """Find the calls whose own code has used an output, and the modules it passed."""
         visible: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
@@ -228,7 +228,7 @@ class GradientCheck:
     def _paths_of(self, weight: str) -> tuple[GradientPath, ...]:
         """List the gradient paths of all uses of a weight.
 
-        Empty if not all are known.
+        The list is empty if a use is unknown.
         """
         paths: list[GradientPath] = []
         for use in self._forward.uses.get(weight, ()):
@@ -243,7 +243,7 @@ class GradientCheck:
         return tuple(paths)
 
     def _is_replaced_after(self, frame: Frame | None) -> bool:
-        """Whether the gradients of a call's outputs were replaced, if it has a partner."""
+        """Tell whether the gradients of a paired call's outputs were replaced."""
         outputs = [
             (call.frame.entered, output.port)
             for call in self._forward.paired
@@ -253,9 +253,9 @@ class GradientCheck:
         return self._replaced.issuperset(outputs)
 
     def _likely_paths(self, module: str) -> tuple[GradientPath, ...]:
-        """List the gradient paths that a weight probably has.
+        """List probable gradient paths of a weight whose uses are unknown.
 
-        They come from the calls that its module's outputs feed.
+        They start at the calls that take the outputs of the weight's module.
         """
         own = [each for each in self._forward.paired if each.frame.module.name == module]
         fed = [user for each in own for user in self._fed_by_code(each.frame, each.frame.entered)]
@@ -278,7 +278,7 @@ class GradientCheck:
     def _has_code(self, frame: Frame) -> bool:
         """Tell whether a call has computations of its own.
 
-        Not only calls of modules on returned values.
+        A call that only passes returned values to modules has none.
         """
         if frame.reference is None or not frame.has_compared_inside:
             return True
@@ -293,7 +293,7 @@ class GradientCheck:
         return any(self._reference.is_same(tensor, other) for other in others)
 
     def _returns(self, frame: Frame, output: PairedOutput) -> bool:
-        """Whether a call returns an output of a call in it."""
+        """Tell whether a call returns the output of an inner call."""
         if frame.reference is None:
             return False
         outputs = self._reference.step.calls[frame.reference].outputs
@@ -302,12 +302,12 @@ class GradientCheck:
     def _calls_in(self, around: Frame | None) -> list[PairedCall]:
         """List the paired calls in a call's own code.
 
-        Containers that only the port has count as its code.
+        The code of containers that only the port has belongs to the call.
         """
         return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
 
     def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
-        """Later calls in a call's own code whose inputs that code has computed."""
+        """List later inner calls whose inputs the enclosing call's code computed."""
         calls = self._reference.step.calls
         is_computed = self._reference.is_computed_in_code
         found = []
@@ -318,7 +318,7 @@ class GradientCheck:
         return found
 
     def _fed_by_inputs(self, user: PairedCall) -> list[PairedCall]:
-        """Calls in a call's own code that get its inputs as they are."""
+        """List inner calls that get the enclosing call's inputs unchanged."""
         calls = self._reference.step.calls
         own = calls[user.reference].inputs
         found = []
@@ -331,9 +331,9 @@ class GradientCheck:
     def _blamed(
         self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput
     ) -> tuple[str, bool]:
-        """Find the module that a wrong gradient has passed.
+        """Find the module through which a wrong gradient has passed.
 
-        Also tells whether its own backward pass is wrong.
+        Also tells whether the module's own backward pass is wrong.
         """
         inside = {id(each) for each in (call.frame, *call.frame.ancestors())}
         users = [each for each in regions if each is not None and id(each) not in inside]
@@ -351,7 +351,7 @@ class GradientCheck:
     def weight_gradient(
         self, name: str, gradient: Array, received: Array | None = None
     ) -> Array | None:
-        """A gradient has reached a weight of the port.
+        """Compare the gradient that has reached a weight of the port.
 
         Args:
             name: of the weight.
@@ -423,7 +423,7 @@ class GradientCheck:
                 yield name, expected
 
     def is_called(self, module: str) -> bool:
-        """Whether a call of a module of the port was compared."""
+        """Tell whether a call of a module of the port was compared."""
         return any(each.frame.module.name == module for each in self._forward.paired)
 
     def _expected_gradient(self, name: str) -> Array | None:
@@ -438,7 +438,10 @@ class GradientCheck:
         return placed * factor if factor != 1.0 else placed
 
     def _rounding(self, name: str) -> float:
-        """Rounding of a weight's gradient as a sum over all places of an output."""
+        """Return the rounding of a weight's gradient.
+
+        The gradient is a sum over all positions of an output.
+        """
         module = name.rpartition(".")[0]
         largest = 0.0
         for each in self._forward.paired:
@@ -506,5 +509,5 @@ class GradientCheck:
 
 
 def _paired_parent(frame: Frame) -> Frame | None:
-    """The innermost enclosing call with a partner; ``None`` for the step's code."""
+    """Return the innermost paired enclosing call; ``None`` for the step's code."""
     return next((each for each in frame.ancestors() if each.reference is not None), None)

@@ -1,4 +1,4 @@
-"""How an input or output of the port compares with the original's."""
+"""Compares an input or output of the port with the original's."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _compared_in_layouts(
 def _compared_masks(reference: Array, port: Array) -> TensorComparison:
     """Compare masks, whose meaning may be inverted.
 
-    True means keep in one framework, and leave out in the other.
+    ``True`` means keep in one framework, and mask in the second framework.
     """
     if reference.dtype.kind != port.dtype.kind or reference.size != port.size:
         return TensorComparison(Relation.SKIPPED, np.inf)
@@ -105,7 +105,7 @@ def _compared_masks(reference: Array, port: Array) -> TensorComparison:
 def _compared_sizes(reference: Array, port: Array, tolerance: float) -> TensorComparison:
     """Compare tensors of different sizes.
 
-    One may be the other repeated.
+    One tensor may be a repetition of the second tensor.
     """
     try:
         wide = np.broadcast_arrays(reference, port)
@@ -133,7 +133,7 @@ class TensorPair:
 
 
 def matched(reference: Sequence[StoredTensor], port: Sequence[PortTensor]) -> list[TensorPair]:
-    """Pair the tensors of two calls by their paths, or in their order."""
+    """Pair the tensors of two calls by their paths, or by their order."""
     by_path = _matched_by_path(reference, port)
     if by_path:
         return by_path
@@ -151,7 +151,7 @@ def _matched_by_path(
 ) -> list[TensorPair]:
     """Pair all tensors by equal paths.
 
-    Empty if one has no partner that fits.
+    The result is empty if any tensor finds no match.
     """
     if len(reference) != len(port):
         return []
@@ -184,7 +184,7 @@ def _may_pair(reference: StoredTensor, port: PortTensor) -> bool:
 
 
 def _joining_axis(whole: tuple[int, ...], parts: Sequence[tuple[int, ...]]) -> int | None:
-    """The axis along which parts have the shape of a whole; ``None`` if there is none."""
+    """Return the axis along which tensors join to a shape; ``None`` if there is none."""
     for axis in range(len(whole)):
         is_joined = all(len(part) == len(whole) for part in parts)
         if is_joined and sum(part[axis] for part in parts) == whole[axis]:
@@ -221,18 +221,18 @@ def is_rounding(
 
 
 def doubt_of(reference: StoredTensor, port: PortTensor, found: TensorComparison) -> Doubt:
-    """An input that may be right all the same, with a copy of its values."""
+    """Make a doubt about an input that may be right, with a copy of its values."""
     kept = PortTensor(port.path, port.array.copy(), port.dtype)
     return Doubt(reference, kept, found.distance)
 
 
 def borders(parts: Sequence[PortTensor], axis: int) -> list[int]:
-    """Where a concatenation is cut into its parts again."""
+    """Return the indices at which a concatenation is split into its tensors."""
     lengths = [part.array.shape[axis] for part in parts]
     return [int(border) for border in np.cumsum(lengths)[:-1]]
 
 
 def returns_its_inputs(call: StoredCall) -> bool:
-    """Whether all outputs of a recorded call are its inputs."""
+    """Tell whether all outputs of a recorded call are its inputs."""
     inputs = {tensor.array for tensor in call.inputs}
     return bool(call.outputs) and all(tensor.array in inputs for tensor in call.outputs)

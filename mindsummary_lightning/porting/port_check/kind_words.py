@@ -20,12 +20,12 @@ _CONTAINERS = frozenset(("sequential", "modulelist", "moduledict"))
 
 
 def kind_word(kind: str) -> str:
-    """The class in PyTorch's word, in small letters."""
+    """Return PyTorch's name for a class, in lower case."""
     return _WORDS.get(kind.lower(), kind.lower())
 
 
 def is_random_kind(kind: str) -> bool:
-    """Whether modules of a class draw random numbers in training mode."""
+    """Tell whether modules of a class draw random numbers in training mode."""
     return _RANDOM.search(kind) is not None
 
 

@@ -22,7 +22,7 @@ _JOINED = 3  # query, key and value
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of a module, or of several modules that are joined elsewhere.
+    """Weights of a module, or of modules that are one module in the second framework.
 
     Attributes:
         weights: names by their role, such as ``weight`` and ``bias``; several names, whose rows are
@@ -36,14 +36,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class RolePair:
-    """Names of the original, joined, and the name in the port."""
+    """Names in the original, whose rows are joined, and the name in the port."""
 
     references: tuple[str, ...]
     port: str
 
 
 def pair_layers(reference: Mapping[str, Array], port: Mapping[str, Array]) -> list[RolePair]:
-    """Pair weights that are left, layer by layer.
+    """Pair the remaining weights layer by layer.
 
     Layers of equal shapes are paired in their order. Then whole runs of layers that come in another
     order are paired.
@@ -126,7 +126,7 @@ def _aligned(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[
 def _matching(
     references: Sequence[Layer], ports: Sequence[Layer]
 ) -> list[list[tuple[Layer, Layer]]]:
-    """Runs of layers that are in both, in their order."""
+    """Find sequences of layers that both sides have."""
     matcher = SequenceMatcher(None, _shapes(references), _shapes(ports), autojunk=False)
     runs = []
     for block in matcher.get_matching_blocks():

@@ -1,4 +1,4 @@
-"""``OtherEnds``: modules that end at another place than their partners."""
+"""``OtherEnds``: modules whose output is computed elsewhere in the original."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OtherEnd:
-    """A module of the port whose output is another recorded value.
+    """A module of the port whose output equals a different recorded value.
 
     Attributes:
-        frame: its call.
-        reference: output of its partner.
-        port: its output.
+        frame: the module's call.
+        reference: output of the paired call in the original.
+        port: the module's output.
         tolerance: of the output.
     """
 
@@ -28,7 +28,9 @@ class OtherEnd:
 
 
 class OtherEnds:
-    """Unexpected outputs that later code may still make up for.
+    """Collects outputs that equal a different recorded value than expected.
+
+    Such an output is no mistake if the code after the module computes the expected value.
 
     Args:
         reference: the recorded step.
@@ -48,7 +50,7 @@ class OtherEnds:
     ) -> bool:
         """Keep an output that equals a different recorded value.
 
-        Returns whether it does.
+        Returns whether the output was kept.
         """
         if port.array.size < 2 or port.array.dtype.kind != "f":
             return False
@@ -74,7 +76,7 @@ class OtherEnds:
     def forget(self, frame: Frame | None) -> None:
         """Forget a call's kept outputs once a later input agrees.
 
-        They are no mistakes.
+        These outputs are no mistakes.
         """
         self._open = [
             other
@@ -85,7 +87,7 @@ class OtherEnds:
     def remove(self, other: OtherEnd) -> None:
         """Remove an output that was a mistake.
 
-        Modules around it end there, too, and are no mistakes of their own.
+        The same output of enclosing modules is removed, too, as it is the same mistake.
         """
         around = other.frame.ancestors()
         self._open = [each for each in self._open if each is not other and each.frame not in around]

@@ -1,4 +1,4 @@
-"""Calls of the port, while they run and afterwards."""
+"""Describes module calls of the port, while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mindsummary_lightning.values.whole_step import StoredTensor
 
 @dataclass(frozen=True, slots=True)
 class PortTensor:
-    """A tensor that a module of the port takes or returns.
+    """An input or output tensor of a module of the port.
 
     Attributes:
         path: dotted path in a nested input or output; ``""`` for a single tensor.
@@ -56,16 +56,16 @@ class Frame:
         line: of the user's code that calls it.
         inputs: tensors as they were before the module ran.
         entered: order of entering.
-        reference: index of the partner's call; ``None`` if it has none, or if it is not known yet.
+        reference: index of the paired call; ``None`` if not paired, or not paired yet.
         candidates: calls of the original with the same inputs, of which one is chosen when the
             output is known.
-        reason: why it has no partner.
+        reason: why the call is not paired.
         doubts: inputs that differ in a way that may be no mistake; they are reported if the output
             differs.
-        has_fitting_inputs: whether the inputs have the sizes of the partner's.
-        last: the last module called in this one that was compared, ``""`` for none.
-        has_compared_inside: whether a call in this one was compared.
-        has_drawn: whether random numbers were drawn in its own code since the last comparison.
+        has_fitting_inputs: whether the inputs have the sizes of the paired call's inputs.
+        last: the last compared module that was called in this call; ``""`` if there is none.
+        has_compared_inside: whether a call inside this call was compared.
+        has_drawn: whether its own code drew random numbers since the last comparison.
         has_drawn_at_all: whether random numbers were drawn while it ran.
         operations: calls in its own code since the last comparison.
         left: order of leaving; -1 while it runs.
@@ -90,7 +90,7 @@ class Frame:
     left: int = -1
 
     def ancestors(self) -> list[Frame]:
-        """The enclosing calls, the innermost first."""
+        """Yield the enclosing calls, the innermost first."""
         found: list[Frame] = []
         frame = self.parent
         while frame is not None:
@@ -101,11 +101,11 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightUse:
-    """A function has taken a weight.
+    """The use of a weight by a function.
 
     Attributes:
-        frame: call in whose own code that was; ``None`` for the code of the training step.
-        order: by the clock of enterings and leavings.
+        frame: call whose own code used the weight; ``None`` for the code of the training step.
+        order: time of the use, on the counter of call starts and ends.
     """
 
     frame: Frame | None
@@ -114,7 +114,7 @@ class WeightUse:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An input that differs and may be right: a mask, or another order of axes."""
+    """An input that differs and may be right, such as a mask or permuted axes."""
 
     reference: StoredTensor
     port: PortTensor
@@ -140,7 +140,10 @@ class PairedOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedCall:
-    """A call of the port that has returned, with its partner's index and its outputs."""
+    """A finished module call of the port.
+
+    It holds the index of the matched call of the original, and the call's outputs.
+    """
 
     frame: Frame
     reference: int
@@ -153,10 +156,10 @@ class CallAnswer:
     """Replacement inputs or outputs of a call.
 
     Attributes:
-        values: one of each tensor, in the port's shape; ``None`` to keep the port's.
+        values: a value for each tensor, in the port's shape; ``None`` keeps the port's value.
         heals: for each tensor whether the port's own tensor was wrong, so that later uses should
             have these values.
-        call: of a call that has returned: its pair.
+        call: for outputs, the paired call.
     """
 
     values: list[Array | None]

@@ -1,4 +1,4 @@
-"""``PortReport``: result of the check of a port."""
+"""``PortReport``: the result of checking a port."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckedStep:
-    """Result of a checked step.
+    """The result of checking one step.
 
     Attributes:
         step: its number.
         findings: mistakes, each with its consequences.
         paired_calls: calls of modules that were compared.
-        unpaired: calls of both sides without a partner.
+        unpaired: calls of both sides that were not paired.
         agreed: tensors that agreed.
-        not_tested: what was not judged.
+        not_tested: checks that were not made.
         tolerance: of the step's precision.
         worst_output: greatest distance of an output that agreed.
         worst_gradient: greatest distance of an output's gradient that agreed.
@@ -57,7 +57,7 @@ class CheckedStep:
 
 
 class PortReport:
-    """Findings of a check, over all its steps.
+    """The findings of a check, over all its steps.
 
     Args:
         reference: what the port was checked against.
@@ -83,26 +83,26 @@ class PortReport:
 
     @property
     def paired_calls(self) -> int:
-        """Calls of modules that were compared, of all steps."""
+        """Count the compared module calls of all steps."""
         return sum(step.paired_calls for step in self.steps)
 
     @property
     def agreed(self) -> int:
-        """Tensors that agreed, of all steps."""
+        """Count the tensors that agreed, of all steps."""
         return sum(step.agreed for step in self.steps)
 
     @property
     def unpaired(self) -> list[NotPaired]:
-        """List the modules without a partner, without repetition."""
+        """List the modules that were not paired, without repetition."""
         return [*dict.fromkeys(each for step in self.steps for each in step.unpaired)]
 
     @property
     def not_tested(self) -> list[NotTested]:
-        """List the untested parts, without repetition."""
+        """List the checks that were not made, without repetition."""
         return [*dict.fromkeys(each for step in self.steps for each in step.not_tested)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Convert the report to JSON values."""
         first = self.steps[0] if self.steps else None
         return {
             "reference": self.reference,
@@ -138,7 +138,7 @@ class PortReport:
         }
 
     def to_json(self, path: str | os.PathLike[str] | None = None, *, indent: int | None = 2) -> str:
-        """The report as JSON text; with ``path`` it is written to that file, too.
+        """Return the report as JSON text, and write it to ``path`` if given.
 
         Raises:
             OSError: the file cannot be written.
@@ -156,7 +156,7 @@ class PortReport:
 
         Raises:
             OSError: the file cannot be written.
-            ValueError: the language is another one.
+            ValueError: ``language`` has a different value.
         """
         from mindsummary_lightning.porting.port_check.report_page import report_page
 
@@ -165,7 +165,7 @@ class PortReport:
         return text
 
     def text(self) -> str:
-        """The report for a terminal: findings first, at most a screen."""
+        """Return the report as text for a terminal, findings first, at most a screen."""
         lines = [self._headline()]
         for number, finding in enumerate(self.findings[:_MOST_LINES], 1):
             lines.extend(_finding_lines(number, finding, len(self.findings)))

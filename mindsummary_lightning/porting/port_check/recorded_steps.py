@@ -1,4 +1,4 @@
-"""The recorded steps that a port is checked against."""
+"""Finds the recorded steps that a port is checked against."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTED = 5
 def recorded_paths(
     reference: str | os.PathLike[str], steps: int | Sequence[int] | None = None
 ) -> dict[int, str]:
-    """Paths of the recorded steps, by step.
+    """Return the files of the recorded steps, by step.
 
     Args:
         reference: directory of a run, or the file of one step.
@@ -25,7 +25,7 @@ def recorded_paths(
     Raises:
         TypeError: an argument has the wrong type.
         FileNotFoundError: there is no such directory or file.
-        ValueError: it has no whole steps, or not these.
+        ValueError: the reference has no steps with whole tensors, or not these steps.
     """
     path = checked_path("reference", reference)
     wanted = None if steps is None else _checked_steps(steps)
@@ -54,7 +54,7 @@ def recorded_paths(
 
 
 def open_step(path: str) -> ReferenceStep:
-    """The recorded step of a file."""
+    """Open the recorded step of a file."""
     return ReferenceStep(WholeStepReader(path))
 
 

@@ -49,11 +49,11 @@ class ReferenceStep:
         }
 
     def array(self, tensor: StoredTensor) -> Array:
-        """The array of a tensor; bfloat16 as float32."""
+        """Read the array of a tensor, bfloat16 as float32."""
         return self._reader.array(tensor)
 
     def size(self, tensor: StoredTensor) -> float:
-        """Root mean square of a tensor."""
+        """Return the root mean square of a tensor."""
         if tensor.array not in self._sizes:
             self._sizes[tensor.array] = exact_rms(self.array(tensor))
         return self._sizes[tensor.array]
@@ -88,7 +88,7 @@ class ReferenceStep:
 
     @cached_property
     def _by_elements(self) -> Mapping[int, list[StoredTensor]]:
-        """Distinct recorded values by number of elements."""
+        """Group the distinct recorded values by number of elements."""
         found: defaultdict[int, dict[str, StoredTensor]] = defaultdict(dict)
         batches = [tensor for batch in self.step.batches for tensor in batch]
         of_calls = [tensor for call in self.step.calls for tensor in (*call.inputs, *call.outputs)]
@@ -104,11 +104,11 @@ class ReferenceStep:
                 yield tensor
 
     def has_value(self, array: Array, tolerance: float) -> bool:
-        """Whether an array is equal to a recorded input, output or batch tensor."""
+        """Tell whether an array is equal to a recorded input, output or batch tensor."""
         return next(self.equal_values(array, tolerance), None) is not None
 
     def is_of_batch(self, array: Array) -> bool:
-        """Whether an array is a tensor of the batch."""
+        """Tell whether an array is a tensor of the batch."""
         tensors = [tensor for batch in self.step.batches for tensor in batch]
         return any(
             array.shape == tensor.shape and np.array_equal(array, self.array(tensor))
@@ -124,7 +124,7 @@ class ReferenceStep:
     def agrees(
         self, tensor: StoredTensor, array: Array, tolerance: float, size: float | None = None
     ) -> bool:
-        """Whether an array holds a recorded tensor's values in any layout."""
+        """Tell whether an array holds a recorded tensor's values in any layout."""
         size = rms(array) if size is None else size
         expected = self.size(tensor)
         if abs(size - expected) > max(_NEAR, 2 * tolerance) * max(size, expected):
@@ -137,7 +137,7 @@ class ReferenceStep:
 
     @cached_property
     def _outputs(self) -> set[tuple[int, float]]:
-        """Elements and sizes of all outputs and batch tensors.
+        """Return element counts and root mean squares of all outputs and batch tensors.
 
         Such values are not computed by code.
         """
@@ -150,7 +150,7 @@ class ReferenceStep:
         return (_elements(tensor), self.size(tensor)) not in self._outputs
 
     def is_same(self, tensor: StoredTensor, other: StoredTensor) -> bool:
-        """Whether two tensors of the original have the same values."""
+        """Tell whether two tensors of the original have the same values."""
         if tensor.array == other.array:
             return True
         return _elements(tensor) == _elements(other) and self.size(tensor) == self.size(other)
@@ -167,7 +167,10 @@ def _elements(tensor: StoredTensor) -> int:
 
 
 def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Names of weights by all modules around them; ``""`` holds all."""
+    """Group the names of weights by all modules that contain them.
+
+    ``""`` is the network.
+    """
     below: dict[str, set[str]] = {name: set() for name in modules}
     for weight in weights:
         words = weight.split(".")
@@ -181,7 +184,7 @@ def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, f
 def own_weights(
     below: Mapping[str, frozenset[str]], weights: Iterable[str]
 ) -> dict[str, frozenset[str]]:
-    """Names of weights by the innermost module that holds them."""
+    """Group the names of weights by the innermost module that holds them."""
     own: dict[str, set[str]] = {name: set() for name in below}
     for weight in weights:
         words = weight.split(".")

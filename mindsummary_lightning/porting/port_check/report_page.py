@@ -1,4 +1,4 @@
-"""The page of a port's check: findings and the module tree, without a script."""
+"""Draws the HTML page of a port check: findings and the module tree."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LANGUAGES = {"en": "en", "zh": "zh-CN"}
 
 
 def report_page(report: PortReport, language: str) -> str:
-    """The page as HTML.
+    """Return the page of a report as HTML.
 
     Args:
         report: of a check.
         language: ``"en"`` or ``"zh"``.
 
     Raises:
-        ValueError: the language is another one.
+        ValueError: ``language`` has a different value.
     """
     if language not in _LANGUAGES:
         raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
@@ -53,12 +53,12 @@ class _Page:
         self._words = words
 
     def say(self, text: str, *values: object) -> str:
-        """A text in the page's language, escaped."""
+        """Return a text in the page's language, escaped."""
         phrase = text if isinstance(text, Phrase) else Phrase(text, *values)
         return escape(phrase.said(self._words))
 
     def parts(self) -> Iterator[str]:
-        """The page from top to bottom."""
+        """Yield the page from top to bottom."""
         report = self._report
         count = len(report.findings)
         state = "wrong" if count else "right"
@@ -128,7 +128,7 @@ class _Page:
         return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _tree(self) -> str:
-        """Nested modules of the port."""
+        """Draw the nested modules of the port."""
         if not self._report.steps:
             return ""
         step = self._report.steps[0]
@@ -149,7 +149,7 @@ class _Page:
         return inner.get("", "")
 
     def _state(self, name: str) -> str:
-        """The class of a module's label."""
+        """Return the CSS class of a module's label."""
         if any(finding.module == name for finding in self._report.findings):
             return "first"
         of_modules = [finding for finding in self._report.findings if finding.kind != "update"]

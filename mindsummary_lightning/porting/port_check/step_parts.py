@@ -68,12 +68,12 @@ class StepParts:
     Args:
         reference: the recorded step.
         weights: how the weights are paired.
-        log: takes the findings.
+        log: receives the findings.
         forward: the forward pass, which knows the coarsest precision so far.
 
     Attributes:
         agreed: how many tensors agreed.
-        not_tested: what was not judged.
+        not_tested: checks that were not made.
         is_called: whether a call of a module was compared.
     """
 
@@ -240,7 +240,7 @@ class StepParts:
     # ---- loss
 
     def loss(self, number: int, value: Array, factor: float = 1.0, line: str = "") -> None:
-        """Compare a loss of the port.
+        """Compare a loss of the port with the original's loss.
 
         Args:
             number: batches earlier in the step.
@@ -388,7 +388,7 @@ class StepParts:
         return self._weights.pairs[name].in_port(arrays)
 
     def _has_no_gradient(self, update: PortFinding) -> bool:
-        """Whether no gradient has reached the weight of an update: that is said already."""
+        """Tell whether the weight of an update has no gradient, which is reported already."""
         for logged in self._log.logged:
             if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(
                 update.place

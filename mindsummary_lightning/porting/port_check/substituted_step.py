@@ -1,4 +1,4 @@
-"""``SubstitutedStep``: a port's step on the original's values."""
+"""``SubstitutedStep``: checks a port's step on the original's values."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class SubstitutedStep:
 
     Attributes:
         weights: how the weights are paired.
-        forward: takes the calls of modules.
-        gradients: takes the gradients.
-        parts: takes batch, loss and update.
+        forward: receives the module calls.
+        gradients: receives the gradients.
+        parts: receives batch, loss and update.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SubstitutedStep:
     def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
         """Return the result of the step.
 
-        ``not_tested``: what the framework's side could not do.
+        ``not_tested`` lists the checks that the framework's side could not make.
         """
         for logged in self._log.logged:
             logged.finding.step = self.reference.step.step

@@ -1,4 +1,4 @@
-"""Distances and layouts of two tensors."""
+"""Measures distances and finds layouts of two tensors."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Layout:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no axes change places."""
+        """Tell whether no axes change places."""
         return self.axes == tuple(range(len(self.axes)))
 
     def applied(self, array: Array) -> Array:
-        """The reference's array in the port's layout."""
+        """Convert a reference array to the port's layout."""
         if self.is_flat:
             return array.reshape(self.shape)
         squeezed = array.reshape(_squeezed(array.shape))
@@ -51,7 +51,7 @@ class Layout:
 
 
 def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:
-    """Layouts in which a reference's shape may become a port's, the most likely first."""
+    """Yield layouts from a reference's shape to a port's, most likely first."""
     squeezed, wanted = _squeezed(reference), _squeezed(port)
     if sorted(squeezed) != sorted(wanted):
         if _is_merged(squeezed, wanted) or _is_merged(wanted, squeezed):
@@ -106,7 +106,7 @@ def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> floa
 
 
 def _quick_distance(reference: Array, port: Array, floor: float) -> float | None:
-    """The distance of two float32 arrays; ``None`` where float32 does not suffice."""
+    """Return the distance of float32 arrays; ``None`` if float32 is too coarse."""
     if reference.dtype != np.float32 or port.dtype != np.float32:
         return None
     with np.errstate(invalid="ignore", over="ignore"):
@@ -118,7 +118,7 @@ def _quick_distance(reference: Array, port: Array, floor: float) -> float | None
 
 
 def _quick_rms(array: Array) -> float | None:
-    """The root mean square from a sum in float32; ``None`` if that is not exact."""
+    """Return the root mean square in float32; ``None`` if that is not exact."""
     if array.dtype != np.float32 or not array.size:
         return None
     flat = np.ascontiguousarray(array).ravel()
@@ -129,7 +129,7 @@ def _quick_rms(array: Array) -> float | None:
 
 
 def without_hidden(reference: Array, port: Array) -> tuple[Array, Array]:
-    """Both arrays with zeros where both hide an element from a softmax."""
+    """Replace elements that both arrays hide from a softmax by zeros."""
     if reference.dtype.kind != "f" or port.dtype.kind != "f":
         return reference, port
     hidden = (reference <= HIDDEN_BELOW) & (port <= HIDDEN_BELOW)
@@ -142,7 +142,7 @@ def without_hidden(reference: Array, port: Array) -> tuple[Array, Array]:
 
 
 def rms(array: Array) -> float:
-    """Root mean square of the finite elements, 0 for none."""
+    """Return the root mean square of the finite elements; 0 if there are none."""
     if not array.size:
         return 0.0
     quick = _quick_rms(array)
@@ -152,7 +152,7 @@ def rms(array: Array) -> float:
 def exact_rms(array: Array) -> float:
     """Compute the exact root mean square of the finite elements.
 
-    In float64: the same number for the same values.
+    It is computed in float64, so that equal values give equal numbers.
     """
     if not array.size:
         return 0.0
@@ -164,13 +164,13 @@ def exact_rms(array: Array) -> float:
 
 
 def moves_between_equal_elements(values: Array, reference: Array, port: Array) -> bool:
-    """Whether two gradients differ only among equal elements of a channel.
+    """Tell whether two gradients differ only among equal elements of a channel.
 
     A maximum of equal elements may pass its gradient to any of them. Zeros may be as large as
     padding, which receives the gradient then.
 
     Args:
-        values: what the gradients are of, of at least two axes.
+        values: tensor that the gradients belong to, with at least two axes.
         reference: gradient, of the same shape.
         port: gradient, of the same shape.
     """

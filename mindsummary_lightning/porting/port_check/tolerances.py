@@ -1,4 +1,4 @@
-"""Tolerances of the check by precision, as root mean square distances.
+"""Defines the tolerances of the check by precision.
 
 A module is judged on the original's own inputs, so rounding of earlier modules does not
 count, and depth does not matter.
@@ -55,12 +55,12 @@ class PrecisionTolerance:
 
     @property
     def gradient(self) -> float:
-        """Greatest relative distance of gradients."""
+        """Return the greatest relative distance of gradients that agree."""
         return min(0.5, GRADIENT_FACTOR * self.value)
 
     @property
     def update(self) -> float:
-        """Greatest relative distance of updates."""
+        """Return the greatest relative distance of updates that agree."""
         return min(0.5, UPDATE_FACTOR * self.value)
 
 
@@ -99,7 +99,7 @@ _COARSEST_FIRST = ("bfloat16", "float16", "tensorfloat32", "float32", "float64")
 
 
 def coarsest(precisions: set[str]) -> str:
-    """The coarsest of some precisions; ``float32`` where there is none."""
+    """Return the coarsest precision; ``float32`` if none is given."""
     return next((name for name in _COARSEST_FIRST if name in precisions), "float32")
 
 
@@ -114,5 +114,5 @@ def tolerance_of(dtypes: set[str], least: str = "float64") -> PrecisionTolerance
 
 
 def unit_of(dtype: str) -> float:
-    """Relative distance of two neighbouring numbers of a dtype."""
+    """Return the relative distance of two neighbouring numbers of a dtype."""
     return TOLERANCES[dtype].unit if dtype in TOLERANCES else float(np.finfo(np.float32).eps)

@@ -1,4 +1,4 @@
-"""Weights of a port and of the original, paired by names, values and structure."""
+"""Pairs weights of port and original by names, values and structure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COUNTERS = "num_batches_tracked"
 
 @dataclass(frozen=True, slots=True)
 class WeightPair:
-    """A weight of the port and its source in the original.
+    """A weight of the port, and the weights of the original that it corresponds to.
 
     Attributes:
         references: names in the original; several, whose rows one weight of the port holds in this
@@ -43,12 +43,12 @@ class WeightPair:
 
 @dataclass(frozen=True, slots=True)
 class WeightPairs:
-    """Which weight of the port is which of the original.
+    """The paired weights of the port and of the original.
 
     Attributes:
         pairs: by the names in the port.
-        only_port: names without a partner.
-        only_reference: names without a partner.
+        only_port: names of unpaired weights of the port.
+        only_reference: names of unpaired weights of the original.
     """
 
     pairs: dict[str, WeightPair]
@@ -56,7 +56,7 @@ class WeightPairs:
     only_reference: tuple[str, ...]
 
     def references(self, name: str) -> tuple[str, ...]:
-        """All names in the original that belong to a weight of the port."""
+        """Return all names in the original that belong to a weight of the port."""
         return self.pairs[name].references if name in self.pairs else ()
 
 
@@ -106,7 +106,7 @@ def _pair_layers(
 
 
 def weight_layout(reference: Array, port: Array, *, may_transpose: bool) -> Layout | None:
-    """The layout of an original's weight in the port; ``None`` if it does not fit.
+    """Return the layout of an original's weight in the port; ``None`` if unfit.
 
     Args:
         reference: weight of the original.
@@ -130,7 +130,7 @@ def weight_layout(reference: Array, port: Array, *, may_transpose: bool) -> Layo
 
 
 def _must_transpose(reference: tuple[int, ...], port: tuple[int, ...]) -> bool:
-    """Whether the shapes alone say that axes have changed places."""
+    """Tell whether the shapes alone show that axes have changed places."""
     found = [*layouts(reference, port)]
     return bool(found) and not any(layout.is_plain for layout in found)
 

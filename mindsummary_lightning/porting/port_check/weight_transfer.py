@@ -1,4 +1,4 @@
-"""``transfer_weights``: renames weights for the second framework."""
+"""``transfer_weights``: converts weights to the names of a second framework."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_LINES = 8  # of weights with another shape
 def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
     """Give weights the names and shapes of the second framework.
 
-    What does not fit is left out, and a warning of at most ten lines names it on both sides with
+    Weights that do not fit are left out. A warning of at most ten lines names them in both with
     the reason.
 
     Args:
@@ -41,7 +41,7 @@ def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dic
         only that fits. Counters such as ``num_batches_tracked`` are skipped.
 
     Raises:
-        TypeError: one of them is not a mapping.
+        TypeError: ``weights`` or ``like`` is not a mapping.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Pairs of tensors of two runs.
+"""Pairs the tensors of two runs.
 
 One module for each way to find them, applied in order by ``match``.
 """

@@ -1,4 +1,4 @@
-"""Pairs of names that the user gives, read from a file and checked."""
+"""Reads and checks the pairs of names that the user gives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not a pair, or a name is there twice.
+        ValueError: a line is not a pair, or a name occurs twice.
     """
     pairs: dict[str, str] = {}
     # editors of Windows begin it with a mark

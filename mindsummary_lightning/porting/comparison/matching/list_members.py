@@ -19,7 +19,7 @@ _ListLayout = tuple[frozenset[tuple[LayerLayout, int]], ...]
 
 
 class ListMembers:
-    """Members of two runs' lists that correspond.
+    """Corresponding members of the module lists of two runs.
 
     The lists hold the same, and each run has one such list.
     """
@@ -34,7 +34,10 @@ class ListMembers:
                 self._in_a[member_b] = member_a
 
     def of(self, name: str, *, in_baseline: bool) -> tuple[str, str]:
-        """Return the innermost member that holds a name, and its partner; ``""`` if none."""
+        """Return the innermost list member that holds a name, and its counterpart.
+
+        Both are ``""`` if no member holds the name.
+        """
         partners = self._in_b if in_baseline else self._in_a
         words = name.split(".")
         for length in range(len(words), 0, -1):

@@ -56,16 +56,16 @@ class _Matching:
         self._elements_a, self._elements_b = _elements(a), _elements(b)
 
     def unmatched_a(self) -> list[TensorName]:
-        """Return the tensors of the baseline without a partner."""
+        """Return the unmatched tensors of the baseline."""
         return [tensor for tensor in self.a if tensor.name not in self.pairs]
 
     def unmatched_b(self) -> list[TensorName]:
-        """Return the tensors of the candidate without a partner."""
+        """Return the unmatched tensors of the candidate."""
         taken = names_in_candidate(self.pairs.values())
         return [tensor for tensor in self.b if tensor.name not in taken]
 
     def take(self, found: _Found, rule: str) -> None:
-        """Keep the pairs of free names whose numbers of elements are equal or unknown."""
+        """Accept pairs of unmatched names with equal or unknown numbers of elements."""
         free = set(names_of(self.unmatched_b()))
         for name_a, name_b in found:
             known_sizes = {self._elements_a[name_a], self._elements_b[name_b]} - {0}

@@ -31,7 +31,7 @@ def equal_names(names_a: Iterable[str], names_b: Iterable[str]) -> list[tuple[st
 
 
 def _outside_of(names: Sequence[str], lists: set[str]) -> list[str]:
-    """Return the names that have no number in any of the lists."""
+    """Return the names outside the given numbered lists."""
     outside = []
     for name in names:
         if not any(prefix in lists for prefix, _ in _numbers_in(name)):

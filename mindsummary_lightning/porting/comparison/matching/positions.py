@@ -1,6 +1,6 @@
-"""Tensors of two runs at the same position.
+"""Pairs tensors of two runs that are at the same position.
 
-Beside a pair, in corresponding blocks, or between two pairs.
+The position is in a paired layer, in corresponding blocks, or between two pairs.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def _sure_pairs(firsts: list[_FirstTensors], members: ListMembers) -> Iterator[t
 def _layers_in_one_order(
     layers_a: Sequence[_Layer], layers_b: Sequence[_Layer]
 ) -> list[_FirstTensors]:
-    """Pair layers of the layouts that both sides have as often.
+    """Pair layers whose layout occurs equally often on both sides.
 
-    An empty list if the orders differ.
+    The result is empty if the orders differ.
     """
     counts_a, counts_b = Counter(map(layout_of, layers_a)), Counter(map(layout_of, layers_b))
     common = {layout for layout, count in counts_a.items() if counts_b[layout] == count}
@@ -173,7 +173,7 @@ def _layers_in_gaps(
 
 
 def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part of pairs of places that ascends in both."""
+    """Return the longest subsequence of index pairs that ascends in both runs."""
     ends: list[int] = []
     # the longest of each length: its last place, and the chain before
     chains: list[tuple[tuple[int, int], Any]] = []

@@ -1,4 +1,4 @@
-"""Tensors of two runs with the same values in the first common step."""
+"""Pairs tensors of two runs with equal values in the first common step."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def equal_values(
     """Pair tensors of the same size whose values are clearly nearest.
 
     Args:
-        a: tensors of the baseline without a partner.
-        b: tensors of the candidate without a partner.
+        a: unmatched tensors of the baseline.
+        b: unmatched tensors of the candidate.
         is_compared: which tensors are compared.
         trusted_share: fraction of these that must pair; otherwise the runs did not begin alike, and
             no pair is returned.

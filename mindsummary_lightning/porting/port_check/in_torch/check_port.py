@@ -1,4 +1,4 @@
-"""``check_port``: checks the step function of a plain loop."""
+"""``check_port``: checks the step function of a plain training loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_port(
     step_function: Callable[..., Any],
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
-    """Run a port's step on recorded values, and judge modules separately.
+    """Run a port's step on recorded values, and check each module separately.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -96,7 +96,7 @@ def _checked(
     kept: KeptState,
     before: Sequence[CheckedStep],
 ) -> CheckedStep:
-    """Check a step.
+    """Check one recorded step.
 
     ``before`` holds the results of the steps before it.
     """
@@ -146,7 +146,10 @@ def _run(step: TorchStep, step_function: Callable[..., Any], reference: Referenc
 def _stopped(
     step: TorchStep, step_function: Callable[..., Any], reference: ReferenceStep, error: Exception
 ) -> CheckedStep:
-    """The result of a step that has raised, unless it raises without the check, too."""
+    """Return the result of a step that raised an error in the check.
+
+    If the step also raises without the check, that error is raised.
+    """
     step_function(*_arguments(step_function, recorded_batch(reference, 0)))
     return step.step.finish([stopped_by(error)])
 
@@ -208,7 +211,7 @@ def _arguments(function: Callable[..., Any], batch: Any) -> list[Any]:
 
 
 def _positional_count(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function needs, or would take if it needs none."""
+    """Count the positional arguments that a function requires, or else accepts."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -224,7 +227,7 @@ def _positional_count(function: Callable[..., Any]) -> int:
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """A context in which compiled modules run as they are written."""
+    """Return a context in which compiled modules run uncompiled."""
     set_stance = getattr(torch.compiler, "set_stance", None)  # torch 2.6 and newer
     if set_stance is None:
         yield

@@ -11,7 +11,7 @@ from mindsummary_lightning.porting.port_check.port_frames import PortModule
 
 
 def described_module(name: str, module: nn.Module) -> PortModule:
-    """A module of the port under its name."""
+    """Describe a module of the port by name, class and settings."""
     kind = type(unwrapped(module))
     is_library = kind.__module__.startswith("torch.nn.modules.") and kind.__name__ not in (
         "Module",

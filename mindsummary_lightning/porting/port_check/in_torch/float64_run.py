@@ -1,4 +1,4 @@
-"""A module's run in float64, which shows how far rounding leads in it."""
+"""Runs a module in float64, to measure the effect of rounding in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mindsummary_lightning.porting.port_check.tensor_distance import Array
 def run_in_float64(
     module: nn.Module, args: Any, kwargs: dict[str, Any], own_hooks: Set[int]
 ) -> list[Array] | None:
-    """Outputs of a copy of a module.
+    """Run a copy of a module in float64, and return its outputs.
 
     Args:
         module: that is copied; it stays as it is.

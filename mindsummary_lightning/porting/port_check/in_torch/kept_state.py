@@ -1,4 +1,4 @@
-"""``KeptState``: everything that a step changes, kept and given back bit for bit."""
+"""``KeptState``: saves everything that a step changes, and restores it bit for bit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _OptimizerState:
 
 
 class KeptState:
-    """State of a network, of optimizers and of random generators, as it is now.
+    """Saved state of a network, of optimizers and of random generators.
 
     Gradients are set aside: parameters have none until :meth:`give_back`.
 
@@ -73,12 +73,12 @@ class KeptState:
         self.set_aside_gradients()
 
     def set_aside_gradients(self) -> None:
-        """Parameters have no gradients from now on."""
+        """Remove the gradients of all parameters until they are restored."""
         for kept in self._tensors:
             kept.tensor.grad = None
 
     def keep_optimizer(self, optimizer: Optimizer) -> bool:
-        """Keep an optimizer's state, too; whether it is new here."""
+        """Save an optimizer's state, too, and return whether the optimizer is new here."""
         if id(optimizer) in self._optimizers:
             return False
         groups = []
@@ -114,7 +114,7 @@ class KeptState:
 
 
 class RandomState:
-    """States of the generators of torch, NumPy and Python, as they are now."""
+    """Saved states of the random generators of torch, NumPy and Python."""
 
     def __init__(self) -> None:
         self._torch = torch.get_rng_state()
@@ -123,7 +123,7 @@ class RandomState:
         self._python = random.getstate()
 
     def give_back(self) -> None:
-        """Set the generators to these states."""
+        """Restore the saved states of the generators."""
         torch.set_rng_state(self._torch)
         if self._cuda:
             torch.cuda.set_rng_state_all(self._cuda)
@@ -132,7 +132,7 @@ class RandomState:
 
 
 class GeneratorStates:
-    """States of torch generators that a loader or sampler owns."""
+    """Saved states of torch generators that a loader or sampler owns."""
 
     def __init__(self, owners: Iterable[Any]) -> None:
         self._states: list[tuple[torch.Generator, torch.Tensor]] = []
@@ -142,7 +142,7 @@ class GeneratorStates:
                 self._states.append((generator, generator.get_state()))
 
     def give_back(self) -> None:
-        """Set the generators to these states."""
+        """Restore the saved states of the generators."""
         for generator, state in self._states:
             generator.set_state(state)
 
@@ -213,7 +213,7 @@ def _give_back_optimizer(kept: _OptimizerState) -> None:
 
 
 def _give_back_states(states: dict[str, Any], values: dict[str, Any]) -> None:
-    """The same tensors hold the same values again."""
+    """Restore the values of tensors in place."""
     for name, value in values.items():
         if isinstance(value, torch.Tensor) and isinstance(states.get(name), torch.Tensor):
             states[name].data.copy_(value)

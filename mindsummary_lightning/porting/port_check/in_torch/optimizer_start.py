@@ -1,4 +1,4 @@
-"""State with which an optimizer of the port begins a recorded step."""
+"""Loads the recorded state into a PyTorch optimizer of the port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
 def give_state(
     optimizer: Optimizer, reference: ReferenceStep, references: Mapping[int, Sequence[str]]
 ) -> bool:
-    """Give an optimizer the recorded state.
+    """Load the recorded state into an optimizer.
 
     Args:
         optimizer: of the port.
@@ -28,7 +28,7 @@ def give_state(
         references: names in the original of the weights, by identity of the parameters.
 
     Returns:
-        Whether that is all of the state that the optimizer keeps.
+        Whether the recorded state is all of the state that the optimizer keeps.
     """
     known = _state_names(optimizer)
     recorded = [state for stored in reference.step.optimizers for state in stored.state]
@@ -49,7 +49,7 @@ def _states(
     known: set[str],
     parameter: torch.Tensor,
 ) -> dict[str, torch.Tensor]:
-    """The state of a parameter under torch's names."""
+    """Return the state of a parameter under torch's names."""
     named = {_TORCH_NAMES.get(state.name, state.name): state for state in recorded}
     return {
         name: _state_tensor(reference, state, parameter)
@@ -79,7 +79,7 @@ def _state_tensor(
 
 
 def _state_names(optimizer: Optimizer) -> set[str] | None:
-    """Names of an optimizer's state of a weight; ``None`` if unknown."""
+    """Return the names of an optimizer's state of a weight; ``None`` if unknown."""
     try:
         known = inspect.signature(type(optimizer)).parameters
         group = {

@@ -1,4 +1,4 @@
-"""``OwnCode``: operations in modules' own code, with file and line."""
+"""``OwnCode``: reports operations in modules' own code, with file and line."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _QUESTIONS = frozenset(
 
 
 class OwnCode(TorchFunctionMode):
-    """Tells of every function of torch that is called while it is active.
+    """Reports every torch function that is called while this mode is active.
 
     Args:
-        tell: takes an operation.
+        tell: receives an operation.
         is_told: whether the code that runs now is of interest.
         weights: names of parameters by their identity.
-        tell_use: takes the name of a weight whose gradient a function will contribute to.
+        tell_use: receives the name of a weight if a function will contribute to its gradient.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class OwnCode(TorchFunctionMode):
         self._tell_use = tell_use
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function, and tell of it if it computes something."""
+        """Call the function, and report it if it computes something."""
         result = func(*args, **(kwargs or {}))
         if _has_gradient(result):
             self._tell_uses((*args, *(kwargs or {}).values()))
@@ -65,7 +65,7 @@ class OwnCode(TorchFunctionMode):
         return result
 
     def _tell_uses(self, arguments: tuple[Any, ...]) -> None:
-        """Tell of weights among arguments, in lists and tuples, too."""
+        """Report weights among the arguments, also inside lists and tuples."""
         for argument in arguments:
             if isinstance(argument, torch.Tensor):
                 name = self._weights.get(id(argument))
@@ -76,6 +76,6 @@ class OwnCode(TorchFunctionMode):
 
 
 def _has_gradient(result: Any) -> bool:
-    """Whether a gradient may pass a function's result."""
+    """Tell whether a gradient may pass through a function's result."""
     parts = result if isinstance(result, (tuple, list)) else (result,)
     return any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)

@@ -31,12 +31,12 @@ class DoneCall:
     """Inputs and outputs of a finished call.
 
     Attributes:
-        inputs: values that it got instead of its own.
-        outputs: values that it returned instead of its own.
-        call: its pair; ``None`` without a partner.
-        may_train: whether a gradient may be needed: something in it is trained, or before it.
+        inputs: values that the call got instead of its own inputs.
+        outputs: values that the call returned instead of its own outputs.
+        call: the paired call; ``None`` if the call is not paired.
+        may_train: whether a gradient may be needed, because a weight in or before it is trained.
         is_hooked: whether a gradient of an output is awaited.
-        is_repeated: whether it has run again.
+        is_repeated: whether the call has run again.
     """
 
     inputs: list[Array | None]
@@ -51,7 +51,7 @@ HookGradient = Callable[[str, torch.Tensor, torch.Tensor, DoneCall], None]
 
 
 class RepeatedCalls:
-    """The calls of a step so far.
+    """The finished calls of a step, for calls that checkpointing repeats.
 
     Args:
         reference: the recorded step.
@@ -66,11 +66,11 @@ class RepeatedCalls:
         self._repeated: dict[str, DoneCall] = {}
 
     def add(self, name: str, call: DoneCall) -> None:
-        """A module has returned."""
+        """Add a finished call."""
         self._done[name].append(call)
 
     def enter(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Arguments of a module that runs again."""
+        """Return the arguments of a module that runs again."""
         tensors = argument_tensors(args, kwargs)
         done = self._call_to_repeat(name, tensors)
         if done is None:
@@ -115,7 +115,7 @@ class RepeatedCalls:
         )
 
     def leave(self, name: str, output: Any) -> Any:
-        """Result of a module that has run again."""
+        """Return the result of a module that has run again."""
         done = self._repeated.pop(name, None)
         if done is None:
             return output

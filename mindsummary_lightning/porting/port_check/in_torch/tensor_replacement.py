@@ -40,12 +40,12 @@ def argument_tensors(args: Any, kwargs: Mapping[str, Any]) -> list[tuple[str, to
 
 
 def port_tensors(tensors: list[tuple[str, torch.Tensor]]) -> list[PortTensor]:
-    """Arrays of tensors, which may share their memory."""
+    """Convert tensors to NumPy arrays, which may share the tensors' memory."""
     return [PortTensor(path, float_array(tensor), dtype_name(tensor)) for path, tensor in tensors]
 
 
 def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
-    """A new tensor of an array, with dtype, device and memory format of another."""
+    """Make a tensor from an array, with a given tensor's dtype, device and format."""
     values = torch.tensor(np.ascontiguousarray(array))
     if values.shape != like.shape:
         return values.reshape(array.shape).to(like.dtype).to(like.device)
@@ -58,7 +58,7 @@ def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
 def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
     """Replace tensors in a structure, by identity.
 
-    Parts without any are the same objects.
+    Parts without a replaced tensor stay the same objects.
     """
     return _mapped(value, lambda tensor: replacements.get(id(tensor), tensor))
 
@@ -142,7 +142,7 @@ class ReplacedValue(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Pass the gradient on; of a value of another size none fits."""
+        """Pass the gradient on; ``None`` if the value has a different size."""
         gradient = gradients[0]
         if gradient.shape != ctx.own_shape:
             gradient = gradient.new_zeros(ctx.own_shape)
@@ -150,7 +150,7 @@ class ReplacedValue(torch.autograd.Function):
 
 
 def replaced(own: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """A value in the place of a tensor of the module's, for autograd, too."""
+    """Return a tensor with replaced values, connected to the original in autograd."""
     if own.requires_grad and torch.is_grad_enabled() and value.is_floating_point():
         result: torch.Tensor = ReplacedValue.apply(own, [value])  # type: ignore[no-untyped-call]
         return result

@@ -78,7 +78,7 @@ class _RunningCall:
 
 @dataclass(slots=True, eq=False)
 class _Update:
-    """Known state of the port's optimizers."""
+    """What is known about the state of the port's optimizers."""
 
     settings: list[dict[str, Any]] = field(default_factory=list)
     is_known: bool = True
@@ -86,14 +86,14 @@ class _Update:
 
 
 class TorchStep:
-    """A step of a port.
+    """Checks a step of a PyTorch port.
 
     Args:
         network: the port; a LightningModule or any other module.
         reference: the recorded step.
         kept: keeps what the step changes.
         is_first: whether the weights should be those of the original already.
-        weights: how they are paired; ``None`` if that is not known yet.
+        weights: how the weights are paired; ``None`` if that is not known yet.
         follows: whether the optimizers come from the check of the step before this one.
         keeps_sizes: names of modules whose outputs of another size are not replaced.
 
@@ -146,7 +146,7 @@ class TorchStep:
 
     @contextmanager
     def substitution(self) -> Iterator[None]:
-        """A context in which the port's modules run on the original's values."""
+        """Return a context in which the port's modules run on the original's values."""
         self._give_weights()
         with ExitStack() as hooks:
             for place in self._names.places():
@@ -193,11 +193,14 @@ class TorchStep:
 
     @property
     def has_backward(self) -> bool:
-        """Whether any gradient has arrived."""
+        """Tell whether any gradient has arrived."""
         return bool(self._arrivals) or bool(self.step.gradients.agreed)
 
     def finish(self) -> CheckedStep:
-        """The result; call it when the step is done, before the state is given back."""
+        """Return the result of the step.
+
+        Call it after the step, before the state is restored.
+        """
         if not self.has_backward:
             self._not_tested.append(
                 NotTested(Phrase("gradients"), Phrase("the step runs no backward pass"))
@@ -279,7 +282,7 @@ class TorchStep:
         return new_args, new_kwargs
 
     def _note_autocast(self) -> None:
-        """Code under autocast computes in its dtype, whatever the modules get and return."""
+        """Note the dtype of autocast, in which code computes for all inputs."""
         if torch.is_autocast_enabled(self._device_type):
             dtype = torch.get_autocast_dtype(self._device_type)
             self.step.forward.note_precision(str(dtype).removeprefix("torch."))
@@ -324,7 +327,7 @@ class TorchStep:
         return with_replaced(output, table)
 
     def _end(self, module: nn.Module, args: Any, output: Any) -> None:
-        """Forget a call that has raised: the port may catch the error and go on."""
+        """Discard a call that has raised an error, which the port may catch."""
         if not self._has_left and self._running and not in_backward():
             self._running.pop()
             self.step.forward.abort()
@@ -336,7 +339,7 @@ class TorchStep:
         values: Sequence[Array | None],
         done: DoneCall,
     ) -> dict[int, torch.Tensor]:
-        """The tensors that a module returns instead of its own, with hooks for gradients."""
+        """Return the tensors that replace a module's outputs, with gradient hooks."""
         table: dict[int, torch.Tensor] = {}
         for (path, own), value in zip(tensors, values, strict=True):
             if value is None or id(own) in table:
@@ -393,7 +396,7 @@ class TorchStep:
         return run_in_float64(module, running.args, running.kwargs, self._handles)
 
     def _is_unchanged(self, running: _RunningCall) -> bool:
-        """Whether a module has left its inputs as they were."""
+        """Tell whether a module has left its inputs unchanged."""
         return all(given._version == version for given, _, version in running.versions)
 
     # ---- gradients
@@ -407,7 +410,7 @@ class TorchStep:
             return None if expected is None else tensor_like(expected, gradient)
 
     def _receive_weight_gradient(self, name: str, gradient: torch.Tensor) -> None:
-        """Keep the gradient that the weight's hooks get: they may change it in place."""
+        """Save the gradient before the weight's hooks, which may change it in place."""
         with unseen():
             array = np.array(float_array(gradient))
         self._received[name] = self._received.get(name, 0.0) + array
@@ -427,7 +430,7 @@ class TorchStep:
                 gradient.copy_(torch.tensor(np.ascontiguousarray(expected)))
 
     def end_backward(self) -> None:
-        """Report missing gradients of outputs and weights, and go on with the original's."""
+        """Report missing gradients, and continue with the original's gradients."""
         if not self.has_backward:
             return
         self.step.gradients.is_going_on = True
@@ -482,7 +485,7 @@ class TorchStep:
             self.step.parts.stepped_gradients(stepped)
 
     def _prepare_optimizer(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
-        """Give an optimizer the recorded state, unless it has made the step before."""
+        """Load the recorded state, unless the optimizer has made the previous step."""
         if self._follows:
             return
         optimizer.state.clear()
@@ -516,7 +519,7 @@ def _or_own(value: Array | None, own: torch.Tensor) -> Array:
 
 
 def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
-    """Put the right values into a tensor of the code; whether that was possible."""
+    """Write the original's values into a tensor, and return whether that worked."""
     if (own.is_leaf and own.requires_grad) or own.shape != value.shape:
         return False
     try:
