@@ -24,7 +24,11 @@ from mindsummary_lightning.porting.comparison.other_values import (
     setting_differences,
     whole_distances,
 )
-from mindsummary_lightning.porting.comparison.recorded_by_one import compared, only_in_each
+from mindsummary_lightning.porting.comparison.recorded_by_one import (
+    compared,
+    only_in_each,
+    other_shapes,
+)
 from mindsummary_lightning.porting.comparison.result import Comparison
 from mindsummary_lightning.porting.comparison.run_data import RunData, read_run_data
 from mindsummary_lightning.porting.comparison.run_distances import (
@@ -110,6 +114,7 @@ def compare_runs(
         compared=counts,
         only_in_baseline=only_a,
         only_in_candidate=only_b,
+        other_shapes=other_shapes(runs, only_a, only_b),
         matched_by_value=_pairs(alignment, "value"),
         matched_by_position=_pairs(alignment, "position"),
         largest=Largest(largest(distances.losses), largest(distances.tensors)),

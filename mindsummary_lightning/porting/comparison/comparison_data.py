@@ -34,6 +34,21 @@ class OnlyIn(NamedTuple):
     tensors: tuple[str, ...]
 
 
+class OtherShape(NamedTuple):
+    """A tensor that has one name in both runs, and two shapes.
+
+    Attributes:
+        name: its name.
+        baseline: its shape in the baseline; its number of elements where a run did not record the
+            shape.
+        candidate: the same of the candidate.
+    """
+
+    name: str
+    baseline: tuple[int, ...] | int
+    candidate: tuple[int, ...] | int
+
+
 class Largest(NamedTuple):
     """Largest distance of losses and of tensors; ``None`` if they have no common step."""
 
@@ -58,6 +73,7 @@ class ComparisonData:
         compared: what both runs recorded.
         only_in_baseline: what only the baseline recorded.
         only_in_candidate: what only the candidate recorded.
+        other_shapes: tensors among them that have one name and two shapes.
         matched_by_value: pairs of names that were matched by values of the first step.
         matched_by_position: pairs of names that were matched by their position alone.
         largest: largest distances at any common step.
@@ -84,6 +100,7 @@ class ComparisonData:
     compared: Compared
     only_in_baseline: OnlyIn
     only_in_candidate: OnlyIn
+    other_shapes: tuple[OtherShape, ...]
     matched_by_value: tuple[tuple[str, str], ...]
     matched_by_position: tuple[tuple[str, str], ...]
     largest: Largest

@@ -34,6 +34,7 @@ def comparison_dict(comparison: ComparisonData) -> dict[str, Any]:
         "compared": comparison.compared._asdict(),
         "only_in_baseline": _only_in(comparison.only_in_baseline),
         "only_in_candidate": _only_in(comparison.only_in_candidate),
+        "other_shapes": [tensor._asdict() for tensor in comparison.other_shapes],
         "matched_by_value": _named_pairs(comparison.matched_by_value),
         "matched_by_position": _named_pairs(comparison.matched_by_position),
         "largest": comparison.largest._asdict(),

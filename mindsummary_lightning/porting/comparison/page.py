@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from importlib.resources import files
@@ -14,6 +15,7 @@ from mindsummary_lightning.porting.comparison.call_tree import call_tree, output
 from mindsummary_lightning.porting.comparison.comparison_data import ComparisonData, OnlyIn
 from mindsummary_lightning.porting.comparison.matching.tensor_names import GRADIENT
 from mindsummary_lightning.porting.comparison.page_charts import (
+    StepAxis,
     distance_curve,
     distance_map,
     loss_curves,
@@ -39,20 +41,21 @@ def comparison_page(comparison: ComparisonData, language: str = "en") -> str:
     if language not in _LANGUAGES:
         raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
     page = _ComparisonPage(
-        comparison, json.loads(_file("page_zh.json")) if language == "zh" else {}
+        comparison, json.loads(_file("comparison/page_zh.json")) if language == "zh" else {}
     )
     names = os.path.basename(comparison.baseline), os.path.basename(comparison.candidate)
+    style = _file("page_base.css") + _file("comparison/page.css")
     return utf8_text(  # a name of a directory may be no text
         f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
-        f"<title>{escape(' | '.join(names))}</title><style>{_file('page.css')}</style></head>"
+        f"<title>{escape(' | '.join(names))}</title><style>{style}</style></head>"
         f"<body><main>{''.join(page.sections())}</main></body></html>\n"
     )
 
 
 def _file(name: str) -> str:
-    return (files("mindsummary_lightning.porting.comparison") / name).read_text(encoding="utf-8")
+    return (files("mindsummary_lightning.porting") / name).read_text(encoding="utf-8")
 
 
 class _ComparisonPage:
@@ -87,17 +90,19 @@ class _ComparisonPage:
         if comparison.next_step:
             yield f"<p>{self.say('Next: {}', comparison.next_step)}</p>"
         compared = self.say("steps compared: {}; tensors: {}; losses: {}", *comparison.compared)
-        baseline = f"{self.say('baseline')}: {escape(comparison.baseline)}"
-        candidate = f"{self.say('candidate')}: {escape(comparison.candidate)}"
+        baseline = self.say("{}: {}", Phrase("baseline"), comparison.baseline)
+        candidate = self.say("{}: {}", Phrase("candidate"), comparison.candidate)
         yield f'<p class="small">{baseline}<br>{candidate}<br>{compared}</p>'
         for run, only in self._only_in():
-            if only.steps or only.tensors:
-                text = "only in the {}, not compared: {} steps, {} tensors"
-                yield f"<p>{self.say(text, Phrase(run), only.steps, len(only.tensors))}</p>"
+            tensors = len(only.tensors) - len(comparison.other_shapes)
+            if only.steps or tensors:
+                text = "only in {}, not compared: {} steps, {} tensors"
+                yield f"<p>{self.say(text, run, only.steps, tensors)}</p>"
 
     def _only_in(self) -> Iterator[tuple[str, OnlyIn]]:
-        yield "baseline", self._comparison.only_in_baseline
-        yield "candidate", self._comparison.only_in_candidate
+        baseline, candidate = self._names()
+        yield baseline, self._comparison.only_in_baseline
+        yield candidate, self._comparison.only_in_candidate
 
     def _statistics(self, statistics: StatisticsComparison) -> Iterator[str]:
         step = statistics.shown
@@ -109,45 +114,48 @@ class _ComparisonPage:
         yield self._stage_table(statistics)
         if step.pair.a.calls:
             note = (
-                "Module calls as they finished. Green agrees or has no effect; "
-                "grey differs or is not paired."
+                "Module calls as they finished. \u2713 agrees or has no effect; "
+                "\u00d7 differs first; \u2013 differs later or is not paired."
             )
             tree = call_tree(step, divergence, self.say)
             yield f'<p class="small">{self.say(note)}</p><div class="chain">{tree}</div>'
         outputs = output_distances(step)
         if outputs.size > 1:
             legend = self.say("distance of the outputs, logarithmic; dashed: tolerance")
-            calls = np.arange(outputs.size)
-            tolerance = self._comparison.tolerance.row
-            yield distance_curve(legend, calls, outputs, tolerance, self.say("call"))
+            calls = StepAxis(np.arange(1, outputs.size + 1), self.say("call"))
+            yield distance_curve(legend, outputs, self._comparison.tolerance.row, calls)
 
     def _stage_table(self, statistics: StatisticsComparison) -> str:
         table = statistics.shown.table
         divergence = statistics.divergence or statistics.open_divergence
         marks = stage_marks(table, divergence, is_open=statistics.divergence is None)
+        baseline, candidate = self._names()
         heads = [
-            "",
-            "compared",
-            "only in the baseline",
-            "only in the candidate",
-            "largest distance",
+            self.say("stage"),
+            self.say("compared"),
+            _breakable(self.say("only in {}", baseline)),
+            _breakable(self.say("only in {}", candidate)),
+            self.say("largest distance"),
         ]
         rows = []
         for summary in table.summaries():
             distance = "-" if summary.distance is None else f"{summary.distance:.1e}"
             counts = summary.compared, summary.only_baseline, summary.only_candidate
             mark = marks[summary.stage]
-            rows.append((self.say(summary.stage), *counts, distance, mark and self.say(mark)))
-        return _table("", [head and self.say(head) for head in heads] + [""], rows)
+            said = f"<br><strong>{self.say(mark)}</strong>" if mark else ""
+            rows.append((self.say(summary.stage) + said, *counts, distance))
+        return _table("", heads, rows)
 
     def _matches(self) -> Iterator[str]:
         comparison = self._comparison
-        heads = [self.say("baseline"), self.say("candidate")]
+        heads = self._name_heads()
+        yield from self._other_shapes()
+        other = {tensor.name for tensor in comparison.other_shapes}
         unmatched = []
         for run, only in self._only_in():
             for name in only.tensors:
-                if not name.endswith(GRADIENT):
-                    unmatched.append((self.say(run), escape(name)))
+                if not name.endswith(GRADIENT) and name not in other:
+                    unmatched.append((escape(run), escape(name)))
         columns = [self.say("run"), self.say("tensor")]
         yield _table(self.say("Tensors of one run only"), columns, unmatched)
         yield _table(self.say("Matched by value"), heads, _escaped(comparison.matched_by_value))
@@ -155,9 +163,20 @@ class _ComparisonPage:
             self.say("Matched by position"), heads, _escaped(comparison.matched_by_position)
         )
 
+    def _other_shapes(self) -> Iterator[str]:
+        rows = []
+        for tensor in self._comparison.other_shapes:
+            shapes = self._size(tensor.baseline), self._size(tensor.candidate)
+            rows.append((escape(tensor.name), *shapes))
+        heads = [self.say("tensor"), *self._name_heads()]
+        yield _table(self.say("Tensors of another shape, not compared"), heads, rows)
+
+    def _size(self, size: tuple[int, ...] | int) -> str:
+        return self.say("{} elements", size) if isinstance(size, int) else str(size)
+
     def _settings(self) -> Iterator[str]:
         settings = [(name, *values) for name, values in self._comparison.settings.items()]
-        heads = [self.say("setting"), *map(escape, self._names())]
+        heads = [self.say("setting"), *self._name_heads()]
         yield _table(self.say("Settings that differ"), heads, _escaped(settings))
 
     def _names(self) -> tuple[str, str]:
@@ -165,6 +184,9 @@ class _ComparisonPage:
         paths = self._comparison.baseline, self._comparison.candidate
         names = tuple(os.path.basename(os.path.normpath(path)) for path in paths)
         return paths if names[0] == names[1] else (names[0], names[1])
+
+    def _name_heads(self) -> list[str]:
+        return [_breakable(escape(name)) for name in self._names()]
 
     def _losses(self) -> Iterator[str]:
         losses = self._comparison.alignment.losses
@@ -175,11 +197,12 @@ class _ComparisonPage:
         yield f"<h2>{title}</h2>"
         keys = f'<span class="key ka">{baseline}</span> <span class="key kb">{candidate}</span>'
         yield f'<p class="small">{keys}</p>'
-        yield loss_curves(title, losses.steps, losses.values, self.say("step"))
+        axis = StepAxis(losses.steps, self.say("step"))
+        yield loss_curves(title, (baseline, candidate), losses.values, axis)
         legend = self.say("distance of the losses, logarithmic; dashed: tolerance")
         distances = self._comparison.distances.losses
         tolerance = self._comparison.tolerance.loss
-        yield distance_curve(legend, losses.steps, distances, tolerance, self.say("step"))
+        yield distance_curve(legend, distances, tolerance, axis)
 
     def _tensors(self) -> Iterator[str]:
         comparison = self._comparison
@@ -188,10 +211,10 @@ class _ComparisonPage:
         if np.isfinite(distances).any():
             first = None if difference is None else difference.step
             names = [pair.a for pair in comparison.alignment.names.pairs]
-            steps = comparison.alignment.tensors.steps
+            axis = StepAxis(comparison.alignment.tensors.steps, self.say("step"))
             title = self.say("Distance of every tensor at every step")
             yield f"<h2>{title}</h2>"
-            yield distance_map(title, names, steps, distances, first, self.say("step"))
+            yield distance_map(title, names, distances, first, axis)
             note = (
                 "Minimum, maximum and mean of histograms are compared: "
                 "permuted or transposed weights look the same."
@@ -202,7 +225,7 @@ class _ComparisonPage:
         rows = []
         for tensor in difference.tensors:
             rows.append((f"{tensor.distance:.1e}", tensor.baseline, tensor.candidate))
-        heads = [self.say("distance"), self.say("baseline"), self.say("candidate")]
+        heads = [self.say("distance"), *self._name_heads()]
         yield _table(self.say("At step {}", difference.step), heads, _escaped(rows))
 
     def _other_values(self) -> Iterator[str]:
@@ -213,6 +236,11 @@ class _ComparisonPage:
         heads = [self.say("tensor"), self.say("distance")]
         title = self.say("Tensors recorded whole: largest distance")
         yield _table(title, heads, _escaped(_largest(comparison.whole_tensors)))
+
+
+def _breakable(text: str) -> str:
+    """Let a line of HTML without tags break after signs that join words in names."""
+    return re.sub(r"(?<=[_/.-])", "<wbr>", text)
 
 
 def _largest(distances: Mapping[str, float]) -> list[tuple[str, str]]:
@@ -234,6 +262,6 @@ def _table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -
         body += f"<tr>{cells}</tr>"
     if not body:
         return ""
-    top = "".join(f"<th>{head}</th>" for head in heads)
+    top = "".join(f'<th scope="col">{head}</th>' for head in heads)
     heading = f"<h2>{title}</h2>" if title else ""
     return f'{heading}<div class="scroll" tabindex="0"><table><tr>{top}</tr>{body}</table></div>'

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -16,7 +19,10 @@ _WIDTH, _CURVE, _MARGIN = 900, 220, 72
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
 _MAP_MARGIN = 250
 _ROW = 14  # pixels
-_LONGEST_NAME = 38
+_MAX_NAMED = 100  # rows that all have their name beside them
+_MAX_HOVERED = 200  # stretches of a curve that show their values
+_MAX_CELLS = 2000  # of the map that show their values: about 200 kB of a page
+_NEWLINE = "&#10;"  # in the text that is shown at the pointer
 _DECADES = 7  # of distances in the map, the last of them 1
 _GREY = 128
 # From "the same" to "entirely different", readable in light and dark and by the colour-blind.
@@ -27,47 +33,125 @@ _COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1")
 _NON_FINITE = np.array([190, 30, 45])  # red is for nothing else
 
 
-def loss_curves(title: str, steps: NDArray[np.int64], losses: Floats, unit: str) -> str:
-    """Draw the losses of both runs, shape ``(2, steps)``; ``title`` names the chart."""
+@dataclass(frozen=True, slots=True)
+class StepAxis:
+    """The steps below a chart.
+
+    Attributes:
+        steps: int64, shape ``(s,)``.
+        unit: what is counted, in the language of the page.
+    """
+
+    steps: NDArray[np.int64]
+    unit: str
+
+    def html(self) -> str:
+        """Draw the first and the last step."""
+        first, last = int(self.steps[0]), int(self.steps[-1])
+        return f'<div class="steps"><span>{self.unit} {first}</span><span>{last}</span></div>'
+
+    def stretch_text(self, start: int, stop: int) -> str:
+        """Name the steps at these places: ``step 7`` or ``step 7-9``."""
+        first, last = int(self.steps[start]), int(self.steps[stop - 1])
+        return f"{self.unit} {first}" + ("" if first == last else f"\u2013{last}")
+
+
+def loss_curves(title: str, names: tuple[str, str], losses: Floats, axis: StepAxis) -> str:
+    """Draw the losses of both runs, shape ``(2, steps)``; ``title`` names the chart.
+
+    ``names`` are the escaped names of the runs.
+    """
     finite = losses[np.isfinite(losses)]
     low, high = 0.0, 1.0
     if finite.size:
         low, high = float(finite.min()), float(finite.max())
     high = high if high > low else low + 1.0
     heights_a, heights_b = (losses - low) / (high - low)
-    lines = _line(steps, heights_a, "a") + _line(steps, heights_b, "b")
-    return _chart(title, steps, lines, f"{high:.4g}", f"{low:.4g}", unit)
+    lines = _line(axis.steps, heights_a, "a") + _line(axis.steps, heights_b, "b")
+    marks = _lost_mark(axis.steps, heights_a, "a") + _lost_mark(axis.steps, heights_b, "b")
+    lines += _hover(dict(zip(names, losses, strict=True)), axis, "{:.6g}")
+    return _chart(title, axis, lines, (f"{high:.4g}", f"{low:.4g}"), marks)
 
 
-def distance_curve(
-    legend: str, steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str
-) -> str:
+def distance_curve(legend: str, distances: Floats, tolerance: float, axis: StepAxis) -> str:
     """Draw distances on a logarithmic scale, and the tolerance as a dashed line."""
     limit = _CURVE * (1 - float(_heights(np.array(tolerance))))
     lines = f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>'
-    lines += _line(steps, _heights(distances), "d")
-    chart = _chart(legend, steps, lines, "1", f"1e-{_DECADES}", unit)
+    lines += _line(axis.steps, _heights(distances), "d")
+    lines += _hover({"": distances}, axis, "{:.1e}")
+    chart = _chart(legend, axis, lines, ("1", f"1e-{_DECADES}"))
     return f'<p class="small"><span class="key kd">{legend}</span></p>{chart}'
 
 
-def _chart(
-    title: str, steps: NDArray[np.int64], lines: str, top: str, bottom: str, unit: str
-) -> str:
+def _chart(title: str, axis: StepAxis, lines: str, ends: tuple[str, str], marks: str = "") -> str:
+    """Draw a chart that is as wide as the page; its numbers keep their size."""
     return (
-        f'<div class="scroll" tabindex="0"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img" '
-        f'aria-label="{_attribute(title)}">'
-        f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}" '
-        'fill="none"/>'
-        f'<text x="{_MARGIN - 4}" y="10" text-anchor="end">{top}</text>'
-        f'<text x="{_MARGIN - 4}" y="{_CURVE}" text-anchor="end">{bottom}</text>'
-        f"{lines}{_step_axis(steps, _CURVE + 14, unit, _MARGIN)}</svg></div>"
+        f'<div class="chart"><div class="ends"><span>{ends[0]}</span><span>{ends[1]}</span></div>'
+        f'<div class="drawn"><svg viewBox="{_MARGIN} 0 {_WIDTH - _MARGIN} {_CURVE}" '
+        f'preserveAspectRatio="none" role="img" aria-label="{_attribute(title)}">'
+        f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}"/>'
+        f"{lines}</svg>{marks}</div>{axis.html()}</div>"
     )
 
 
-def _step_axis(steps: NDArray[np.int64], y: float, unit: str, left: float) -> str:
-    first, last = int(steps[0]), int(steps[-1])
-    texts = f'<text x="{left}" y="{y}">{unit} {first}</text>'
-    return texts + f'<text x="{_WIDTH}" y="{y}" text-anchor="end">{last}</text>'
+def _stops(starts: NDArray[np.int64], size: int) -> list[int]:
+    """Return the ends of stretches of ``size`` values."""
+    return [*starts[1:].tolist(), size]
+
+
+def _hover(curves: Mapping[str, Floats], axis: StepAxis, form: str) -> str:
+    """Draw areas that show the values of their steps while the pointer is over them.
+
+    Of a stretch of steps they show the largest value.
+    """
+    size = axis.steps.size
+    starts = _starts(size, _MAX_HOVERED)
+    areas = ""
+    edges = _edges(axis.steps[starts], int(axis.steps[0]), int(axis.steps[-1]))
+    for number, stop in enumerate(_stops(starts, size)):
+        start = int(starts[number])
+        texts = [axis.stretch_text(start, stop)]
+        for name, values in curves.items():
+            texts.append(f"{name}: " * bool(name) + _largest_text(values[start:stop], form))
+        left, right = edges[number], edges[number + 1]
+        areas += (
+            f'<rect x="{left:.1f}" y="0" width="{right - left:.1f}" height="{_CURVE}">'
+            f"<title>{_NEWLINE.join(texts)}</title></rect>"
+        )
+    return f'<g class="hover">{areas}</g>'
+
+
+def _edges(firsts: NDArray[np.int64], low: int, high: int) -> list[float]:
+    """Return the places halfway between steps, and both ends of the chart."""
+    places = [_place(step, low, high) for step in firsts.tolist()]
+    middles = [(left + right) / 2 for left, right in itertools.pairwise(places)]
+    return [_MARGIN, *middles, _WIDTH]
+
+
+def _largest_text(values: Floats, form: str) -> str:
+    """Write a value, or the bound of several; a dash where none was recorded."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return "\u2013" if values.size > 1 else "NaN"
+    return "\u2264 " * (values.size > 1) + form.format(float(known.max()))
+
+
+def _lost_mark(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
+    """Draw a cross where a curve stops being finite, over the chart."""
+    lost = np.flatnonzero(~np.isfinite(heights))
+    if not lost.size:
+        return ""
+    at = int(lost[0])
+    before = heights[max(0, at - 1)]
+    height = float(before) if np.isfinite(before) else 0.5
+    x = _place(int(steps[at]), int(steps[0]), int(steps[-1]))
+    return _cross((x - _MARGIN) / (_WIDTH - _MARGIN), 1 - height, name)
+
+
+def _cross(right: float, down: float, name: str) -> str:
+    """Draw a cross at a place, as fractions of the width and height of a chart."""
+    place = f"left:{100 * right:.2f}%;top:{100 * down:.2f}%"
+    return f'<span class="lost {name}" style="{place}" aria-hidden="true">\u00d7</span>'
 
 
 def _heights(distances: Floats) -> Floats:
@@ -89,13 +173,17 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     points = []
     for step, height in zip(steps[starts].tolist(), tops.tolist(), strict=True):
         if not np.isnan(height):
-            x = _MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first)
-            points.append((x, _CURVE * (1 - height)))
+            points.append((_place(step, first, last), _CURVE * (1 - height)))
     if len(points) == 1:  # a line of one point is not seen
         (x, y) = points[0]
         points = [(x - 4, y), (x + 4, y)]
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return f'<polyline class="{name}" points="{drawn}"/>'
+
+
+def _place(step: int, first: int, last: int) -> float:
+    """Return how far right a step is drawn."""
+    return _MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first)
 
 
 def _attribute(title: str) -> str:
@@ -104,33 +192,59 @@ def _attribute(title: str) -> str:
 
 
 def distance_map(
-    title: str,
-    names: list[str],
-    steps: NDArray[np.int64],
-    distances: Floats,
-    first_step: int | None,
-    unit: str,
+    title: str, names: list[str], distances: Floats, first_step: int | None, axis: StepAxis
 ) -> str:
     """Draw a row per tensor and a column per step, coloured by the largest distance."""
+    steps = axis.steps
     rows = _starts(len(distances), _MAX_ROWS)
-    largest = np.fmax.reduceat(distances, rows)
-    largest = np.fmax.reduceat(largest, _starts(steps.size, _MAX_COLUMNS), axis=1)
+    by_row = np.fmax.reduceat(distances, rows)
+    largest = np.fmax.reduceat(by_row, _starts(steps.size, _MAX_COLUMNS), axis=1)
     height = _ROW * len(rows)
     mark = ""
     if first_step is not None:
         share = int(np.searchsorted(steps, first_step)) / steps.size
         x = _MAP_MARGIN + (_WIDTH - _MAP_MARGIN) * share
-        mark = f'<line class="d" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
+        mark = f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
+    labels = _row_labels(names, rows)
     return (
         f'<p class="small">{_colour_key()}</p>'
-        f'<div class="scroll" tabindex="0"><svg viewBox="0 0 {_WIDTH} {height + 20}" role="img" '
+        f'<div class="chart map"><div class="names">{_drawn_labels(labels)}</div>'
+        f'<div class="drawn"><svg viewBox="{_MAP_MARGIN} 0 {_WIDTH - _MAP_MARGIN} {height}" '
+        f'preserveAspectRatio="none" style="height:{height}px" role="img" '
         f'aria-label="{_attribute(title)}">'
         f'<image x="{_MAP_MARGIN}" y="0" width="{_WIDTH - _MAP_MARGIN}" height="{height}" '
         'preserveAspectRatio="none" style="image-rendering:pixelated" '
         f'href="data:image/png;base64,{_picture(largest)}"/>'
-        f"{_row_labels(names, rows)}{mark}"
-        f"{_step_axis(steps, height + 14, unit, _MAP_MARGIN)}</svg></div>"
+        f"{mark}{_hovered_cells(labels, by_row, axis)}</svg>"
+        f"{_lost_marks(largest)}</div>{axis.html()}</div>"
     )
+
+
+def _lost_marks(distances: Floats) -> str:
+    """Draw a cross in every row where it stops being finite, so that colour is not alone."""
+    crosses = ""
+    rows, columns = distances.shape
+    for row, lost in enumerate(np.isinf(distances)):
+        if lost.any():
+            crosses += _cross(int(lost.argmax()) / columns, (row + 0.5) / rows, "in")
+    return crosses
+
+
+def _hovered_cells(labels: list[str], distances: Floats, axis: StepAxis) -> str:
+    """Draw areas that name tensor, step and distance while the pointer is over them."""
+    size = axis.steps.size
+    starts = _starts(size, max(1, _MAX_CELLS // len(labels)))
+    width = (_WIDTH - _MAP_MARGIN) / size
+    cells = ""
+    for start, stop in zip(starts.tolist(), _stops(starts, size), strict=True):
+        left, steps = _MAP_MARGIN + width * start, axis.stretch_text(start, stop)
+        for row, label in enumerate(labels):
+            text = _largest_text(distances[row, start:stop], "{:.1e}")
+            cells += (
+                f'<rect x="{left:.1f}" y="{_ROW * row}" width="{width * (stop - start):.1f}" '
+                f'height="{_ROW}"><title>{escape(label)}{_NEWLINE}{steps}: {text}</title></rect>'
+            )
+    return f'<g class="hover">{cells}</g>'
 
 
 def _picture(distances: Floats) -> str:
@@ -141,22 +255,31 @@ def _picture(distances: Floats) -> str:
     return base64.b64encode(encode_png(colours.astype(np.uint8))).decode()
 
 
-def _row_labels(names: list[str], rows: NDArray[np.int64]) -> str:
+def _row_labels(names: list[str], rows: NDArray[np.int64]) -> list[str]:
+    """Name the rows; a row of several tensors has the first name and the number of others."""
     more = np.diff([*rows, len(names)]) - 1
-    labels = ""
-    for index in range(0, len(rows), 1 if len(rows) <= 100 else 4):
-        name = names[rows[index]] + (f" +{more[index]}" if more[index] else "")
-        if len(name) > _LONGEST_NAME:
-            name = f"…{name[1 - _LONGEST_NAME :]}"
-        y = _ROW * index + 11
-        labels += f'<text x="{_MAP_MARGIN - 6}" y="{y}" text-anchor="end">{escape(name)}</text>'
+    labels = []
+    for row, others in zip(rows, more, strict=True):
+        labels.append(names[row] + (f" +{others}" if others else ""))
     return labels
+
+
+def _drawn_labels(labels: list[str]) -> str:
+    """Draw the names beside the rows; of many rows every fourth."""
+    every = 1 if len(labels) <= _MAX_NAMED else 4
+    drawn = ""
+    for label in labels[::every]:
+        text = escape(label)
+        drawn += f'<div style="height:{_ROW * every}px" title="{text}"><bdi>{text}</bdi></div>'
+    return drawn
 
 
 def _colour_key() -> str:
     chips = []
-    colours, texts = [*_COLOURS.tolist(), _NON_FINITE.tolist()], [*_COLOUR_TEXTS, "inf"]
+    colours, texts = [*_COLOURS.tolist(), _NON_FINITE.tolist()], [*_COLOUR_TEXTS, "\u00d7 inf"]
     for colour, text in zip(colours, texts, strict=True):
         style = f"background:rgb{tuple(colour)}"
-        chips.append(f'<span class="chip" style="{style}"></span>{text}')
+        chips.append(
+            f'<span class="nowrap"><span class="chip" style="{style}"></span>{text}</span>'
+        )
     return " ".join(chips)

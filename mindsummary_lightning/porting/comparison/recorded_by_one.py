@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mindsummary_lightning.porting.comparison.alignment import Alignment
-from mindsummary_lightning.porting.comparison.comparison_data import Compared, OnlyIn
+from mindsummary_lightning.porting.comparison.comparison_data import (
+    Compared,
+    OnlyIn,
+    OtherShape,
+)
 from mindsummary_lightning.porting.comparison.matching.tensor_names import (
+    GRADIENT,
     names_in_baseline,
     names_in_candidate,
 )
@@ -45,6 +53,29 @@ def only_in_each(
         OnlyIn(a.steps_without(b), _without(names_a, paired_a)),
         OnlyIn(b.steps_without(a), _without(names_b, paired_b)),
     )
+
+
+def other_shapes(
+    runs: tuple[RunData, RunData], only_a: OnlyIn, only_b: OnlyIn
+) -> tuple[OtherShape, ...]:
+    """Find the tensors that have one name in both runs, and two shapes."""
+    a, b = runs
+    sizes_a, sizes_b = (a.shapes, a.elements), (b.shapes, b.elements)
+    both = set(only_b.tensors)
+    found = []
+    for name in only_a.tensors:
+        if name in both and not name.endswith(GRADIENT):
+            found += _other_shape(name, sizes_a, sizes_b)
+    return tuple(found)
+
+
+def _other_shape(name: str, *runs: tuple[Mapping[str, Any], Mapping[str, int]]) -> list[OtherShape]:
+    """Return the shapes of a tensor, or numbers of elements; nothing where they are equal."""
+    for known in zip(*runs, strict=True):
+        sizes = [of_run.get(name) for of_run in known]
+        if None not in sizes:
+            return [] if sizes[0] == sizes[1] else [OtherShape(name, *sizes)]
+    return []
 
 
 def _parameters(step: RecordedStep) -> list[str]:

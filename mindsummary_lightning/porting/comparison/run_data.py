@@ -88,6 +88,13 @@ class RunData:
             elements[name] = int(tensor.count[0])
         return elements
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every weight in the output statistics, by name."""
+        if self.output_statistics is None:
+            return {}
+        return {row.name: row.shape for row in self.output_statistics.rows if row.link == "weights"}
+
     def steps_without(self, other: RunData) -> int:
         """Count the recorded steps that another run does not have.
 

@@ -5,7 +5,7 @@ They are the verdict, the next step for the user, and a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mindsummary_lightning.porting.comparison.comparison_data import ComparisonData, OnlyIn
 from mindsummary_lightning.porting.comparison.divergence import Divergence
@@ -29,8 +29,10 @@ def comparison_lines(comparison: ComparisonData) -> Iterator[str]:
         yield f"next: {comparison.next_step}"
     yield f"baseline {comparison.baseline}, candidate {comparison.candidate}"
     yield _compared_line(comparison)
-    yield from _only_lines("baseline", comparison.only_in_baseline)
-    yield from _only_lines("candidate", comparison.only_in_candidate)
+    other = {tensor.name for tensor in comparison.other_shapes}
+    yield from _only_lines("baseline", comparison.only_in_baseline, other)
+    yield from _only_lines("candidate", comparison.only_in_candidate, other)
+    yield from _shape_lines(comparison)
     yield from _matched_line("value", comparison.matched_by_value)
     yield from _matched_line("position", comparison.matched_by_position)
     if comparison.settings:
@@ -54,10 +56,24 @@ def _compared_line(comparison: ComparisonData) -> str:
     return f"compared: {steps}, {loss}, {tensors}"
 
 
-def _only_lines(run: str, only: OnlyIn) -> Iterator[str]:
+def _shape_lines(comparison: ComparisonData) -> Iterator[str]:
+    texts = []
+    for tensor in comparison.other_shapes:
+        texts.append(f"{tensor.name} {_size(tensor.baseline)} | {_size(tensor.candidate)}")
+    if texts:
+        yield f"other shape: {listed(texts, _LISTED)}"
+
+
+def _size(size: tuple[int, ...] | int) -> str:
+    return f"{size} elements" if isinstance(size, int) else str(size)
+
+
+def _only_lines(run: str, only: OnlyIn, other: Collection[str]) -> Iterator[str]:
     gradients: list[str] = []
     others: list[str] = []
     for name in only.tensors:
+        if name in other:
+            continue
         (gradients if name.endswith(GRADIENT) else others).append(name)
     parts = []
     if only.steps:

@@ -237,7 +237,7 @@ def test_of_more_numbers_than_are_drawn_the_greatest_is_shown(tmp_path: Path) ->
     )
     assert ({*map(len, (a, b, far))}, {*b}, {*far}) == ({900}, {195.6}, {220.0})
     assert (a.count(0.0), a.count(195.6)) == (1, 899)
-    assert page.index(">5</text>") < page.index(">0.5</text>")
+    assert page.index(">5</span>") < page.index(">0.5</span>")
     assert [text in page for text in ('y1="157.1"', 'x1="575.0"', "scalar 19<", "t8 +1<")] == [
         True
     ] * 4
@@ -280,11 +280,11 @@ def test_no_verdict_has_the_colour_of_runs_that_are_the_same(verdict: str, tmp_p
 def test_numbers_beside_a_curve_are_not_cut(tmp_path: Path) -> None:
     a, b = (write_run(tmp_path / name, loss=lambda step: -1.2345e-5 / step) for name in "ab")
 
-    found = re.findall(
-        r'<text x="([0-9]+)" y="[0-9]+" text-anchor="end">(-[0-9.e-]+)<', _page(a, b)
+    style = (
+        files("mindsummary_lightning.porting.comparison").joinpath("page.css").read_text("utf-8")
     )
-
-    assert [float(x) > 6.2 * len(text) for x, text in found] == [True] * 2
+    assert '<div class="ends"><span>-1.029e-06</span><span>-1.234e-05</span>' in _page(a, b)
+    assert re.search(r"\.chart { [^}]*grid-template-columns: minmax\(72px, max-content\)", style)
 
 
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:
@@ -297,6 +297,77 @@ def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_
     assert np.diff(np.array(places, float)).tolist() == pytest.approx(
         [np.diff(np.array(places, float))[0]] * 2
     )
+
+
+def _write_net(directory: Path, width: int) -> Path:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 4))
+    with StepRecorder(directory).step(net, torch.optim.SGD(net.parameters())) as loss_is:
+        loss_is(net(torch.ones(2, 8)).sum())
+    return directory
+
+
+def test_tensors_of_one_name_and_two_shapes_are_one_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = _write_net(tmp_path / "narrow", 16), _write_net(tmp_path / "wide", 32)
+
+    comparison = compare_runs(a, b)
+    page = comparison_page(comparison)
+
+    assert comparison.other_shapes[0] == ("0.weight", (16, 8), (32, 8))
+    assert "<td>0.weight</td><td>(16, 8)</td><td>(32, 8)</td>" in page
+    assert "Tensors of one run only" not in page
+    assert "only in narrow, not compared" not in page
+    printed = mindsummary(capsys, "compare", a, b).out
+    assert "other shape: 0.weight (16, 8) | (32, 8), 0.bias (16,) | (32,)" in printed
+    assert "only in the baseline" not in printed
+    assert comparison.to_dict()["other_shapes"][0] == {
+        "name": "0.weight",
+        "baseline": [16, 8],
+        "candidate": [32, 8],
+    }
+
+
+def test_without_shapes_the_numbers_of_elements_differ(tmp_path: Path) -> None:
+    def shorter(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor[:-1] if name == "fc.weight" else tensor
+
+    a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", shorter)
+
+    ((name, size_a, size_b),) = compare_runs(a, b).other_shapes
+    assert (name, size_a - size_b) == ("fc.weight", 1)
+    assert f"<td>{size_a} elements</td><td>{size_b} elements</td>" in _page(a, b)
+
+
+def test_values_are_shown_at_the_pointer(tmp_path: Path) -> None:
+    def change(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor * (1.01 if step > 6 else 1.0)
+
+    page = _page(write_run(tmp_path / "a"), write_run(tmp_path / "b", change))
+
+    assert "<title>step 4&#10;a: 0.25&#10;b: 0.25</title>" in page
+    assert "<title>step 4&#10;0.0e+00</title>" in page
+    assert "<title>fc.bias&#10;step 7: 9.4e-03</title>" in page
+
+
+def test_values_of_many_steps_are_shown_as_bounds(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, steps=range(1, 402)) for name in "ab"]
+
+    page = _page(*runs)
+
+    assert "<title>step 1\u20132&#10;a: \u2264 1&#10;b: \u2264 1</title>" in page
+    assert page.count("<title>") < 2 * 200 + 2000 + 10
+
+
+def test_the_runs_of_tables_have_their_names(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "first_try", names={"fc.bias": "fc.other"})
+    b = write_run(tmp_path / "second_try", lambda step, name, tensor: tensor * 1.01)
+
+    page = _page(a, b)
+
+    assert '<th scope="col">first_<wbr>try</th><th scope="col">second_<wbr>try</th>' in page
+    assert not re.search("<t[hd][^>]*>(baseline|candidate)<", page)
 
 
 def test_names_do_not_become_markup(tmp_path: Path) -> None:

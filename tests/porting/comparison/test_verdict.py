@@ -266,6 +266,7 @@ def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) ->
     assert set(result) == {
         *("baseline", "candidate", "verdict", "sentence", "next_step", "doubt", "compared"),
         *("first_difference", "undecided_difference", "only_in_baseline", "only_in_candidate"),
+        "other_shapes",
         *("matched_by_value", "matched_by_position", "largest", "tolerance", "repeat", "settings"),
         *("scalars", "whole_tensors", "notes", "output_statistics"),
     }
