@@ -236,7 +236,7 @@ class _StepOfPort:
         self._step = SubstitutedStep(
             reference, modules, own, coarsest({weight.dtype for weight in own})
         )
-        self._step.gradients.scale = trained.loss_scale
+        self._step.gradients.scale.port = trained.loss_scale
         if keeps_sizes:
             self._step.forward.keeps_sizes = frozenset(module.name for module in modules)
         self._given = self._step.parts.weights_before(own, is_first)
@@ -315,7 +315,7 @@ class _StepOfPort:
 
         The calls before it need another run.
         """
-        for call, output, gradient in self._step.gradients.missing():
+        for call, output, gradient in self._step.gradients.outputs.missing():
             key = call.frame.entered, output.port
             if key not in self._injected:
                 self.ended = {key: gradient}
@@ -331,7 +331,7 @@ class _StepOfPort:
             and name not in received
             and (id(tensor) in trained or not tensor.requires_grad)
         }
-        for _ in self._step.gradients.missing_weights(wanted):
+        for _ in self._step.gradients.weights.missing(wanted):
             pass  # reported
 
     def _compare_loss(self, output: Any) -> None:

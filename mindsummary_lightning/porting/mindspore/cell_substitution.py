@@ -146,7 +146,7 @@ class CellSubstitution:
         if answer.call is not None and self._trains_nothing(cell, answer.call):
             entered = answer.call.frame.entered
             keys = {(entered, each.port) for each in answer.call.outputs}
-            self._step.gradients.needs_none.update(keys)
+            self._step.gradients.outputs.needs_none.update(keys)
         places = iter(range(len(found)))
         return with_tensors(
             output, lambda tensor: self._output(tensor, found, answer, next(places))
@@ -222,7 +222,7 @@ class CellSubstitution:
         other = mindspore.Tensor(np.array(value), tensor.dtype)
 
         def replace_gradient(gradient: Any) -> Any:
-            expected = self._step.gradients.output_gradient(call, output, as_array(gradient))
+            expected = self._step.gradients.outputs.check(call, output, as_array(gradient))
             return (
                 None if expected is None else mindspore.Tensor(np.array(expected), gradient.dtype)
             )
@@ -248,12 +248,12 @@ class CellSubstitution:
         self.weights_with_gradients.add(name)
         value = self._missing_gradient(name, array) if not array.any() else None
         if value is None:
-            value = self._step.gradients.weight_gradient(name, array)
+            value = self._step.gradients.weights.check(name, array)
         return gradient if value is None else mindspore.Tensor(np.array(value), gradient.dtype)
 
     def _missing_gradient(self, name: str, array: NDArray[Any]) -> NDArray[Any] | None:
         """MindSpore gives zeros for a weight that no gradient reaches."""
-        found = dict(self._step.gradients.missing_weights({name: array.shape}))
+        found = dict(self._step.gradients.weights.missing({name: array.shape}))
         return found.get(name)
 
     # ---- a second run of one cell

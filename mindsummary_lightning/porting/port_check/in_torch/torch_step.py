@@ -358,7 +358,7 @@ class TorchStep:
             return
         if not result.requires_grad:
             if not done.may_train:
-                self.step.gradients.needs_none.add((call.frame.entered, path))
+                self.step.gradients.outputs.needs_none.add((call.frame.entered, path))
             return
         output = next((each for each in call.outputs if each.port == path), None)
         if output is not None:
@@ -403,7 +403,7 @@ class TorchStep:
     ) -> torch.Tensor | None:
         self._pending.pop((call.frame.entered, output.port), None)
         with unseen():
-            expected = self.step.gradients.output_gradient(call, output, float_array(gradient))
+            expected = self.step.gradients.outputs.check(call, output, float_array(gradient))
             return None if expected is None else tensor_like(expected, gradient)
 
     def _receive_weight_gradient(self, name: str, gradient: torch.Tensor) -> None:
@@ -420,7 +420,7 @@ class TorchStep:
             return
         with unseen():
             dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
-            expected = self.step.gradients.weight_gradient(
+            expected = self.step.gradients.weights.check(
                 name, float_array(dense), self._received.get(name)
             )
             if expected is not None and gradient.layout is torch.strided:
@@ -430,8 +430,8 @@ class TorchStep:
         """Report missing gradients of outputs and weights, and go on with the original's."""
         if not self.has_backward:
             return
-        self.step.gradients.is_going_on = True
-        for call, output, expected in self.step.gradients.missing():
+        self.step.gradients.outputs.is_going_on = True
+        for call, output, expected in self.step.gradients.outputs.missing():
             own = self._pending.pop((call.frame.entered, output.port), None)
             if own is not None and own.requires_grad and own.shape == expected.shape:
                 with unseen():
@@ -440,10 +440,10 @@ class TorchStep:
         parameters = {
             name: tensor for name, kind, tensor in self._names.tensors() if kind == "parameter"
         }
-        for name, expected in self.step.gradients.missing_weights(parameters):
+        for name, expected in self.step.gradients.weights.missing(parameters):
             if parameters[name].requires_grad:
                 parameters[name].grad = tensor_like(expected, parameters[name].detach())
-        self.step.gradients.is_going_on = False
+        self.step.gradients.outputs.is_going_on = False
 
     # ---- the update
 
