@@ -127,11 +127,10 @@ class CellSubstitution:
             return
         names = {id(tensor): name for name, _, tensor in parameters(self._network)}
         scale = loss_scale_of(self._optimizer)
-        stepped = {
-            names[id(weight)]: as_array(gradient) / scale
-            for weight, gradient in zip(weights, gradients, strict=True)
-            if id(weight) in names and isinstance(gradient, mindspore.Tensor)
-        }
+        stepped = {}
+        for weight, gradient in zip(weights, gradients, strict=True):
+            if id(weight) in names and isinstance(gradient, mindspore.Tensor):
+                stepped[names[id(weight)]] = as_array(gradient) / scale
         self._step.parts.stepped_gradients(stepped)
 
     def leave(self, cell: Any, output: Any) -> Any:
@@ -179,8 +178,11 @@ class CellSubstitution:
         """
         if any(parameter.requires_grad for parameter in cell.get_parameters()):
             return False
-        floats = [each.array for each in call.frame.inputs if each.array.dtype.kind == "f"]
-        return all(self._step.reference.is_of_batch(array) for array in floats)
+        is_of_batch = self._step.reference.is_of_batch
+        for each in call.frame.inputs:
+            if each.array.dtype.kind == "f" and not is_of_batch(each.array):
+                return False
+        return True
 
     # ---- tensors
 

@@ -105,12 +105,13 @@ class _Page:
             (self.say("shape in the original"), _shape(finding.shape_reference)),
             (self.say("shape in the port"), _shape(finding.shape_port)),
         ]
-        cells = "".join(
-            f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows if value
-        )
-        operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
+        cells = ""
+        for name, value in rows:
+            if value:
+                cells += f"<tr><th>{name}</th><td>{value}</td></tr>"
         code = ""
-        if operations:
+        if finding.operations:
+            operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
             title = self.say("Operations there")
             code = f"<details><summary>{title}</summary><pre>{escape(operations)}</pre></details>"
         return (
@@ -150,22 +151,21 @@ class _Page:
 
     def _state(self, name: str) -> str:
         """The class of a module's label."""
-        if any(finding.module == name for finding in self._report.findings):
-            return "first"
-        of_modules = [finding for finding in self._report.findings if finding.kind != "update"]
-        follows = {each.module for finding in of_modules for each in finding.consequences}
-        return (
-            "agrees"
-            if name in self._report.steps[0].paired_modules and name not in follows
-            else "apart"
-        )
+        follows: set[str] = set()
+        for finding in self._report.findings:
+            if finding.module == name:
+                return "first"
+            if finding.kind != "update":
+                follows.update(each.module for each in finding.consequences)
+        is_paired = name in self._report.steps[0].paired_modules
+        return "agrees" if is_paired and name not in follows else "apart"
 
     def _not_tested(self) -> Iterator[str]:
         reasons = self._report.not_tested
         if reasons:
-            items = "".join(
-                f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>" for each in reasons
-            )
+            items = ""
+            for each in reasons:
+                items += f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>"
             yield f"<h2>{self.say('Not tested')}</h2><ul>{items}</ul>"
 
     def _unpaired(self) -> Iterator[str]:
@@ -174,7 +174,7 @@ class _Page:
             title = self.say(
                 "Calls without counterpart: {}. They were not compared.", len(unpaired)
             )
-            items = "".join(self._unpaired_item(each) for each in unpaired)
+            items = "".join(map(self._unpaired_item, unpaired))
             yield f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _unpaired_item(self, each: NotPaired) -> str:

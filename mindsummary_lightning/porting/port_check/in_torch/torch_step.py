@@ -163,7 +163,7 @@ class TorchStep:
             hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
             hooks.callback(register_optimizer_step_post_hook(self._after_optimizer).remove)
             forward = self.step.forward
-            weights = {id(tensor): name for name, _, tensor in self._names.tensors()}
+            weights = self._names_by_identity()
             own_code = OwnCode(forward.note_operation, self._is_own_code, weights, self._note_use)
             hooks.enter_context(own_code)
             yield
@@ -174,11 +174,10 @@ class TorchStep:
             tensors = result_tensors(batch)
             values = self.step.parts.batch(self._batches, port_tensors(tensors))
             self._batches += 1
-            replacements = {
-                id(tensor): tensor_like(value, tensor)
-                for (_, tensor), value in zip(tensors, values, strict=True)
-                if value is not None
-            }
+            replacements = {}
+            for (_, tensor), value in zip(tensors, values, strict=True):
+                if value is not None:
+                    replacements[id(tensor)] = tensor_like(value, tensor)
         return with_replaced(batch, replacements)
 
     def loss(self, outputs: Any, factor: float = 1.0) -> None:
@@ -223,6 +222,9 @@ class TorchStep:
         for name, _, tensor in self._names.tensors():
             if not nn.parameter.is_lazy(tensor) and plain_tensor(tensor) is not None:
                 yield PortWeight(name, float_array(tensor), dtype_name(tensor))
+
+    def _names_by_identity(self) -> dict[int, str]:
+        return {id(tensor): name for name, _, tensor in self._names.tensors()}
 
     def _device(self) -> torch.device:
         return next((tensor.device for _, _, tensor in self._names.tensors()), torch.device("cpu"))
@@ -448,11 +450,8 @@ class TorchStep:
     # ---- the update
 
     def _before_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        names = {id(tensor): name for name, _, tensor in self._names.tensors()}
-        parameters = [
-            parameter for group in optimizer.param_groups for parameter in group["params"]
-        ]
-        if not any(id(parameter) in names for parameter in parameters):
+        names = self._names_by_identity()
+        if not _holds_any(optimizer, names):
             return
         closure = any(map(callable, (*args[1:], *kwargs.values())))
         self._kept.keep_optimizer(optimizer)
@@ -471,7 +470,7 @@ class TorchStep:
         """
         if id(optimizer) not in self._prepared:
             return
-        names = {id(tensor): name for name, _, tensor in self._names.tensors()}
+        names = self._names_by_identity()
         stepped: dict[str, Array] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -524,6 +523,15 @@ def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
     except RuntimeError:  # an expanded tensor
         return False
     return True
+
+
+def _holds_any(optimizer: Optimizer, names: Mapping[int, str]) -> bool:
+    """Whether an optimizer updates a parameter that has a name."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) in names:
+                return True
+    return False
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
