@@ -22,7 +22,11 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import StepRecorder, check_port
-from mindsummary_lightning.porting.port_check import forward_check, gradient_check
+from mindsummary_lightning.porting.port_check import (
+    forward_check,
+    output_gradient_check,
+    weight_gradient_check,
+)
 
 
 class Convolutions(nn.Module):
@@ -151,7 +155,9 @@ def measure(
 
         found: dict[str, list[float]] = {"outputs": [], "gradients": []}
         outputs = noted(forward_check, "compared", found["outputs"])
-        with outputs, noted(gradient_check, "relative_distance", found["gradients"]):
+        of_outputs = noted(output_gradient_check, "relative_distance", found["gradients"])
+        of_weights = noted(weight_gradient_check, "relative_distance", found["gradients"])
+        with outputs, of_outputs, of_weights:
             report = check_port(port, folder, step)
         found["findings"] = [finding.distance for finding in report.findings]
     return found

@@ -275,9 +275,10 @@ def sparkline(values: Sequence[float], length: int) -> str:
     Every character is the mean of some neighbouring values, "!" if it is not finite.
     """
     length = min(length, len(values))
-    edges = [len(values) * index // max(length, 1) for index in range(length + 1)]
     means = []
-    for begin, end in itertools.pairwise(edges):
+    for index in range(length):
+        begin = len(values) * index // length
+        end = len(values) * (index + 1) // length
         part = values[begin:end]
         is_finite = all(map(math.isfinite, part))
         means.append(math.fsum(part) / len(part) if is_finite else math.nan)

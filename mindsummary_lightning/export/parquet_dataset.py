@@ -245,11 +245,17 @@ def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> l
     """Write the table of runs, and return the columns that got another name."""
     recorded = _run_columns(rows)
     names = _distinct_names(recorded)
-    columns = {names[column]: cells for column, cells in recorded.items()}
+    columns = {}
+    renamed = []
+    for column, cells in recorded.items():
+        name = names[column]
+        columns[name] = cells
+        if name != column:
+            renamed.append(f"{column} is {name}")
     table = pyarrow.table(columns).replace_schema_metadata(_for_pandas(columns))
     with out.file("lineage.parquet") as file:
         pyarrow.parquet.write_table(table, file)
-    return [f"{column} is {name}" for column, name in names.items() if name != column]
+    return renamed
 
 
 def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
@@ -268,13 +274,13 @@ def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T
 
 def _scalar_blocks(run: FollowedRun) -> Iterator[_RowBlock]:
     for batch in _batches(_tagged_parts(run), lambda part: len(part[1])):
-        parts = [part for _, part in batch]
+        tags, parts = zip(*batch, strict=True)
         columns = {
             "step": np.concatenate([part.steps for part in parts]),
             "wall_time": np.concatenate([part.wall_times for part in parts]),
             "value": np.concatenate([part.values for part in parts]),
         }
-        yield _RowBlock("tag", [tag for tag, _ in batch], list(map(len, parts)), columns)
+        yield _RowBlock("tag", tags, list(map(len, parts)), columns)
 
 
 def _tagged_parts(run: FollowedRun) -> Iterator[tuple[str, ScalarSeries]]:
@@ -366,11 +372,19 @@ def _distinct_names(columns: Collection[str]) -> dict[str, str]:
     used: set[str] = set()
     for column in columns:
         name, number = column, 2
-        while name.casefold() in used or (name != column and name.casefold() in taken):
+        while _is_taken(name, column, taken, used):
             name, number = f"{column} ({number})", number + 1
         names[column] = name
         used.add(name.casefold())
     return names
+
+
+def _is_taken(name: str, column: str, taken: Collection[str], used: Collection[str]) -> bool:
+    """Whether another column has a name, or will have it."""
+    folded = name.casefold()
+    if folded in used:
+        return True
+    return name != column and folded in taken
 
 
 def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
@@ -395,7 +409,7 @@ def _one_type(cells: list[Any]) -> list[Any]:
     Numbers, booleans or texts stay as they are. Ints among floats become floats if they are exact
     there. Everything else becomes text.
     """
-    kinds = {type(cell) for cell in cells if cell is not None}
+    kinds = set(map(type, cells)) - {type(None)}
     integers = [cell for cell in cells if type(cell) is int]
     if kinds == {int, float} and all(float(integer) == integer for integer in integers):
         return [float(cell) if type(cell) is int else cell for cell in cells]

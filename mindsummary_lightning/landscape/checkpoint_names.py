@@ -141,10 +141,12 @@ def _network_tensors(module: nn.Module) -> _Network:
 def _parts(network: _Network, checkpoint: _Checkpoint) -> list[_Part]:
     """The parts of a checkpoint that may be the network, and the whole."""
     names = next(iter(network.aliases.values()), [])
-    prefixes = [""]
+    prefixes = {"": None}
     for key in checkpoint.keys:
-        prefixes += [key.removesuffix(name) for name in names if key.endswith(f".{name}")]
-    return [_compared(prefix, network, checkpoint) for prefix in dict.fromkeys(prefixes)]
+        for name in names:
+            if key.endswith(f".{name}"):
+                prefixes[key.removesuffix(name)] = None
+    return [_compared(prefix, network, checkpoint) for prefix in prefixes]
 
 
 class _Part(NamedTuple):

@@ -56,10 +56,11 @@ class MeanLoss(nn.Module):
         # Of a compiled LightningModule Lightning asks the module itself.
         self.module: nn.Module = getattr(module, "_orig_mod", module)
         self.loss_fn = loss_fn
-        tensors = {id(tensor): tensor for _, tensor in named_tensors(self.module)}
-        memory = NetworkCopies(vars(self), shared=tensors.values()).memory
+        tensors = dict(named_tensors(self.module))
+        distinct = {id(tensor): tensor for tensor in tensors.values()}
+        memory = NetworkCopies(vars(self), shared=distinct.values()).memory
         self.overlapping: set[str] = {
-            name for name, tensor in named_tensors(self.module) if address(tensor) in memory
+            name for name, tensor in tensors.items() if address(tensor) in memory
         }
         vars(self).update(NetworkCopies(vars(self)).make(shares_memory=not self.overlapping))
         _leave_training(self.module)
@@ -230,11 +231,10 @@ def _steps(module: nn.Module) -> dict[str, int]:
     The arguments are (batch, batch_idx, dataloader_idx).
     """
     name = type(module).__name__
-    steps = [
-        name
-        for name in ("training_step", "validation_step")
-        if callable(getattr(module, name, None))
-    ]
+    steps = []
+    for step in ("training_step", "validation_step"):
+        if callable(getattr(module, step, None)):
+            steps.append(step)
     if not steps:
         raise TypeError(f"{name} has no training_step that returns the loss; {_WAY_OUT}")
     if getattr(module, "automatic_optimization", True) is False:
@@ -269,8 +269,10 @@ def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..
 
 def is_overridden(value: Any, name: str) -> bool:
     """Whether a method is the user's, not a method of Lightning's base class."""
-    owner = next((kind for kind in type(value).__mro__ if name in vars(kind)), None)
-    return owner is not None and package_of(owner) not in (*LIGHTNING, "torch")
+    for kind in type(value).__mro__:
+        if name in vars(kind):
+            return package_of(kind) not in (*LIGHTNING, "torch")
+    return False
 
 
 def _lightning_package(module: nn.Module) -> str:

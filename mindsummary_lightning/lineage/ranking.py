@@ -73,10 +73,11 @@ def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
         elif name not in FIRST and not is_of_files(name):
             settings.append(name)
     names += _without_repetition(rows, settings) + metrics
-    recorded: set[str] = set()
-    for row in rows:
-        recorded.update(name for name in names if row.cells.get(name) is not None)
-    return [name for name in dict.fromkeys(names) if name in recorded]
+    recorded: list[str] = []
+    for name in dict.fromkeys(names):
+        if any(row.cells.get(name) is not None for row in rows):
+            recorded.append(name)
+    return recorded
 
 
 def status_text(row: RunRow) -> str:
@@ -112,14 +113,18 @@ def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list
     return [name for name, column in cells.items() if "/" not in name or column not in plain]
 
 
+def _ending_in(paths: Sequence[str], name: str) -> list[str]:
+    return [path for path in paths if path.endswith(f"/{name}")]
+
+
 def _column(name: str, columns: list[str]) -> str:
     if name in columns:
         return name
     tags = [column.removeprefix("last:") for column in columns if column.startswith("last:")]
-    ending = [name] if name in tags else [tag for tag in tags if tag.endswith(f"/{name}")]
+    ending = [name] if name in tags else _ending_in(tags, name)
     if len(ending) == 1:
         return f"{'min' if is_lower_better(ending[0]) else 'max'}:{ending[0]}"
-    metrics = [column for column in columns if column.endswith(f"/{name}")]
+    metrics = _ending_in(columns, name)
     if not ending and len(metrics) == 1:
         return metrics[0]
     several = ending or metrics

@@ -104,10 +104,10 @@ class RunRows:
         self._has_scalars = False
         named = _named_runs(base)
         if only is not None:
-            named = [(name, run) for name, run in named if name in only]
-        lineages = _lineages([run for _, run in named])
+            named = {name: run for name, run in named.items() if name in only}
+        lineages = _lineages(list(named.values()))
         self.rows: list[RunRow] = []
-        for (name, run), lineage in zip(named, lineages, strict=True):
+        for (name, run), lineage in zip(named.items(), lineages, strict=True):
             self.rows.append(RunRow(name, run.path, self._cells(run, lineage)))
         self.rows.sort(key=lambda row: row.path.split(os.sep))
         join_old_metrics([row.cells for row in self.rows])
@@ -185,11 +185,11 @@ class RunRows:
         return _recorded(self.rows)
 
 
-def _named_runs(base: str) -> list[tuple[str, ListedRun]]:
-    """The names of the runs in a directory, and the runs."""
+def _named_runs(base: str) -> dict[str, ListedRun]:
+    """The runs in a directory by name."""
     listed = [run for run in RunTree(base).scan() if run.summary_files or run.lineage_names]
     names = names_of_ids([run.train_id for run in listed], base)
-    return list(zip(names, listed, strict=True))
+    return dict(zip(names, listed, strict=True))
 
 
 def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
@@ -230,9 +230,9 @@ def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
     metrics: set[str] = set()
     for row in rows:
         metrics.update(name for name in row if name.startswith(METRIC))
-    old = [(setting_column(name.removeprefix(METRIC)), name) for name in metrics]
+    metric_of = {setting_column(metric.removeprefix(METRIC)): metric for metric in metrics}
     for row in rows:
-        for setting, metric in old:
+        for setting, metric in metric_of.items():
             if isinstance(row.get(setting), float):
                 row.setdefault(metric, row[setting])
                 del row[setting]
@@ -287,22 +287,28 @@ def _recorded(rows: Sequence[RunRow]) -> list[str]:
     """Names of the columns that a row has a value in, without repetition."""
     names: dict[str, None] = {}
     for row in rows:
-        names.update((name, None) for name, cell in row.cells.items() if cell is not None)
+        for name, cell in row.cells.items():
+            if cell is not None:
+                names[name] = None
     return list(names)
 
 
 def has_exact_int(cells: Sequence[Cell]) -> bool:
     """Whether a column has gaps and only ints, some of which are no 64-bit float."""
-    numbers = [cell for cell in cells if cell is not None]
-    integers = [cell for cell in numbers if type(cell) is int]
-    if len(numbers) == len(cells) or len(integers) < len(numbers):
-        return False
-    return any(EXACT_MAX < abs(integer) < 2**63 for integer in integers)
+    has_gap = has_inexact = False
+    for cell in cells:
+        if cell is None:
+            has_gap = True
+        elif type(cell) is not int:
+            return False
+        elif EXACT_MAX < abs(cell) < 2**63:
+            has_inexact = True
+    return has_gap and has_inexact
 
 
 def _differs(rows: Sequence[RunRow], name: str) -> bool:
-    cells = [row.cells.get(name) for row in rows]
-    return any(cell != cells[0] for cell in cells)
+    first = rows[0].cells.get(name)
+    return any(row.cells.get(name) != first for row in rows)
 
 
 def _sort_field(name: str, known: Collection[str]) -> str:

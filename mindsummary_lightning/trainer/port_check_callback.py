@@ -236,7 +236,7 @@ class _RunningStep:
         except Exception as error:
             return self._again(error, original, args, kwargs)
         self._step.loss(output)
-        self._step.step.gradients.scale = backward_scale(self._trainer)
+        self._step.step.gradients.scale.port = backward_scale(self._trainer)
         return output
 
     def _again(

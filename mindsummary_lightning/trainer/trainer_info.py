@@ -161,11 +161,11 @@ def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
 def size_of(path: str) -> int | None:
     """Return the bytes of a checkpoint: a file, or a directory of shards."""
     if os.path.isdir(path):
-        return sum(
-            os.path.getsize(os.path.join(root, name))
-            for root, _, names in os.walk(path)
-            for name in names
-        )
+        size = 0
+        for root, _, names in os.walk(path):
+            for name in names:
+                size += os.path.getsize(os.path.join(root, name))
+        return size
     return os.path.getsize(path) if os.path.isfile(path) else None
 
 
@@ -181,14 +181,14 @@ def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str |
     if isinstance(loaders, Mapping):
         loaders = list(loaders.values())
     every = loaders if isinstance(loaders, (list, tuple)) else [loaders]
-    paths = [
-        _known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None)))
-        for loader in every
-    ]
+    paths = []
+    for loader in every:
+        paths.append(_known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None))))
+    path = next(filter(None, paths), None)
     known = [size for size in sizes if size is not None]
-    return next(filter(None, paths), None), _int32(sum(known)) if known and len(known) == len(
-        sizes
-    ) else None
+    if not known or len(known) < len(sizes):
+        return path, None
+    return path, _int32(sum(known))
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
@@ -212,6 +212,10 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
         with contextlib.suppress(PackageNotFoundError):
             found[f"{package.replace('-', '_')}_version"] = version(package)
     found["planned_epochs"] = _known(lambda: planned_epochs(trainer))
+    return _without_unknown(found)
+
+
+def _without_unknown(found: Mapping[str, CustomValue | None]) -> dict[str, CustomValue]:
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -231,7 +235,7 @@ def arithmetic(trainer: Any) -> dict[str, CustomValue]:
     found["manual_optimization"] = (
         _known(lambda: not trainer.lightning_module.automatic_optimization) or None
     )
-    return {name: value for name, value in found.items() if value is not None}
+    return _without_unknown(found)
 
 
 def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
@@ -245,11 +249,10 @@ def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
         kind = type(getattr(optimizer, "optimizer", optimizer)).__name__
         for group in optimizer.param_groups:
             values = {name: _plain(value) for name, value in group.items() if name != "params"}
-            known = {name: value for name, value in values.items() if value is not None}
             groups[str(len(groups))] = {
                 "optimizer": kind,
                 "parameters": len(group["params"]),
-                **known,
+                **_without_unknown(values),
             }
     return groups
 
@@ -257,13 +260,9 @@ def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
 def _plain(value: Any) -> int | float | str | None:
     if isinstance(value, torch.Tensor):
         return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
-    return (
-        value
-        if isinstance(value, (int, float, str))
-        else str(value)
-        if isinstance(value, tuple)
-        else None
-    )
+    if isinstance(value, tuple):
+        return str(value)
+    return value if isinstance(value, (int, float, str)) else None
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
@@ -277,11 +276,9 @@ def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
 
 def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
     """Return the first learning rates of several groups, which have no lineage field."""
-    return (
-        {f"learning_rate/{index}": rate for index, rate in enumerate(rates)}
-        if len(rates) > 1
-        else {}
-    )
+    if len(rates) < 2:
+        return {}
+    return {f"learning_rate/{index}": rate for index, rate in enumerate(rates)}
 
 
 def learning_rates(trainer: Any) -> list[float]:
@@ -305,17 +302,17 @@ def first_learning_rates(trainer: Any) -> list[float]:
 
 
 def _rates(trainer: Any, key: str) -> list[float]:
-    groups = (
-        _known(
-            lambda: [group for optimizer in trainer.optimizers for group in optimizer.param_groups]
-        )
-        or []
-    )
-    rates = (
-        _known(lambda: [float(group.get(key, group["lr"])) for group in groups if "lr" in group])
-        or []
-    )
+    rates = _known(lambda: _rates_of_groups(trainer, key)) or []
     return [rate for rate in rates if abs(rate) <= FLOAT32_MAX]
+
+
+def _rates_of_groups(trainer: Any, key: str) -> list[float]:
+    rates = []
+    for optimizer in trainer.optimizers:
+        for group in optimizer.param_groups:
+            if "lr" in group:
+                rates.append(float(group.get(key, group["lr"])))
+    return rates
 
 
 def _known(find: Callable[..., T]) -> T | None:

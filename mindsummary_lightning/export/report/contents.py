@@ -110,9 +110,10 @@ class Scope:
     @property
     def summary(self) -> str:
         """Text such as ``"2 Conv2d, ReLU"``."""
-        return ", ".join(
-            f"{count} {kind}" if count > 1 else kind for kind, count in self.operations.items()
-        )
+        texts = []
+        for kind, count in self.operations.items():
+            texts.append(f"{count} {kind}" if count > 1 else kind)
+        return ", ".join(texts)
 
     @property
     def total(self) -> int:
@@ -173,10 +174,19 @@ def common_directory(run_dirs: Sequence[str]) -> str:
 
 def curve_cards(runs: Sequence[ReportRun]) -> list[Callable[[], Card]]:
     """Makers of the cards with curves, in the order of the page."""
-    curves = sorted(
-        {tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag)
-    )
-    return [partial(_curve_card, runs, tag) for tag in curves if not _is_single(runs, tag)]
+    tags = _scalar_tags(runs)
+    if _EPOCH in tags:
+        tags.remove(_EPOCH)
+        tags.append(_EPOCH)
+    return [partial(_curve_card, runs, tag) for tag in tags if not _is_single(runs, tag)]
+
+
+def _scalar_tags(runs: Sequence[ReportRun]) -> list[str]:
+    """Sort the tags of all runs' scalars."""
+    tags: set[str] = set()
+    for run in runs:
+        tags.update(run.scalars)
+    return sorted(tags)
 
 
 def planned_cards(
@@ -184,32 +194,28 @@ def planned_cards(
 ) -> list[tuple[str, Callable[[], Card]]]:
     """Title of the section and maker of every card, in the order of the page."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
-    plan += [
-        ("Parameters", partial(_parameter_card, run, run.parameters))
-        for run in runs
-        if run.parameters
-    ]
-    plan += [
-        ("Output statistics", partial(_origin_card, run, text)) for run, text in _origins(runs)
-    ]
-    plan += [
-        ("Histograms", partial(_histogram_card, run, tag, files))
-        for tag, run in _tagged(runs, "histogram")
-    ]
-    plan += [
-        ("Images", partial(_image_card, run, tag, files)) for tag, run in _tagged(runs, "image")
-    ]
-    plan += [
-        ("Loss landscapes", partial(_landscape_card, run, tag, sample, files))
-        for run in runs
-        for tag in run.tags["loss_landscape"]
-        for sample in run.content.samples("loss_landscape", tag)
-    ]
-    plan += [
-        ("Computational graphs", partial(_graph_card, run, graph))
-        for run, graph in _newest_graphs(runs)
-    ]
+    for run in runs:
+        if run.parameters:
+            plan.append(("Parameters", partial(_parameter_card, run, run.parameters)))
+    for run, text in _origins(runs):
+        plan.append(("Output statistics", partial(_origin_card, run, text)))
+    for tag, run in _tagged(runs, "histogram"):
+        plan.append(("Histograms", partial(_histogram_card, run, tag, files)))
+    for tag, run in _tagged(runs, "image"):
+        plan.append(("Images", partial(_image_card, run, tag, files)))
+    for run in runs:
+        for make in _landscape_cards(run, files):
+            plan.append(("Loss landscapes", make))
+    for run, graph in _newest_graphs(runs):
+        plan.append(("Computational graphs", partial(_graph_card, run, graph)))
     return plan
+
+
+def _landscape_cards(run: ReportRun, files: OpenFiles) -> Iterator[Callable[[], Card]]:
+    """Makers of the cards of a run's loss landscapes."""
+    for tag in run.tags["loss_landscape"]:
+        for sample in run.content.samples("loss_landscape", tag):
+            yield partial(_landscape_card, run, tag, sample, files)
 
 
 def _origins(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str]]:
@@ -234,14 +240,15 @@ def _origin_card(run: ReportRun, text: str) -> Card:
 
 def expected_bytes(runs: Sequence[ReportRun]) -> int:
     """Size of the page, roughly."""
-    points = sum(min(len(series), MAX_POINTS) for run in runs for series in run.scalars.values())
-    ridges = sum(len(run.tags["histogram"]) for run in runs)
-    images = sum(
-        sample.location.end - sample.location.start
-        for tag, run in _tagged(runs, "image")
-        for sample in run.content.samples("image", tag, _first_middle_last)
-    )
-    return _PAGE_BYTES + points * _POINT_BYTES + ridges * _RIDGES_BYTES + images * 4 // 3
+    points = ridges = image_bytes = 0
+    for run in runs:
+        ridges += len(run.tags["histogram"])
+        for series in run.scalars.values():
+            points += min(len(series), MAX_POINTS)
+    for tag, run in _tagged(runs, "image"):
+        for sample in run.content.samples("image", tag, _first_middle_last):
+            image_bytes += sample.location.end - sample.location.start
+    return _PAGE_BYTES + points * _POINT_BYTES + ridges * _RIDGES_BYTES + image_bytes * 4 // 3
 
 
 def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
@@ -249,12 +256,15 @@ def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
 
     The list of a tag has a text for each run.
     """
-    tags = sorted({tag for run in runs for tag in run.scalars})
-    return {tag: _last_texts(runs, tag) for tag in tags if _is_single(runs, tag)}
+    return {tag: _last_texts(runs, tag) for tag in _scalar_tags(runs) if _is_single(runs, tag)}
 
 
 def _last_texts(runs: Sequence[ReportRun], tag: str) -> list[str]:
-    return [f"{run.scalars[tag].values[-1]:.6g}" if tag in run.scalars else "" for run in runs]
+    return [_last_text(run, tag) if tag in run.scalars else "" for run in runs]
+
+
+def _last_text(run: ReportRun, tag: str) -> str:
+    return f"{run.scalars[tag].values[-1]:.6g}"
 
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
@@ -266,8 +276,11 @@ def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]
     for fact in facts:  # the directory of a checkpoint is that of its run
         if "model_path" in fact:
             fact["model_path"] = fact["model_path"].rpartition("/")[2]
+    names: dict[str, None] = {}
+    for fact in facts:
+        names.update(dict.fromkeys(fact))
     rows = []
-    for name in dict.fromkeys(name for fact in facts for name in fact):
+    for name in names:
         values = [fact.get(name, "") for fact in facts]
         rows.append((name, values, len(set(values)) > 1))
     return sorted(rows, key=lambda row: not row[2])
@@ -280,12 +293,15 @@ def _is_single(runs: Sequence[ReportRun], tag: str) -> bool:
 def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
     having = [run for run in runs if tag in run.scalars]
     is_shown = any(np.isfinite(run.scalars[tag].values).any() for run in having)
-    curves = [
-        {"run": run.number, "colour": run.colour, "columns": packed_curve(run.scalars[tag])}
-        for run in having
-    ]
-    last = [(run, f"{run.scalars[tag].values[-1]:.6g}") for run in having]
-    longest = max(len(run.scalars[tag]) for run in having)
+    curves = []
+    last = []
+    longest = 0
+    for run in having:
+        series = run.scalars[tag]
+        columns = packed_curve(series)
+        curves.append({"run": run.number, "colour": run.colour, "columns": columns})
+        last.append((run, _last_text(run, tag)))
+        longest = max(longest, len(series))
     note = f"{MAX_POINTS:,} points of {longest:,} are drawn" if longest > MAX_POINTS else ""
     if not is_shown:
         return Card(tag, last_values=last, note="no finite value")
@@ -294,14 +310,11 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
 
 def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
     """Type (``<i4``, ``<f4`` or ``<f8``) and base64 text of every column."""
-    columns = {
-        name: column.astype(column.dtype.newbyteorder("<"))
-        for name, column in curve_columns(series).items()
-    }
-    return {
-        name: (column.dtype.str, base64.b64encode(column.tobytes()).decode())
-        for name, column in columns.items()
-    }
+    packed = {}
+    for name, column in curve_columns(series).items():
+        ordered = column.astype(column.dtype.newbyteorder("<"))
+        packed[name] = (ordered.dtype.str, base64.b64encode(ordered.tobytes()).decode())
+    return packed
 
 
 def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
@@ -345,11 +358,11 @@ def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:
 
 def _image_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     samples = run.content.samples("image", tag, _first_middle_last)
-    return Card(
-        tag,
-        run,
-        images=[(sample.step, _data_uri(_value(files, sample, Image))) for sample in samples],
-    )
+    images = []
+    for sample in samples:
+        image = _value(files, sample, Image)
+        images.append((sample.step, _data_uri(image)))
+    return Card(tag, run, images=images)
 
 
 def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample, files: OpenFiles) -> Card:
@@ -379,8 +392,15 @@ def _value(files: OpenFiles, sample: LocatedSample, kind: type[_T]) -> _T:
 
 
 def _tagged(runs: Sequence[ReportRun], kind: str) -> list[tuple[str, ReportRun]]:
-    tags = sorted({tag for run in runs for tag in run.tags[kind]})
-    return [(tag, run) for tag in tags for run in runs if tag in run.tags[kind]]
+    runs_of: dict[str, list[ReportRun]] = {}
+    for run in runs:
+        for tag in run.tags[kind]:
+            runs_of.setdefault(tag, []).append(run)
+    tagged = []
+    for tag in sorted(runs_of):
+        for run in runs_of[tag]:
+            tagged.append((tag, run))
+    return tagged
 
 
 def graph_outline(graph: Graph) -> Scope:

@@ -44,8 +44,12 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
         columns: columns of the table; the first ones that have an axis are drawn.
         by: the column that runs are compared by, which is the last axis.
     """
-    axes = [_axis(rows, name) for name in columns if name != by and ":" not in name]
-    shown = [axis for axis in axes if axis is not None][: _MAX_AXES - 1]
+    shown: list[_Axis] = []
+    for name in columns:
+        axis = _axis(rows, name) if name != by and ":" not in name else None
+        if axis is not None:
+            shown.append(axis)
+    del shown[_MAX_AXES - 1 :]
     last = _axis(rows, by)
     if last is None or not shown:
         return ""
@@ -58,13 +62,19 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
 
 
 def _axis(rows: Sequence[RunRow], name: str) -> _Axis | None:
-    cells = {row.run: row.cells.get(name) for row in rows if row.cells.get(name) is not None}
-    numbers = {run: float(cell) for run, cell in cells.items() if isinstance(cell, (int, float))}
-    if len(numbers) == len(cells):
-        return _number_axis(
-            name, {run: value for run, value in numbers.items() if math.isfinite(value)}
-        )
-    return _word_axis(name, cells)
+    cells: dict[str, Cell] = {}
+    finite: dict[str, float] = {}
+    are_numbers = True
+    for row in rows:
+        cell = row.cells.get(name)
+        if cell is None:
+            continue
+        cells[row.run] = cell
+        if not isinstance(cell, (int, float)):
+            are_numbers = False
+        elif math.isfinite(float(cell)):
+            finite[row.run] = float(cell)
+    return _number_axis(name, finite) if are_numbers else _word_axis(name, cells)
 
 
 def _number_axis(name: str, numbers: dict[str, float]) -> _Axis | None:
@@ -88,7 +98,7 @@ def _texts_of_ends(low: float, high: float) -> tuple[str, str]:
 
 
 def _word_axis(name: str, cells: dict[str, Cell]) -> _Axis | None:
-    words = sorted({cell_text(cell) for cell in cells.values()})
+    words = sorted(set(map(cell_text, cells.values())))
     if not 2 <= len(words) <= _MAX_WORDS:
         return None
     place = {word: at / (len(words) - 1) for at, word in enumerate(words)}
@@ -105,14 +115,14 @@ def _y(place: float) -> float:
 
 
 def _line(row: RunRow, axes: Sequence[_Axis], rank: float) -> str:
-    points = [
-        f"{_x(at, len(axes)):.0f},{_y(axis.places[row.run]):.1f}"
-        for at, axis in enumerate(axes)
-        if row.run in axis.places
-    ]
-    colour = "#" + "".join(
-        f"{round(a + (b - a) * rank):02x}" for a, b in zip(_BEST, _WORST, strict=True)
-    )
+    points = []
+    for at, axis in enumerate(axes):
+        place = axis.places.get(row.run)
+        if place is not None:
+            points.append(f"{_x(at, len(axes)):.0f},{_y(place):.1f}")
+    colour = "#"
+    for best, worst in zip(_BEST, _WORST, strict=True):
+        colour += f"{round(best + (worst - best) * rank):02x}"
     title = f"<title>{escape(row.run)}</title>"
     style = f'fill="none" stroke="{colour}" stroke-opacity="0.6"'
     return f'<polyline points="{" ".join(points)}" {style}>{title}</polyline>'
@@ -121,10 +131,10 @@ def _line(row: RunRow, axes: Sequence[_Axis], rank: float) -> str:
 def _axis_svg(axis: _Axis, x: float) -> str:
     rule = f'<line x1="{x:.0f}" x2="{x:.0f}" y1="{_y(0):.0f}" y2="{_y(1):.0f}" stroke="{_LINE}"/>'
     name = _text(axis.name, x, 12, 'text-anchor="middle" font-size="11"')
-    texts = [
-        _text(text, x + 4, _y(place) + 4, 'font-size="10"') for place, text in axis.ends.items()
-    ]
-    return "".join([rule, name, *texts])
+    parts = [rule, name]
+    for place, text in axis.ends.items():
+        parts.append(_text(text, x + 4, _y(place) + 4, 'font-size="10"'))
+    return "".join(parts)
 
 
 def _text(text: str, x: float, y: float, style: str) -> str:

@@ -68,7 +68,8 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round numbers between two."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    factor = next(factor for factor in (1, 2, 5, 10) if factor * power >= rough)
+    step = factor * power
     first = math.ceil(low / step)
     return [float(f"{number * step:.6g}") for number in range(first, math.floor(high / step) + 1)]
 

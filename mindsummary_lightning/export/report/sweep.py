@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -69,7 +70,7 @@ def make_sweep(
     """
     base = common_directory(run_dirs)
     names = run_names(run_dirs, base)
-    paths = {name: path for path, name in names.items()}
+    paths = dict(zip(names.values(), names, strict=True))
     table = RunRows(base, only=set(names.values()))
     table.read_scalars()
     ranking = rank(table, by or _usual_scalar(table.rows))
@@ -80,14 +81,16 @@ def make_sweep(
     chosen = [row for row in ranking.rows if row.run not in table.problems][:count]
     runs, problems = open_runs([paths[row.run] for row in chosen], base)
     groups = _groups(chosen, group)
-    colours = {row.run: groups[_value(row, group)] for row in chosen} if group else {}
+    if group:
+        colours = {row.run: groups[_value(row, group)] for row in chosen}
+        runs = [replace(run, own_colour=colours.get(run.name, "")) for run in runs]
     columns = ranked_columns(ranking.rows, ranking)
     return Sweep(
         ranking,
         columns,
         [_cells(row, columns) for row in ranking.rows],
         parallel_coordinates(ranking.rows, columns, ranking.column),
-        [replace(run, own_colour=colours.get(run.name, "")) for run in runs],
+        runs,
         {**table.problems, **problems},
         groups,
     )
@@ -102,18 +105,20 @@ def _usual_scalar(rows: Sequence[RunRow]) -> str:
 
     Tags of a validation come first, then losses, then tags of most runs.
     """
-    tags = [
-        name.removeprefix("last:") for row in rows for name in row.cells if name.startswith("last:")
-    ]
+    tags: Counter[str] = Counter()
+    for row in rows:
+        for name in row.cells:
+            if name.startswith("last:"):
+                tags[name.removeprefix("last:")] += 1
     if not tags:
         raise LineageSearchConditionParamError(
             "no run has a scalar to compare runs by; name a column: --by COLUMN"
         )
 
     def likelihood(tag: str) -> tuple[bool, bool, int]:
-        return tag.lower().startswith("val"), "loss" in tag.lower(), tags.count(tag)
+        return tag.lower().startswith("val"), "loss" in tag.lower(), tags[tag]
 
-    return max(dict.fromkeys(tags), key=likelihood)
+    return max(tags, key=likelihood)
 
 
 def _groups(rows: Sequence[RunRow], group: str | None) -> dict[str, str]:

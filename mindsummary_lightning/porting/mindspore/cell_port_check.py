@@ -227,16 +227,15 @@ class _StepOfPort:
         self._injected = injected
         self._not_tested: list[NotTested] = []
         cells = network_cells(trained.network, trained.optimizer)
-        modules = [
-            port_module(name, cell)
-            for name, cell in trained.network.cells_and_names()
-            if id(cell) in cells
-        ]
+        modules = []
+        for name, cell in trained.network.cells_and_names():
+            if id(cell) in cells:
+                modules.append(port_module(name, cell))
         own = self._weights()
         self._step = SubstitutedStep(
             reference, modules, own, coarsest({weight.dtype for weight in own})
         )
-        self._step.gradients.scale = trained.loss_scale
+        self._step.gradients.scale.port = trained.loss_scale
         if keeps_sizes:
             self._step.forward.keeps_sizes = frozenset(module.name for module in modules)
         self._given = self._step.parts.weights_before(own, is_first)
@@ -315,7 +314,7 @@ class _StepOfPort:
 
         The calls before it need another run.
         """
-        for call, output, gradient in self._step.gradients.missing():
+        for call, output, gradient in self._step.gradients.outputs.missing():
             key = call.frame.entered, output.port
             if key not in self._injected:
                 self.ended = {key: gradient}
@@ -324,14 +323,13 @@ class _StepOfPort:
     def _find_missing_weights(self, received: set[str]) -> None:
         optimizer = self._trained.optimizer
         trained = {id(parameter) for parameter in getattr(optimizer, "parameters", ())}
-        wanted = {
-            name: tuple(tensor.shape)
-            for name, kind, tensor in parameters(self._trained.network)
-            if kind == "parameter"
-            and name not in received
-            and (id(tensor) in trained or not tensor.requires_grad)
-        }
-        for _ in self._step.gradients.missing_weights(wanted):
+        wanted = {}
+        for name, kind, tensor in parameters(self._trained.network):
+            needs_gradient = id(tensor) in trained or not tensor.requires_grad
+            is_missing = kind == "parameter" and name not in received
+            if is_missing and needs_gradient:
+                wanted[name] = tuple(tensor.shape)
+        for _ in self._step.gradients.weights.missing(wanted):
             pass  # reported
 
     def _compare_loss(self, output: Any) -> None:

@@ -127,11 +127,10 @@ class CellSubstitution:
             return
         names = {id(tensor): name for name, _, tensor in parameters(self._network)}
         scale = loss_scale_of(self._optimizer)
-        stepped = {
-            names[id(weight)]: as_array(gradient) / scale
-            for weight, gradient in zip(weights, gradients, strict=True)
-            if id(weight) in names and isinstance(gradient, mindspore.Tensor)
-        }
+        stepped = {}
+        for weight, gradient in zip(weights, gradients, strict=True):
+            if id(weight) in names and isinstance(gradient, mindspore.Tensor):
+                stepped[names[id(weight)]] = as_array(gradient) / scale
         self._step.parts.stepped_gradients(stepped)
 
     def leave(self, cell: Any, output: Any) -> Any:
@@ -146,7 +145,7 @@ class CellSubstitution:
         if answer.call is not None and self._trains_nothing(cell, answer.call):
             entered = answer.call.frame.entered
             keys = {(entered, each.port) for each in answer.call.outputs}
-            self._step.gradients.needs_none.update(keys)
+            self._step.gradients.outputs.needs_none.update(keys)
         places = iter(range(len(found)))
         return with_tensors(
             output, lambda tensor: self._output(tensor, found, answer, next(places))
@@ -179,8 +178,11 @@ class CellSubstitution:
         """
         if any(parameter.requires_grad for parameter in cell.get_parameters()):
             return False
-        floats = [each.array for each in call.frame.inputs if each.array.dtype.kind == "f"]
-        return all(self._step.reference.is_of_batch(array) for array in floats)
+        is_of_batch = self._step.reference.is_of_batch
+        for each in call.frame.inputs:
+            if each.array.dtype.kind == "f" and not is_of_batch(each.array):
+                return False
+        return True
 
     # ---- tensors
 
@@ -222,7 +224,7 @@ class CellSubstitution:
         other = mindspore.Tensor(np.array(value), tensor.dtype)
 
         def replace_gradient(gradient: Any) -> Any:
-            expected = self._step.gradients.output_gradient(call, output, as_array(gradient))
+            expected = self._step.gradients.outputs.check(call, output, as_array(gradient))
             return (
                 None if expected is None else mindspore.Tensor(np.array(expected), gradient.dtype)
             )
@@ -248,7 +250,7 @@ class CellSubstitution:
         self.weights_with_gradients.add(name)
         value = self._missing_gradient(name, array) if not array.any() else None
         if value is None:
-            value = self._step.gradients.weight_gradient(name, array)
+            value = self._step.gradients.weights.check(name, array)
         return gradient if value is None else mindspore.Tensor(np.array(value), gradient.dtype)
 
     def _missing_gradient(self, name: str, array: NDArray[Any]) -> NDArray[Any] | None:
@@ -256,7 +258,7 @@ class CellSubstitution:
 
         MindSpore returns zeros for such a weight. ``None``: the gradient is not missing.
         """
-        found = dict(self._step.gradients.missing_weights({name: array.shape}))
+        found = dict(self._step.gradients.weights.missing({name: array.shape}))
         return found.get(name)
 
     # ---- a second run of one cell

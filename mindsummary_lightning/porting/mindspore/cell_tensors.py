@@ -94,7 +94,7 @@ class CellTensors:
 
     def watch(self) -> None:
         """Write every call of a cell, and all gradients, until :meth:`remove`."""
-        names = {id(tensor): name for name, _, tensor in parameters(self._network)}
+        names = self._names_by_identity()
         take = self._guarded(self._take_gradient)
 
         def shown(parameter: Any, gradient: Any) -> Any:
@@ -103,6 +103,9 @@ class CellTensors:
 
         self._hooks.enter_context(shown_gradients(shown))
         CellCalls.add(self)
+
+    def _names_by_identity(self) -> dict[int, str]:
+        return {id(tensor): name for name, _, tensor in parameters(self._network)}
 
     def remove(self) -> None:
         """Stop writing cell calls and gradients."""
@@ -127,15 +130,15 @@ class CellTensors:
         """
         after = {name: self._stored(tensor) for name, _, tensor in parameters(self._network)}
         gradients = {name: self._add(gradient) for name, gradient in self._gradients.items()}
-        weights = [
-            replace(weight, after=after.get(weight.name), gradient=gradients.get(weight.name))
-            for weight in self._weights
-        ]
-        modules = [
-            StoredModule(name, type(cell).__name__, bool(cell.training), _settings(cell))
-            for name, cell in self._network.cells_and_names()
-            if id(cell) in self._cells
-        ]
+        weights = []
+        for weight in self._weights:
+            name = weight.name
+            weights.append(replace(weight, after=after.get(name), gradient=gradients.get(name)))
+        modules = []
+        for name, cell in self._network.cells_and_names():
+            if id(cell) in self._cells:
+                kind, is_training = type(cell).__name__, bool(cell.training)
+                modules.append(StoredModule(name, kind, is_training, _settings(cell)))
         return self._writer.finish(
             WholeStep(
                 "mindspore",
@@ -185,8 +188,10 @@ class CellTensors:
     def _add_call(self, cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         name, repeated = self._cells[id(cell)]
         running = [index for index in self._running if index is not None]
-        if repeated is not None and all(self._calls[index].module != repeated for index in running):
-            return  # computed again in the backward pass
+        if repeated is not None:
+            running_cells = [self._calls[index].module for index in running]
+            if repeated not in running_cells:
+                return  # computed again in the backward pass
         call = StoredCall(
             name,
             type(cell).__name__,
@@ -219,16 +224,15 @@ class CellTensors:
             watches = is_differentiable(value) and not isinstance(value, mindspore.Parameter)
             return tapped(value, self._output_gradient_taker(index, path)) if watches else value
         if type(value) in (tuple, list):
-            parts = [
-                self._watched(index, part, f"{path}.{number}".lstrip("."))
-                for number, part in enumerate(value)
-            ]
+            parts = []
+            for number, part in enumerate(value):
+                parts.append(self._watched(index, part, _path_below(path, number)))
             return type(value)(parts)
         if type(value) is dict:
-            return {
-                key: self._watched(index, part, f"{path}.{key}".lstrip("."))
-                for key, part in value.items()
-            }
+            watched = {}
+            for key, part in value.items():
+                watched[key] = self._watched(index, part, _path_below(path, key))
+            return watched
         return value
 
     def _output_gradient_taker(self, index: int, path: str) -> Callable[[Any], None]:
@@ -243,24 +247,24 @@ class CellTensors:
     def _take_gradient(self, name: str | None, gradient: Any) -> None:
         if name is not None and isinstance(gradient, mindspore.Tensor):
             array = as_array(gradient)
-            self._gradients[name] = (
-                array + self._gradients[name] if name in self._gradients else array
-            )
+            if name in self._gradients:
+                array = array + self._gradients[name]
+            self._gradients[name] = array
 
     def _add_update(self, optimizer: Any, args: tuple[Any, ...]) -> None:
         """Write gradients, settings and state at an optimizer step."""
-        names = {id(parameter): name for name, _, parameter in parameters(self._network)}
+        names = self._names_by_identity()
         stepped = self._stepped_gradients(optimizer, args[0], names)
-        self._weights = [
-            replace(weight, stepped_gradient=stepped.get(weight.name, weight.stepped_gradient))
-            for weight in self._weights
-        ]
+        for index, weight in enumerate(self._weights):
+            gradient = stepped.get(weight.name)
+            if gradient is not None:
+                self._weights[index] = replace(weight, stepped_gradient=gradient)
         groups = [plain_settings(group) for group in group_settings(optimizer)]
         members = [_names_of(group, names) for group in group_members(optimizer)]
-        state = [
-            StoredState(names.get(id(each.weight), ""), each.name, self._stored(each.tensor))
-            for each in optimizer_state(optimizer)
-        ]
+        state = []
+        for each in optimizer_state(optimizer):
+            weight_name = names.get(id(each.weight), "")
+            state.append(StoredState(weight_name, each.name, self._stored(each.tensor)))
         stored = StoredOptimizer(
             type(optimizer).__name__, tuple(groups), tuple(members), tuple(state)
         )
@@ -303,15 +307,19 @@ class CellTensors:
         return self._members[key]
 
 
+def _path_below(path: str, key: object) -> str:
+    return f"{path}.{key}".lstrip(".")
+
+
 def _names_of(weights: list[Any], names: Mapping[int, str]) -> tuple[str, ...]:
     return tuple(names[id(weight)] for weight in weights if id(weight) in names)
 
 
 def as_array(tensor: Any) -> NDArray[Any]:
     """Convert a tensor to an array, bfloat16 to float32."""
-    array: NDArray[Any] = (
-        tensor.astype(mindspore.float32) if dtype_name(tensor) == "bfloat16" else tensor
-    ).asnumpy()
+    if dtype_name(tensor) == "bfloat16":
+        tensor = tensor.astype(mindspore.float32)
+    array: NDArray[Any] = tensor.asnumpy()
     return array
 
 
@@ -334,14 +342,19 @@ def _draws_random(cell: Any) -> bool:
     """Tell whether a cell is an active dropout."""
     is_dropout = type(cell).__name__.startswith(("Dropout", "DropPath", "StochasticDepth"))
     rate = getattr(cell, "p", getattr(cell, "drop_prob", None))
-    return is_dropout and bool(cell.training) and not (isinstance(rate, (int, float)) and rate == 0)
+    is_without_effect = isinstance(rate, (int, float)) and rate == 0
+    return is_dropout and bool(cell.training and not is_without_effect)
 
 
 def _settings(cell: Any) -> dict[str, Any]:
     """Return the numbers and texts that a cell was constructed with."""
     names = sorted(vars(cell).keys() - vars(_PLAIN_CELL).keys())
-    public = {name: getattr(cell, name, None) for name in names if not name.startswith("_")}
-    return {name: value for name, value in public.items() if type(value) in _SETTING}
+    settings = {}
+    for name in names:
+        value = None if name.startswith("_") else getattr(cell, name, None)
+        if type(value) in _SETTING:
+            settings[name] = value
+    return settings
 
 
 _PLAIN_CELL = mindspore.nn.Cell()

@@ -26,12 +26,16 @@ def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | No
     """
     cells: dict[int, tuple[str, str | None]] = {}
     for name, cell in reversed([*network.cells_and_names()]):
-        is_inner = type(cell).__name__.startswith("_") and type(cell).__module__.startswith(
-            "mindspore."
-        )
-        if not (is_inner or isinstance(cell, mindspore.nn.Optimizer) or cell is optimizer):
+        is_optimizer = cell is optimizer or isinstance(cell, mindspore.nn.Optimizer)
+        if not is_optimizer and not _is_inner(cell):
             cells[id(cell)] = name, _recomputed_above(network, name)
     return cells
+
+
+def _is_inner(cell: Any) -> bool:
+    """Whether a cell is a private part of one of MindSpore's own layers."""
+    kind = type(cell)
+    return kind.__name__.startswith("_") and kind.__module__.startswith("mindspore.")
 
 
 def _recomputed_above(network: Any, name: str) -> str | None:
@@ -41,7 +45,8 @@ def _recomputed_above(network: Any, name: str) -> str | None:
     """
     found, cell, path = None, network, ""
     for part in name.split(".") if name else ():
-        found = path if getattr(cell, "_recompute_cell", None) is not None else found
+        if getattr(cell, "_recompute_cell", None) is not None:
+            found = path
         cell = getattr(cell, "_cells", {}).get(part)
         path = f"{path}.{part}".lstrip(".")
     return found
@@ -54,9 +59,8 @@ def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
     ``Parameter.name``.
     """
     for name, parameter in network.parameters_and_names():
-        is_statistic = not parameter.requires_grad and name.rpartition(".")[2].startswith(
-            _STATISTICS
-        )
+        last_word = name.rpartition(".")[2]
+        is_statistic = not parameter.requires_grad and last_word.startswith(_STATISTICS)
         yield name, "buffer" if is_statistic else "parameter", parameter
     for name, buffer in getattr(network, "named_buffers", tuple)():
         yield name, "buffer", buffer
@@ -109,7 +113,6 @@ def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
         parts = [with_tensors(part, change) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        return replace(
-            value, **{name: with_tensors(part, change) for name, part in vars(value).items()}
-        )
+        fields = {name: with_tensors(part, change) for name, part in vars(value).items()}
+        return replace(value, **fields)
     return value

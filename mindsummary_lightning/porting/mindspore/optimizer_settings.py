@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -65,14 +66,16 @@ def group_settings(optimizer: Any) -> list[list[Setting]]:
     """
     if _is_experimental(optimizer):
         return [[*_numbers(group)] for group in optimizer.param_groups]
-    own = {
-        _NAMES[name]: value
-        for name in _NAMES
-        if (value := _number(getattr(optimizer, name, None))) is not None
-    }
-    rest = [(name, path, value) for (name, path), value in own.items()]
+    own: dict[tuple[str, str], Setting] = {}
+    for name, (torch_name, path) in _NAMES.items():
+        value = _number(getattr(optimizer, name, None))
+        if value is not None:
+            own[torch_name, path] = (torch_name, path, value)
     groups = dict.fromkeys(_rates_and_decays(optimizer))
-    return [[("lr", "", rate), ("weight_decay", "", decay), *rest] for rate, decay in groups]
+    settings: list[list[Setting]] = []
+    for rate, decay in groups:
+        settings.append([("lr", "", rate), ("weight_decay", "", decay), *own.values()])
+    return settings
 
 
 def plain_settings(group: list[Setting]) -> dict[str, float]:
@@ -96,10 +99,8 @@ def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
     # its accum is no momentum
     known = {} if isinstance(optimizer, mindspore.nn.Adagrad) else _STATES
     for name, value in vars(optimizer).items():
-        is_state = isinstance(value, mindspore.ParameterTuple) and len(value) == count
-        if is_state and not any(
-            state is parameter for state, parameter in zip(value, optimizer.parameters, strict=True)
-        ):
+        is_of_weights = isinstance(value, mindspore.ParameterTuple) and len(value) == count
+        if is_of_weights and not any(map(operator.is_, value, optimizer.parameters)):
             for parameter, state in zip(optimizer.parameters, value, strict=True):
                 yield OptimizerState(parameter, known.get(name, name), state)
     step = getattr(optimizer, "global_step", getattr(optimizer, "state_step", None))
@@ -119,8 +120,10 @@ def _rates_and_decays(optimizer: Any) -> list[tuple[float, float]]:
     decays = _each(optimizer.get_weight_decay(), count)
     scale = float(getattr(optimizer, "loss_scale", None) or 1.0)  # some multiply the decay with it
     flags = optimizer.decay_flags
-    applied = [decay / scale if flag else 0.0 for decay, flag in zip(decays, flags, strict=True)]
-    return list(zip(rates, applied, strict=True))
+    found = []
+    for rate, decay, flag in zip(rates, decays, flags, strict=True):
+        found.append((rate, decay / scale if flag else 0.0))
+    return found
 
 
 def _numbers(group: dict[str, Any]) -> Iterator[Setting]:

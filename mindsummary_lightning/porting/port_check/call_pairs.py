@@ -1,9 +1,10 @@
-"""``CallPairs``: pairs module calls of the port with calls of the original."""
+"""``CallPairs``: which call of the original belongs to a call of the port."""
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mindsummary_lightning.porting.port_check.input_comparison import Relation, compared, matched
 from mindsummary_lightning.porting.port_check.kind_words import kind_word
@@ -47,7 +48,9 @@ class CallPairs:
         port_weights = [*weights.pairs, *weights.only_port]
         self._below = weights_below(self._modules, port_weights)
         own = own_weights(self._below, port_weights)
-        shared = {name for pair in weights.pairs.values() for name in pair.references}
+        shared: set[str] = set()
+        for pair in weights.pairs.values():
+            shared.update(pair.references)
         self._partners = self._partners_of_all(own, shared, weights)
 
     def has_weights(self, module: str) -> bool:
@@ -71,14 +74,26 @@ class CallPairs:
 
     def decide(self, frame: Frame, outputs: Sequence[PortTensor]) -> None:
         """Choose among the candidates of a call once its outputs are known."""
-        free = [index for index in frame.candidates if index not in self.used]
         sizes = _sizes(outputs)
-        agreeing = [
-            index for index in free if self._agree(self._calls[index].outputs, outputs, sizes)
-        ]
-        named = [index for index in free if self._has_name(frame, self._calls[index])]
-        of_kind = [index for index in free if self._has_kind(frame, self._calls[index])]
-        preferred = [index for index in agreeing if index in named or index in of_kind]
+        preferred: list[int] = []
+        agreeing: list[int] = []
+        named: list[int] = []
+        of_kind: list[int] = []
+        for index in frame.candidates:
+            if index in self.used:
+                continue
+            call = self._calls[index]
+            agrees = self._agree(call.outputs, outputs, sizes)
+            has_name = self._has_name(frame, call)
+            has_kind = self._has_kind(frame, call)
+            if agrees:
+                agreeing.append(index)
+            if has_name:
+                named.append(index)
+            if has_kind:
+                of_kind.append(index)
+            if agrees and (has_name or has_kind):
+                preferred.append(index)
         chosen = next(iter((*preferred, *agreeing, *named, *of_kind)), None)
         if chosen is not None:
             frame.reference = chosen
@@ -127,30 +142,25 @@ class CallPairs:
     def _call_of(self, partners: Sequence[str], frame: Frame) -> int | None:
         """Return the call with equal inputs, or else the call of the same number."""
         calls_of = self._reference.calls_of
-        free = [
-            index for name in partners for index in calls_of.get(name, ()) if index not in self.used
-        ]
+        free: list[int] = []
+        for name in partners:
+            free.extend(index for index in calls_of.get(name, ()) if index not in self.used)
         free.sort(key=lambda index: self._calls[index].number != frame.number)
-        sizes = _sizes(frame.inputs) if len(free) > 1 else []
-        if len(free) == 1:
-            return free[0] if self._may_be(self._calls[free[0]], frame) else None
-        equal = next(
-            (
-                index
-                for index in free
-                if self._agree(self._calls[index].inputs, frame.inputs, sizes)
-            ),
-            None,
-        )
-        if equal is not None:
-            return equal
-        fitting = [index for index in free if self._may_be(self._calls[index], frame)]
-        return fitting[0] if fitting else None
+        if len(free) > 1:
+            sizes = _sizes(frame.inputs)
+            for index in free:
+                if self._agree(self._calls[index].inputs, frame.inputs, sizes):
+                    return index
+        for index in free:
+            if self._may_be(self._calls[index], frame):
+                return index
+        return None
 
     def _may_be(self, call: StoredCall, frame: Frame) -> bool:
         """Tell whether a call may pair although its inputs differ."""
-        is_embedding = [("embedding" in kind_word(kind)) for kind in (call.kind, frame.module.kind)]
-        return is_embedding[0] == is_embedding[1]
+        is_embedding = "embedding" in kind_word(call.kind)
+        is_embedding_in_port = "embedding" in kind_word(frame.module.kind)
+        return is_embedding == is_embedding_in_port
 
     # ---- modules without weights
 
@@ -159,24 +169,25 @@ class CallPairs:
             return []
         sizes = _sizes(frame.inputs)
         candidates = []
-        for index, call in enumerate(self._calls):
-            is_free = index not in self.used and not self._reference.has_weights(call.module)
-            if is_free and self._agree(call.inputs, frame.inputs, sizes):
+        for index, call in self._free_calls_without_weights():
+            if self._agree(call.inputs, frame.inputs, sizes):
                 candidates.append(index)
         return candidates
+
+    def _free_calls_without_weights(self) -> Iterator[tuple[int, StoredCall]]:
+        for index, call in enumerate(self._calls):
+            if index not in self.used and not self._reference.has_weights(call.module):
+                yield index, call
 
     def _at_same_place(self, frame: Frame) -> int | None:
         """Find the call of the same name and kind.
 
         It is inside the call that the enclosing call is paired with.
         """
-        for index, call in enumerate(self._calls):
-            is_free = index not in self.used and not self._reference.has_weights(call.module)
-            if not is_free or not self._has_kind(frame, call) or not self._has_name(frame, call):
-                continue
-            if self._is_known_elsewhere(frame, call):
-                continue
-            return index
+        for index, call in self._free_calls_without_weights():
+            is_named_alike = self._has_kind(frame, call) and self._has_name(frame, call)
+            if is_named_alike and not self._is_known_elsewhere(frame, call):
+                return index
         return None
 
     def _is_known_elsewhere(self, frame: Frame, call: StoredCall) -> bool:
@@ -189,11 +200,11 @@ class CallPairs:
             return True
         dtypes = {tensor.dtype for tensor in frame.inputs}
         tolerance = tolerance_of(dtypes, self._precision).value
-        floats = [tensor.array for tensor in frame.inputs if tensor.array.dtype.kind == "f"]
-        return any(
-            next(self._reference.equal_values(array, tolerance), None) is not None
-            for array in floats
-        )
+        for tensor in frame.inputs:
+            array = tensor.array
+            if array.dtype.kind == "f" and self._reference.has_value(array, tolerance):
+                return True
+        return False
 
     def _has_kind(self, frame: Frame, call: StoredCall) -> bool:
         return kind_word(call.kind) == kind_word(frame.module.kind)
@@ -215,13 +226,16 @@ class CallPairs:
         """Tell whether all comparable tensors are equal, and at least 1 exists."""
         pairs = matched(reference, port)
         is_complete = len(pairs) >= min(len(reference), len(port))
-        if not pairs or not is_complete or any(len(pair.port) > 1 for pair in pairs):
+        if not pairs or not is_complete:
+            return False
+        if any(len(pair.port) > 1 for pair in pairs):
             return False
         tolerance = tolerance_of({tensor.dtype for tensor in port}, self._precision).value
-        return all(
-            self._is_equal(pair.reference, port[pair.port[0]], sizes[pair.port[0]], tolerance)
-            for pair in pairs
-        )
+        for pair in pairs:
+            place = pair.port[0]
+            if not self._is_equal(pair.reference, port[place], sizes[place], tolerance):
+                return False
+        return True
 
     def _is_equal(
         self, reference: StoredTensor, port: PortTensor, size: float, tolerance: float
@@ -239,4 +253,4 @@ def _sizes(tensors: Sequence[PortTensor]) -> list[float]:
 
 
 def _references(names: frozenset[str], weights: WeightPairs) -> frozenset[str]:
-    return frozenset(reference for name in names for reference in weights.references(name))
+    return frozenset(itertools.chain.from_iterable(map(weights.references, names)))

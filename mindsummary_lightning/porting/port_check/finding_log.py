@@ -105,8 +105,11 @@ def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
     result = [*kept]
     groups = (("no gradient", False), ("weight gradient", False), ("weight gradient", True))
     for kind, is_of_hook in groups:
-        of_weights = [each for each in result if each.finding.kind == kind and each.call is None]
-        same = [each for each in of_weights if each.is_of_hook == is_of_hook]
+        same: list[LoggedFinding] = []
+        for each in result:
+            is_of_weight = each.finding.kind == kind and each.call is None
+            if is_of_weight and each.is_of_hook == is_of_hook:
+                same.append(each)
         if len(same) > _MOST_WEIGHTS:
             result[result.index(same[0])] = _whole(same)
             result = [each for each in result if each not in same]
@@ -179,10 +182,12 @@ def _is_of_gradients(logged: LoggedFinding) -> int:
 
 def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
     """Find the finding that caused a given finding."""
-    again = next((each for each in kept if _is_again(each, logged)), None)
+    for each in kept:
+        if _is_again(each, logged):
+            return each
     kind = logged.finding.kind
-    if again is not None or logged.is_forward or kind in ("data", "weights"):
-        return again
+    if logged.is_forward or kind in ("data", "weights"):
+        return None
     if kind == "update":
         return _cause_of_update(logged, kept)
     if logged.call is not None:
@@ -214,7 +219,9 @@ def _cause_of_gradient(
     for each in kept:
         if each.is_forward and any(_is_on(path, each) for path in logged.paths):
             return each
-    regions = {_anchor(region) for path in logged.paths for region in path.regions}
+    regions: set[Frame | None] = set()
+    for path in logged.paths:
+        regions.update(map(_anchor, path.regions))
     for each in kept:
         is_of_gradient = each.finding.kind in ("gradient", "no gradient") and each.call is not None
         if is_of_gradient and _anchor(each.frame) in regions:
@@ -254,14 +261,13 @@ def _cause_of_weight_gradient(
     in_code = _cause_of_gradient(logged, kept)
     if logged.has_all_paths:
         return in_code
-    of_module = [each for each in kept if each.finding.module == module and each.call is not None]
-    if of_module:
-        return of_module[0]
+    for each in kept:
+        if each.finding.module == module and each.call is not None:
+            return each
     if in_code is not None:
         return in_code
-    return _innermost_around(
-        module, [each for each in kept if each.is_forward or each.call is not None]
-    )
+    of_calls = [each for each in kept if each.is_forward or each.call is not None]
+    return _innermost_around(module, of_calls)
 
 
 def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
@@ -272,20 +278,17 @@ def _cause_of_update(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> Lo
     if not logged.is_buffer:
         return None
     module = logged.finding.module
-    of_module = [each for each in kept if each.finding.module == module and each.is_forward]
-    if of_module:
-        return of_module[0]
-    return (
-        None
-        if logged.is_called
-        else _innermost_around(module, [each for each in kept if each.is_forward])
-    )
+    of_forward = [each for each in kept if each.is_forward]
+    for each in of_forward:
+        if each.finding.module == module:
+            return each
+    return None if logged.is_called else _innermost_around(module, of_forward)
 
 
 def _innermost_around(module: str, found: Sequence[LoggedFinding]) -> LoggedFinding | None:
-    around = [
-        each
-        for each in found
-        if not each.finding.module or module.startswith(f"{each.finding.module}.")
-    ]
+    around: list[LoggedFinding] = []
+    for each in found:
+        outer = each.finding.module
+        if not outer or module.startswith(f"{outer}."):
+            around.append(each)
     return max(around, key=lambda each: len(each.finding.module), default=None)

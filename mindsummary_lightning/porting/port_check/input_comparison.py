@@ -1,4 +1,4 @@
-"""Compares an input or output of the port with the original's."""
+"""How an input or output of the port compares with the original's."""
 
 from __future__ import annotations
 
@@ -155,10 +155,14 @@ def _matched_by_path(
     """
     if len(reference) != len(port):
         return []
-    paths = {tensor.path: index for index, tensor in enumerate(port)}
-    pairs = [TensorPair(each, (paths[each.path],)) for each in reference if each.path in paths]
-    fitting = [pair for pair in pairs if _may_pair(pair.reference, port[pair.port[0]])]
-    return fitting if len(fitting) == len(port) else []
+    indices = {tensor.path: index for index, tensor in enumerate(port)}
+    pairs: list[TensorPair] = []
+    for each in reference:
+        index = indices.get(each.path)
+        if index is None or not _may_pair(each, port[index]):
+            return []
+        pairs.append(TensorPair(each, (index,)))
+    return pairs
 
 
 def _matched_in_order(
@@ -167,11 +171,11 @@ def _matched_in_order(
     pairs: list[TensorPair] = []
     begin = 0
     for each in reference:
-        places = range(begin, len(port))
-        place = next((at for at in places if _may_pair(each, port[at])), None)
-        if place is not None:
-            pairs.append(TensorPair(each, (place,)))
-            begin = place + 1
+        for place in range(begin, len(port)):
+            if _may_pair(each, port[place]):
+                pairs.append(TensorPair(each, (place,)))
+                begin = place + 1
+                break
     return pairs
 
 
@@ -185,12 +189,13 @@ def _may_pair(reference: StoredTensor, port: PortTensor) -> bool:
 
 def _joining_axis(whole: tuple[int, ...], parts: Sequence[tuple[int, ...]]) -> int | None:
     """Return the axis along which tensors join to a shape; ``None`` if there is none."""
+    if any(len(part) != len(whole) for part in parts):
+        return None
     for axis in range(len(whole)):
-        is_joined = all(len(part) == len(whole) for part in parts)
-        if is_joined and sum(part[axis] for part in parts) == whole[axis]:
-            others = {(*part[:axis], *part[axis + 1 :]) for part in parts}
-            if others == {(*whole[:axis], *whole[axis + 1 :])}:
-                return axis
+        joined = sum(part[axis] for part in parts)
+        others = {(*part[:axis], *part[axis + 1 :]) for part in parts}
+        if joined == whole[axis] and others == {(*whole[:axis], *whole[axis + 1 :])}:
+            return axis
     return None
 
 
@@ -211,7 +216,9 @@ def is_rounding(
         again: runs the module in float64 and returns its outputs; ``None`` if it cannot run so.
     """
     exact = again()
-    if exact is None or len(exact) != len(outputs) or exact[place].shape != outputs[place].shape:
+    if exact is None or len(exact) != len(outputs):
+        return False
+    if exact[place].shape != outputs[place].shape:
         return False
     own = relative_distance(exact[place], outputs[place])
     layout = next(layouts(recorded.shape, outputs[place].shape), None)

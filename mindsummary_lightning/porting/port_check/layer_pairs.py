@@ -100,18 +100,25 @@ def _with_joined(layers: Sequence[Layer]) -> list[Layer]:
 
 def _may_be_joined(group: Sequence[Layer]) -> bool:
     first = group[0]
-    same = all(
-        each.shape == first.shape and each.weights.keys() == first.weights.keys() for each in group
-    )
-    around = {
-        next(iter(each.weights.values()))[0].rpartition(".")[0].rpartition(".")[0] for each in group
-    }
-    return same and len(first.shape) == 2 and len(around) == 1
+    if len(first.shape) != 2:
+        return False
+    for each in group:
+        has_same_weights = each.weights.keys() == first.weights.keys()
+        if each.shape != first.shape or not has_same_weights:
+            return False
+        if _module_around(each) != _module_around(first):
+            return False
+    return True
+
+
+def _module_around(layer: Layer) -> str:
+    (name, *_) = next(iter(layer.weights.values()))
+    module = name.rpartition(".")[0]
+    return module.rpartition(".")[0]
 
 
 def _aligned(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[Layer, Layer]]:
-    blocks = _matching(references, ports)
-    pairs = [pair for block in blocks for pair in block]
+    pairs = _matching(references, ports)
     left_reference = _runs(references, {id(ours) for ours, _ in pairs})
     left_port = _runs(ports, {id(theirs) for _, theirs in pairs})
     for run in left_port:
@@ -123,17 +130,15 @@ def _aligned(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[
     return pairs
 
 
-def _matching(
-    references: Sequence[Layer], ports: Sequence[Layer]
-) -> list[list[tuple[Layer, Layer]]]:
+def _matching(references: Sequence[Layer], ports: Sequence[Layer]) -> list[tuple[Layer, Layer]]:
     """Find sequences of layers that both sides have."""
     matcher = SequenceMatcher(None, _shapes(references), _shapes(ports), autojunk=False)
-    runs = []
+    pairs: list[tuple[Layer, Layer]] = []
     for block in matcher.get_matching_blocks():
         ours = references[block.a : block.a + block.size]
         theirs = ports[block.b : block.b + block.size]
-        runs.append(list(zip(ours, theirs, strict=True)))
-    return runs
+        pairs.extend(zip(ours, theirs, strict=True))
+    return pairs
 
 
 def _shapes(layers: Sequence[Layer]) -> list[tuple[int, ...]]:

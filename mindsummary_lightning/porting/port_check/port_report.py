@@ -1,4 +1,4 @@
-"""``PortReport``: the result of checking a port."""
+"""``PortReport``: result of the check of a port."""
 
 from __future__ import annotations
 
@@ -94,12 +94,18 @@ class PortReport:
     @property
     def unpaired(self) -> list[NotPaired]:
         """List the modules that were not paired, without repetition."""
-        return [*dict.fromkeys(each for step in self.steps for each in step.unpaired)]
+        found: dict[NotPaired, None] = {}
+        for step in self.steps:
+            found.update(dict.fromkeys(step.unpaired))
+        return [*found]
 
     @property
     def not_tested(self) -> list[NotTested]:
         """List the checks that were not made, without repetition."""
-        return [*dict.fromkeys(each for step in self.steps for each in step.not_tested)]
+        found: dict[NotTested, None] = {}
+        for step in self.steps:
+            found.update(dict.fromkeys(step.not_tested))
+        return [*found]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the report to JSON values."""
@@ -109,33 +115,25 @@ class PortReport:
             "steps": [step.step for step in self.steps],
             "findings": [finding.to_dict() for finding in self.findings],
             "paired_calls": self.paired_calls,
-            "unpaired": [
-                {
-                    "module": each.module,
-                    "kind": each.kind,
-                    "side": each.side,
-                    "reason": str(each.reason),
-                }
-                for each in self.unpaired
-            ],
+            "unpaired": list(map(_not_paired_dict, self.unpaired)),
             "agreed": self.agreed,
-            "not_tested": [
-                {"what": str(each.what), "reason": str(each.reason)} for each in self.not_tested
-            ],
+            "not_tested": list(map(_not_tested_dict, self.not_tested)),
             "precision": "" if first is None else first.tolerance.precision,
             "tolerance": None if first is None else first.tolerance.value,
-            "greatest_distances": {
-                "output": max((step.worst_output for step in self.steps), default=0.0),
-                "gradient": max((step.worst_gradient for step in self.steps), default=0.0),
-                "weight_gradient": max(
-                    (step.worst_weight_gradient for step in self.steps), default=0.0
-                ),
-            },
+            "greatest_distances": self._greatest_distances(),
             "weights": {
                 "only_port": [] if first is None else [*first.weights.only_port],
                 "only_reference": [] if first is None else [*first.weights.only_reference],
             },
         }
+
+    def _greatest_distances(self) -> dict[str, float]:
+        output = gradient = weight_gradient = 0.0
+        for step in self.steps:
+            output = max(output, step.worst_output)
+            gradient = max(gradient, step.worst_gradient)
+            weight_gradient = max(weight_gradient, step.worst_weight_gradient)
+        return {"output": output, "gradient": gradient, "weight_gradient": weight_gradient}
 
     def to_json(self, path: str | os.PathLike[str] | None = None, *, indent: int | None = 2) -> str:
         """Return the report as JSON text, and write it to ``path`` if given.
@@ -175,7 +173,8 @@ class PortReport:
                 "report.findings, report.to_html()"
             )
         lines.append(self._counts())
-        lines.extend(f"not tested: {each.what}: {each.reason}" for each in self.not_tested)
+        for each in self.not_tested:
+            lines.append(f"not tested: {each.what}: {each.reason}")
         return "\n".join(lines)
 
     def _headline(self) -> str:
@@ -188,16 +187,27 @@ class PortReport:
     def _counts(self) -> str:
         sides = Counter(each.side for each in self.unpaired)
         tolerance = self.steps[0].tolerance if self.steps else None
-        words = (
-            f" (tolerance {tolerance.precision}: {tolerance.value:.0e})"
-            if tolerance is not None
-            else ""
-        )
+        words = ""
+        if tolerance is not None:
+            words = f" (tolerance {tolerance.precision}: {tolerance.value:.0e})"
         return (
             f"{self.agreed} tensors of {self.paired_calls} calls agree{words}; "
             f"without counterpart: {sides['port']} modules of the port, "
             f"{sides['reference']} of the original."
         )
+
+
+def _not_paired_dict(call: NotPaired) -> dict[str, str]:
+    return {
+        "module": call.module,
+        "kind": call.kind,
+        "side": call.side,
+        "reason": str(call.reason),
+    }
+
+
+def _not_tested_dict(part: NotTested) -> dict[str, str]:
+    return {"what": str(part.what), "reason": str(part.reason)}
 
 
 def _finding_lines(number: int, finding: PortFinding, count: int) -> list[str]:
@@ -211,7 +221,8 @@ def _finding_lines(number: int, finding: PortFinding, count: int) -> list[str]:
         lines.append(f"    {'; '.join(map(str, details))}")
     if finding.operations and count <= _MOST_NAMED:
         shown = finding.operations[-_MOST_OPERATIONS:]
-        lines.extend(f"    {each.line}  {each.name}" for each in shown)
+        for each in shown:
+            lines.append(f"    {each.line}  {each.name}")
     return lines
 
 

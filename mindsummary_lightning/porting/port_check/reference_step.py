@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -90,11 +91,16 @@ class ReferenceStep:
     def _by_elements(self) -> Mapping[int, list[StoredTensor]]:
         """Group the distinct recorded values by number of elements."""
         found: defaultdict[int, dict[str, StoredTensor]] = defaultdict(dict)
-        batches = [tensor for batch in self.step.batches for tensor in batch]
-        of_calls = [tensor for call in self.step.calls for tensor in (*call.inputs, *call.outputs)]
-        for tensor in (*batches, *of_calls):
+        tensors = [*self._batch_tensors]
+        for call in self.step.calls:
+            tensors.extend((*call.inputs, *call.outputs))
+        for tensor in tensors:
             found[_elements(tensor)].setdefault(tensor.array, tensor)
-        return {elements: [*tensors.values()] for elements, tensors in found.items()}
+        return {elements: [*distinct.values()] for elements, distinct in found.items()}
+
+    @cached_property
+    def _batch_tensors(self) -> list[StoredTensor]:
+        return [*itertools.chain.from_iterable(self.step.batches)]
 
     def equal_values(self, array: Array, tolerance: float) -> Iterator[StoredTensor]:
         """Yield the recorded tensors that are equal to an array, in any layout."""
@@ -109,15 +115,15 @@ class ReferenceStep:
 
     def is_of_batch(self, array: Array) -> bool:
         """Tell whether an array is a tensor of the batch."""
-        tensors = [tensor for batch in self.step.batches for tensor in batch]
-        return any(
-            array.shape == tensor.shape and np.array_equal(array, self.array(tensor))
-            for tensor in tensors
-        )
+        for tensor in self._batch_tensors:
+            if array.shape == tensor.shape and np.array_equal(array, self.array(tensor)):
+                return True
+        return False
 
     def leaves_its_input(self, call: StoredCall) -> bool:
         """Tell whether a dropout call returns its input."""
-        if not is_random_kind(call.kind) or len(call.inputs) != 1 or len(call.outputs) != 1:
+        is_one_to_one = len(call.inputs) == 1 and len(call.outputs) == 1
+        if not is_random_kind(call.kind) or not is_one_to_one:
             return False
         return relative_distance(self.array(call.inputs[0]), self.array(call.outputs[0])) == 0.0
 
@@ -130,10 +136,10 @@ class ReferenceStep:
         if abs(size - expected) > max(_NEAR, 2 * tolerance) * max(size, expected):
             return False
         recorded = self.array(tensor)
-        return any(
-            relative_distance(layout.applied(recorded), array) <= tolerance
-            for layout in layouts(tensor.shape, array.shape)
-        )
+        for layout in layouts(tensor.shape, array.shape):
+            if relative_distance(layout.applied(recorded), array) <= tolerance:
+                return True
+        return False
 
     @cached_property
     def _outputs(self) -> set[tuple[int, float]]:
@@ -141,8 +147,9 @@ class ReferenceStep:
 
         Such values are not computed by code.
         """
-        tensors = [tensor for call in self.step.calls for tensor in call.outputs]
-        tensors += [tensor for batch in self.step.batches for tensor in batch]
+        tensors = [*self._batch_tensors]
+        for call in self.step.calls:
+            tensors.extend(call.outputs)
         return {(_elements(tensor), self.size(tensor)) for tensor in tensors}
 
     def is_computed_in_code(self, tensor: StoredTensor) -> bool:
@@ -173,12 +180,10 @@ def weights_below(modules: Iterable[str], weights: Iterable[str]) -> dict[str, f
     """
     below: dict[str, set[str]] = {name: set() for name in modules}
     for weight in weights:
-        words = weight.split(".")
-        for length in range(len(words)):
-            module = ".".join(words[:length])
+        for module in _modules_around(weight):
             if module in below:
                 below[module].add(weight)
-    return {name: frozenset(names) for name, names in below.items()}
+    return _frozen(below)
 
 
 def own_weights(
@@ -187,10 +192,19 @@ def own_weights(
     """Group the names of weights by the innermost module that holds them."""
     own: dict[str, set[str]] = {name: set() for name in below}
     for weight in weights:
-        words = weight.split(".")
-        lengths = range(len(words) - 1, -1, -1)
-        ancestors = [".".join(words[:length]) for length in lengths]
-        module = next((name for name in ancestors if name in below), None)
-        if module is not None:
-            own[module].add(weight)
-    return {name: frozenset(names) for name, names in own.items()}
+        for module in _modules_around(weight):
+            if module in below:
+                own[module].add(weight)
+                break
+    return _frozen(own)
+
+
+def _modules_around(weight: str) -> Iterator[str]:
+    """Yield the names of the modules around a weight, the innermost first."""
+    words = weight.split(".")
+    for length in range(len(words) - 1, -1, -1):
+        yield ".".join(words[:length])
+
+
+def _frozen(names_of: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    return {module: frozenset(names) for module, names in names_of.items()}

@@ -1,4 +1,4 @@
-"""Draws the HTML page of a port check: findings and the module tree."""
+"""The page of a port's check: findings and the module tree, without a script."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report_page(report: PortReport, language: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{title}</title><style>{style}</style></head>"
-        f"<body><main>{''.join(page.parts())}</main></body></html>\n"
+        f"<body>{''.join(page.parts())}</body></html>\n"
     )
 
 
@@ -69,9 +69,7 @@ class _Page:
         for number, finding in enumerate(report.findings, 1):
             yield self._finding(number, finding)
         yield f"<h2>{self.say('Modules of the port')}</h2>"
-        legend = (
-            "\u2713 agrees, \u00d7 is wrong, \u2013 has no counterpart or follows from a mistake."
-        )
+        legend = "Green agrees, red is wrong, grey has no counterpart or follows from a mistake."
         yield f'<p class="small">{self.say(legend)}</p><div class="tree">{self._tree()}</div>'
         yield from self._not_tested()
         yield from self._unpaired()
@@ -107,17 +105,18 @@ class _Page:
             (self.say("shape in the original"), _shape(finding.shape_reference)),
             (self.say("shape in the port"), _shape(finding.shape_port)),
         ]
-        cells = "".join(
-            f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows if value
-        )
-        operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
+        cells = ""
+        for name, value in rows:
+            if value:
+                cells += f"<tr><th>{name}</th><td>{value}</td></tr>"
         code = ""
-        if operations:
+        if finding.operations:
+            operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
             title = self.say("Operations there")
             code = f"<details><summary>{title}</summary><pre>{escape(operations)}</pre></details>"
         return (
             f"<section><h2>{number}. {self.say(finding.sentence)}</h2>"
-            f'<div class="scroll" tabindex="0"><table>{cells}</table></div>'
+            f'<div class="scroll"><table>{cells}</table></div>'
             f"{code}{self._consequences(finding)}</section>"
         )
 
@@ -152,22 +151,21 @@ class _Page:
 
     def _state(self, name: str) -> str:
         """Return the CSS class of a module's label."""
-        if any(finding.module == name for finding in self._report.findings):
-            return "first"
-        of_modules = [finding for finding in self._report.findings if finding.kind != "update"]
-        follows = {each.module for finding in of_modules for each in finding.consequences}
-        return (
-            "agrees"
-            if name in self._report.steps[0].paired_modules and name not in follows
-            else "apart"
-        )
+        follows: set[str] = set()
+        for finding in self._report.findings:
+            if finding.module == name:
+                return "first"
+            if finding.kind != "update":
+                follows.update(each.module for each in finding.consequences)
+        is_paired = name in self._report.steps[0].paired_modules
+        return "agrees" if is_paired and name not in follows else "apart"
 
     def _not_tested(self) -> Iterator[str]:
         reasons = self._report.not_tested
         if reasons:
-            items = "".join(
-                f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>" for each in reasons
-            )
+            items = ""
+            for each in reasons:
+                items += f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>"
             yield f"<h2>{self.say('Not tested')}</h2><ul>{items}</ul>"
 
     def _unpaired(self) -> Iterator[str]:
@@ -176,7 +174,7 @@ class _Page:
             title = self.say(
                 "Calls without counterpart: {}. They were not compared.", len(unpaired)
             )
-            items = "".join(self._unpaired_item(each) for each in unpaired)
+            items = "".join(map(self._unpaired_item, unpaired))
             yield f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
     def _unpaired_item(self, each: NotPaired) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -160,11 +160,13 @@ class StepParts:
         sentence = Phrase(
             "The step of the port has more than {} batches, as many as the original's.", count
         )
-        if not any(each.finding.place == "batches" for each in self._log.logged):
-            finding = PortFinding(
-                "", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step
-            )
-            self._log.add(LoggedFinding(finding, None))
+        for each in self._log.logged:
+            if each.finding.place == "batches":
+                return
+        finding = PortFinding(
+            "", "data", Phrase("batches"), np.inf, 0.0, sentence, step=self._reference.step.step
+        )
+        self._log.add(LoggedFinding(finding, None))
 
     # ---- weights as the step begins
 
@@ -204,9 +206,9 @@ class StepParts:
         pair = self._weights.pairs.get(weight.name)
         if pair is None:
             return None
-        references = [self._reference.weights[name] for name in pair.references]
-        arrays = [self._reference.array(each.before) for each in references]
-        return references[0], pair.in_port(arrays)
+        weights = self._reference.weights
+        arrays = [self._reference.array(weights[name].before) for name in pair.references]
+        return weights[pair.references[0]], pair.in_port(arrays)
 
     def _weight_finding(
         self, weight: PortWeight, reference: StoredWeight, distance: float
@@ -349,26 +351,32 @@ class StepParts:
         Args:
             gradients: by the port's names of the weights, unscaled.
         """
-        recorded = {name: self._stepped_gradient(name) for name in gradients}
-        known = {name: array for name, array in recorded.items() if array is not None}
+        known: dict[str, Array] = {}
+        for name in gradients:
+            recorded = self._stepped_gradient(name)
+            if recorded is not None:
+                known[name] = recorded
         floor = GRADIENT_FLOOR * max(map(rms, known.values()), default=0.0)
-        distances = {
-            name: relative_distance(array, gradients[name], floor) for name, array in known.items()
-        }
         tolerance = self._tolerance.gradient
-        wrong = [name for name, distance in distances.items() if distance > tolerance]
+        farthest = 0.0
+        wrong: list[str] = []
+        for name, array in known.items():
+            distance = relative_distance(array, gradients[name], floor)
+            farthest = max(farthest, distance)
+            if distance > tolerance:
+                wrong.append(name)
         self.agreed += len(known) - len(wrong)
         if not wrong or self._stepped is not None:
             return
-        size = math.hypot(*(float(np.linalg.norm(known[name])) for name in wrong))
-        own = math.hypot(*(float(np.linalg.norm(gradients[name])) for name in wrong))
+        size = _joint_norm(known[name] for name in wrong)
+        own = _joint_norm(gradients[name] for name in wrong)
         sentence = Phrase(
             "The optimizer gets other gradients for {} weights: {}. Their norm is {:.3g}, in the "
             "original {:.3g}. The code after the backward pass changes them, such as clipping.",
             len(wrong), listed(wrong, _MOST_NAMED), own, size,
         )  # fmt: skip
         self._stepped = PortFinding(
-            "", "update", Phrase("gradients of the optimizer"), max(distances.values()), tolerance,
+            "", "update", Phrase("gradients of the optimizer"), farthest, tolerance,
             sentence, step=self._reference.step.step,
         )  # fmt: skip
         self._log.add(LoggedFinding(self._stepped, None))
@@ -378,37 +386,31 @@ class StepParts:
 
         ``None`` if it is unknown.
         """
-        weights = [self._reference.weights[each] for each in self._weights.references(name)]
-        if any(weight.gradient is None for weight in weights):
-            return None
-        stepped = [weight.stepped_gradient for weight in weights]
-        arrays = [self._reference.array(tensor) for tensor in stepped if tensor is not None]
-        if not arrays or len(arrays) < len(stepped):
+        arrays: list[Array] = []
+        for source in self._weights.references(name):
+            weight = self._reference.weights[source]
+            if weight.gradient is None or weight.stepped_gradient is None:
+                return None
+            arrays.append(self._reference.array(weight.stepped_gradient))
+        if not arrays:
             return None
         return self._weights.pairs[name].in_port(arrays)
 
     def _has_no_gradient(self, update: PortFinding) -> bool:
         """Tell whether the weight of an update has no gradient, which is reported already."""
         for logged in self._log.logged:
-            if logged.finding.kind == "no gradient" and str(logged.finding.place) == str(
-                update.place
-            ):
+            is_same_place = str(logged.finding.place) == str(update.place)
+            if logged.finding.kind == "no gradient" and is_same_place:
                 logged.finding.consequences.append(update)
                 return True
         return False
 
     def _compare_update(self, before: Array | None, weight: PortWeight) -> PortFinding | None:
-        names = self._weights.references(weight.name)
-        afters = [self._reference.weights[name].after for name in names]
-        arrays = [self._reference.array(each) for each in afters if each is not None]
-        if (
-            before is None
-            or not arrays
-            or len(arrays) < len(afters)
-            or weight.array.dtype.kind != "f"
-        ):
+        if before is None or weight.array.dtype.kind != "f":
             return None
-        expected = self._weights.pairs[weight.name].in_port(arrays)
+        expected = self._expected_after(weight.name)
+        if expected is None:
+            return None
         change = expected.astype(np.float64) - before
         distance = rms(weight.array - expected.astype(np.float64))
         rounding = UPDATE_ROUNDINGS * unit_of(weight.dtype) * rms(before)
@@ -426,6 +428,16 @@ class StepParts:
             self._tolerance.update, sentence, "", tuple(expected.shape), tuple(weight.array.shape),
             step=self._reference.step.step,
         )  # fmt: skip
+
+    def _expected_after(self, name: str) -> Array | None:
+        """Return a weight of the original after the step; ``None`` if it is unknown."""
+        arrays: list[Array] = []
+        for source in self._weights.references(name):
+            after = self._reference.weights[source].after
+            if after is None:
+                return None
+            arrays.append(self._reference.array(after))
+        return self._weights.pairs[name].in_port(arrays) if arrays else None
 
     def _update_finding(self, findings: list[PortFinding], others: Sequence[str]) -> PortFinding:
         """Join all differing weight updates to a single finding."""
@@ -448,9 +460,9 @@ class StepParts:
         return whole
 
     def _other_settings(self, settings: Sequence[Mapping[str, object]]) -> list[str]:
-        recorded = [
-            group for optimizer in self._reference.step.optimizers for group in optimizer.groups
-        ]
+        recorded: list[Mapping[str, object]] = []
+        for optimizer in self._reference.step.optimizers:
+            recorded.extend(optimizer.groups)
         others: list[str] = []
         for number, (group, own) in enumerate(zip(recorded, settings, strict=False)):
             for name in group.keys() & own.keys():
@@ -458,6 +470,11 @@ class StepParts:
                     at = f"group {number}: " if len(recorded) > 1 else ""
                     others.append(f"{at}{name} is {own[name]}, in the original {group[name]}")
         return sorted(others)
+
+
+def _joint_norm(arrays: Iterable[Array]) -> float:
+    """The norm of arrays as a single vector."""
+    return math.hypot(*(float(np.linalg.norm(array)) for array in arrays))
 
 
 def _differ(recorded: object, own: object) -> bool:

@@ -61,7 +61,7 @@ class SubstitutedStep:
             reference, self.forward, self.weights, self._log
         )
         self.parts: StepParts = StepParts(reference, self.weights, self._log, self.forward)
-        self.parts.is_called = self.gradients.is_called
+        self.parts.is_called = self.gradients.weights.is_called
 
     def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
         """Return the result of the step.
@@ -92,8 +92,8 @@ class SubstitutedStep:
             not_tested=[*self.forward.not_tested, *self.parts.not_tested, *not_tested],
             tolerance=TOLERANCES[self.forward.precision],
             worst_output=self.forward.worst,
-            worst_gradient=self.gradients.worst,
-            worst_weight_gradient=self.gradients.worst_weight,
+            worst_gradient=self.gradients.outputs.worst,
+            worst_weight_gradient=self.gradients.weights.worst,
             weights=self.weights,
             modules=[(module.name, module.kind) for module in self._modules],
             paired_modules=sorted({call.frame.module.name for call in self.forward.paired}),

@@ -67,8 +67,8 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
         reference: arrays of the original by name, in their order.
         port: arrays of the port by name.
     """
-    reference = {name: array for name, array in reference.items() if not name.endswith(_COUNTERS)}
-    port = {name: array for name, array in port.items() if not name.endswith(_COUNTERS)}
+    reference = _without_counters(reference)
+    port = _without_counters(port)
     pairs: dict[str, WeightPair] = {}
     matched = match_names(_described(reference), _described(port)).pairs
     transposes = any(
@@ -81,12 +81,12 @@ def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> W
     _pair_by_value(pairs, reference, port)
     _pair_parts(pairs, reference, port)
     _pair_layers(pairs, reference, port, transposes)
-    taken = {name for pair in pairs.values() for name in pair.references}
-    return WeightPairs(
-        pairs,
-        tuple(name for name in port if name not in pairs),
-        tuple(name for name in reference if name not in taken),
-    )
+    only_port = [name for name in port if name not in pairs]
+    return WeightPairs(pairs, tuple(only_port), tuple(_free(pairs, reference)))
+
+
+def _without_counters(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: array for name, array in arrays.items() if not name.endswith(_COUNTERS)}
 
 
 def _pair_layers(
@@ -150,7 +150,9 @@ def _is_equal(reference: Array, port: Array) -> bool:
 
 
 def _free(pairs: Mapping[str, WeightPair], reference: Mapping[str, Array]) -> list[str]:
-    taken = {name for pair in pairs.values() for name in pair.references}
+    taken: set[str] = set()
+    for pair in pairs.values():
+        taken.update(pair.references)
     return [name for name in reference if name not in taken]
 
 
@@ -181,16 +183,16 @@ def _pair_by_value(
 def _pair_parts(
     pairs: dict[str, WeightPair], reference: Mapping[str, Array], port: Mapping[str, Array]
 ) -> None:
-    left = {
-        name: array for name, array in port.items() if name not in pairs and array.ndim in (1, 2)
-    }
-    for name, array in left.items():
+    left: defaultdict[str, list[str]] = defaultdict(list)  # names by kind
+    for name, array in port.items():
+        if name in pairs or array.ndim not in (1, 2):
+            continue
         parts = _parts_by_value(array, _free(pairs, reference), reference)
         if parts is not None:
             pairs[name] = parts
-    left = {name: array for name, array in left.items() if name not in pairs}
-    for kind in {kind_of(name) for name in left}:
-        names = [name for name in left if kind_of(name) == kind]
+        else:
+            left[kind_of(name)].append(name)
+    for kind, names in left.items():
         _pair_parts_in_order(pairs, names, kind, reference, port)
 
 
@@ -218,7 +220,9 @@ def _covering(rows: Array, free: Sequence[str], reference: Mapping[str, Array]) 
 
 
 def _begins(rows: Array, part: Array) -> bool:
-    if part.ndim != rows.ndim or part.shape[1:] != rows.shape[1:] or not 0 < len(part) <= len(rows):
+    if part.ndim != rows.ndim or part.shape[1:] != rows.shape[1:]:
+        return False
+    if not 0 < len(part) <= len(rows):
         return False
     return _is_equal(part, rows[: len(part)])
 
@@ -239,8 +243,6 @@ def _pair_parts_in_order(
     for name, group in zip(names, several, strict=True):
         shape = port[name].shape
         arrays = [reference[each] for each in group]
-        is_alike = (
-            len({array.shape[1:] for array in arrays}) == 1 and arrays[0].shape[1:] == shape[1:]
-        )
-        if is_alike and sum(len(array) for array in arrays) == shape[0]:
+        is_alike = all(array.shape[1:] == shape[1:] for array in arrays)
+        if is_alike and sum(map(len, arrays)) == shape[0]:
             pairs[name] = WeightPair(tuple(group), Layout(tuple(range(len(shape))), shape))

@@ -1,8 +1,9 @@
-"""Loads the recorded state into a PyTorch optimizer of the port."""
+"""State with which an optimizer of the port begins a recorded step."""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -31,15 +32,19 @@ def give_state(
         Whether the recorded state is all of the state that the optimizer keeps.
     """
     known = _state_names(optimizer)
-    recorded = [state for stored in reference.step.optimizers for state in stored.state]
-    given = {state.name for state in recorded}
-    if known is None or not {STATE_NAMES.get(name, name) for name in known} <= given:
+    if known is None:
         return False
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    for parameter in parameters:
-        names = [*references.get(id(parameter), ())]
-        own = [state for state in recorded if not state.weight or names == [state.weight]]
-        optimizer.state[parameter].update(_states(reference, own, known, parameter))
+    recorded: list[StoredState] = []
+    for stored in reference.step.optimizers:
+        recorded.extend(stored.state)
+    given = {state.name for state in recorded}
+    if not all(STATE_NAMES.get(name, name) in given for name in known):
+        return False
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            names = [*references.get(id(parameter), ())]
+            own = [state for state in recorded if not state.weight or names == [state.weight]]
+            optimizer.state[parameter].update(_states(reference, own, known, parameter))
     return True
 
 
@@ -50,12 +55,12 @@ def _states(
     parameter: torch.Tensor,
 ) -> dict[str, torch.Tensor]:
     """Return the state of a parameter under torch's names."""
-    named = {_TORCH_NAMES.get(state.name, state.name): state for state in recorded}
-    return {
-        name: _state_tensor(reference, state, parameter)
-        for name, state in named.items()
-        if name in known
-    }
+    tensors = {}
+    for state in recorded:
+        name = _TORCH_NAMES.get(state.name, state.name)
+        if name in known:
+            tensors[name] = _state_tensor(reference, state, parameter)
+    return tensors
 
 
 def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
@@ -63,7 +68,7 @@ def give_rates(optimizer: Optimizer, reference: ReferenceStep) -> None:
 
     A schedule may have changed them.
     """
-    groups = [group for stored in reference.step.optimizers for group in stored.groups]
+    groups = itertools.chain.from_iterable(stored.groups for stored in reference.step.optimizers)
     for group, recorded in zip(optimizer.param_groups, groups, strict=False):
         if "lr" in recorded:
             group["lr"] = recorded["lr"]
@@ -82,10 +87,10 @@ def _state_names(optimizer: Optimizer) -> set[str] | None:
     """Return the names of an optimizer's state of a weight; ``None`` if unknown."""
     try:
         known = inspect.signature(type(optimizer)).parameters
-        group = {
-            name: value for name, value in optimizer.param_groups[0].items() if name != "params"
-        }
-        settings = {name: value for name, value in group.items() if name in known}
+        settings = {}
+        for name, value in optimizer.param_groups[0].items():
+            if name != "params" and name in known:
+                settings[name] = value
         weight = nn.Parameter(torch.ones(2, 2))
         weight.grad = torch.ones(2, 2)
         small = type(optimizer)([weight], **settings)

@@ -163,7 +163,7 @@ class TorchStep:
             hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
             hooks.callback(register_optimizer_step_post_hook(self._after_optimizer).remove)
             forward = self.step.forward
-            weights = {id(tensor): name for name, _, tensor in self._names.tensors()}
+            weights = self._names_by_identity()
             own_code = OwnCode(forward.note_operation, self._is_own_code, weights, self._note_use)
             hooks.enter_context(own_code)
             yield
@@ -174,11 +174,10 @@ class TorchStep:
             tensors = result_tensors(batch)
             values = self.step.parts.batch(self._batches, port_tensors(tensors))
             self._batches += 1
-            replacements = {
-                id(tensor): tensor_like(value, tensor)
-                for (_, tensor), value in zip(tensors, values, strict=True)
-                if value is not None
-            }
+            replacements = {}
+            for (_, tensor), value in zip(tensors, values, strict=True):
+                if value is not None:
+                    replacements[id(tensor)] = tensor_like(value, tensor)
         return with_replaced(batch, replacements)
 
     def loss(self, outputs: Any, factor: float = 1.0) -> None:
@@ -226,6 +225,9 @@ class TorchStep:
         for name, _, tensor in self._names.tensors():
             if not nn.parameter.is_lazy(tensor) and plain_tensor(tensor) is not None:
                 yield PortWeight(name, float_array(tensor), dtype_name(tensor))
+
+    def _names_by_identity(self) -> dict[int, str]:
+        return {id(tensor): name for name, _, tensor in self._names.tensors()}
 
     def _device(self) -> torch.device:
         return next((tensor.device for _, _, tensor in self._names.tensors()), torch.device("cpu"))
@@ -361,7 +363,7 @@ class TorchStep:
             return
         if not result.requires_grad:
             if not done.may_train:
-                self.step.gradients.needs_none.add((call.frame.entered, path))
+                self.step.gradients.outputs.needs_none.add((call.frame.entered, path))
             return
         output = next((each for each in call.outputs if each.port == path), None)
         if output is not None:
@@ -406,7 +408,7 @@ class TorchStep:
     ) -> torch.Tensor | None:
         self._pending.pop((call.frame.entered, output.port), None)
         with unseen():
-            expected = self.step.gradients.output_gradient(call, output, float_array(gradient))
+            expected = self.step.gradients.outputs.check(call, output, float_array(gradient))
             return None if expected is None else tensor_like(expected, gradient)
 
     def _receive_weight_gradient(self, name: str, gradient: torch.Tensor) -> None:
@@ -423,7 +425,7 @@ class TorchStep:
             return
         with unseen():
             dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
-            expected = self.step.gradients.weight_gradient(
+            expected = self.step.gradients.weights.check(
                 name, float_array(dense), self._received.get(name)
             )
             if expected is not None and gradient.layout is torch.strided:
@@ -433,8 +435,8 @@ class TorchStep:
         """Report missing gradients, and continue with the original's gradients."""
         if not self.has_backward:
             return
-        self.step.gradients.is_going_on = True
-        for call, output, expected in self.step.gradients.missing():
+        self.step.gradients.outputs.is_going_on = True
+        for call, output, expected in self.step.gradients.outputs.missing():
             own = self._pending.pop((call.frame.entered, output.port), None)
             if own is not None and own.requires_grad and own.shape == expected.shape:
                 with unseen():
@@ -443,19 +445,16 @@ class TorchStep:
         parameters = {
             name: tensor for name, kind, tensor in self._names.tensors() if kind == "parameter"
         }
-        for name, expected in self.step.gradients.missing_weights(parameters):
+        for name, expected in self.step.gradients.weights.missing(parameters):
             if parameters[name].requires_grad:
                 parameters[name].grad = tensor_like(expected, parameters[name].detach())
-        self.step.gradients.is_going_on = False
+        self.step.gradients.outputs.is_going_on = False
 
     # ---- the update
 
     def _before_optimizer(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        names = {id(tensor): name for name, _, tensor in self._names.tensors()}
-        parameters = [
-            parameter for group in optimizer.param_groups for parameter in group["params"]
-        ]
-        if not any(id(parameter) in names for parameter in parameters):
+        names = self._names_by_identity()
+        if not _holds_any(optimizer, names):
             return
         closure = any(map(callable, (*args[1:], *kwargs.values())))
         self._kept.keep_optimizer(optimizer)
@@ -474,7 +473,7 @@ class TorchStep:
         """
         if id(optimizer) not in self._prepared:
             return
-        names = {id(tensor): name for name, _, tensor in self._names.tensors()}
+        names = self._names_by_identity()
         stepped: dict[str, Array] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -527,6 +526,15 @@ def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
     except RuntimeError:  # an expanded tensor
         return False
     return True
+
+
+def _holds_any(optimizer: Optimizer, names: Mapping[int, str]) -> bool:
+    """Whether an optimizer updates a parameter that has a name."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) in names:
+                return True
+    return False
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
