@@ -36,6 +36,9 @@ _END_SWITCH_S = 1e-5  # between threads, so that those which compute do not dela
 _IDLE_S = 75.0  # between two requests of a connection
 _QUEUED = 128  # connections, until they are accepted
 _ACCEPTED_TOGETHER = 16  # connections, before one of them is looked at
+# Turns of the event loop until the application's server knows an accepted connection: the first
+# makes the transport, the second tells the protocol.
+_TURNS_TO_CONNECT = 2
 _MAX_TARGET_BYTES = 2**20  # the comparison page names each of its runs in the address
 
 
@@ -103,8 +106,20 @@ async def serve_until(
         ready()
         await stop.wait()
     finally:
-        server.close()
+        await _stop_accepting(server, listener)
         await runner.cleanup()
+
+
+async def _stop_accepting(server: asyncio.Server, listener: socket.socket) -> None:
+    """Close the listening socket after each accepted connection has its protocol.
+
+    asyncio leaves a connection open if its server closes before the connection has a transport.
+    """
+    if sys.platform != "win32":  # Windows' event loop makes the transport at once
+        asyncio.get_running_loop().remove_reader(listener)
+    for _ in range(_TURNS_TO_CONNECT):
+        await asyncio.sleep(0)
+    server.close()
 
 
 def _warn_in_a_line(
