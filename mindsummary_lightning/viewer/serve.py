@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 _PROTOCOL_LOG = logging.getLogger(f"{__name__}.protocol")
 _PROTOCOL_LOG.setLevel(logging.CRITICAL)
 
-_CUSTOMARY_PORT = 8080
+CUSTOMARY_PORT = 8080
 _END_S = 0.3  # for answers that are being sent when the server ends
 _END_SWITCH_S = 1e-5  # between threads, so that those which compute do not delay the end
 _IDLE_S = 75.0  # between two requests of a connection
@@ -53,7 +53,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         OSError: ``port`` of ``host`` cannot be listened on.
     """
     try:
-        return _listen(host, wanted := _CUSTOMARY_PORT if port is None else port)
+        return _listen(host, wanted := CUSTOMARY_PORT if port is None else port)
     except OSError as error:
         if port is None and error.errno in (errno.EADDRINUSE, errno.EACCES):
             return _listen(host, 0)

@@ -96,7 +96,7 @@ def test_a_wanted_port_that_is_taken_is_refused() -> None:
 
 def test_another_port_is_taken_where_none_was_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     with listen("127.0.0.1", 0) as taken:
-        monkeypatch.setattr(serve, "_CUSTOMARY_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(serve, "CUSTOMARY_PORT", taken.getsockname()[1])
 
         with listen("127.0.0.1", None) as other:
             assert other.getsockname()[1] != taken.getsockname()[1]
