@@ -51,7 +51,7 @@ ARGUMENTS = (
     FOLLOW,
     json_of("the runs"),
 )
-_READ_WHOLE = 64 * 10**6  # bytes of all runs; below it the exact numbers take no time worth saving
+READ_WHOLE = 64 * 10**6  # bytes of all runs; below it the exact numbers take no time worth saving
 _LEAST_TAGS = 12  # cells of a terminal
 
 
@@ -91,7 +91,7 @@ def _runs(
 ) -> list[dict[str, Any]]:
     paths = runs_in(arguments.directories)
     sizes = [files_size(path) for path in paths]
-    is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
+    is_exact = arguments.exact or sum(sizes) <= READ_WHOLE
     runs = []
     bar = output.progress_bar("reading", len(paths), " runs")
     with contextlib.nullcontext(lambda count: None) if arguments.follow else bar as advance:

@@ -35,7 +35,7 @@ ARGUMENTS = (
     ),
     json_of("what was written"),
 )
-_LARGE_BYTES = 20_000_000
+LARGE_BYTES = 20_000_000
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     run_dirs = runs_in(arguments.runs)
 
     def announce(size: int) -> None:
-        if size > _LARGE_BYTES:
+        if size > LARGE_BYTES:
             expected = f"the page will have about {readable_size(size)}"
             say(f"{expected}; name fewer runs for a smaller one", sys.stderr)
 

@@ -25,7 +25,7 @@ REDUCIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 """Dtypes whose histogram is reduced on the device; parameters and gradients rarely have others."""
 
 # torch.histc counts in float32, which is exact up to this count; it also bounds the memory in use
-_CHUNK = 1 << 24
+CHUNK = 1 << 24
 
 
 @torch.no_grad()
@@ -56,7 +56,7 @@ def histogram_parts(
     edges, inner = _edges(low, high, tallies[0] - tallies[1:].sum(), edge_dtype)
     counts = torch.zeros(MAX_BUCKETS, dtype=torch.int64, device=flat.device)
     for chunk in _chunks(flat):
-        counts += _counts(chunk, inner)
+        counts += bucket_counts(chunk, inner)
     for group in groups:
         dist.all_reduce(counts, dist.ReduceOp.SUM, group)
     return tallies, torch.cat([extremes, total]), edges, counts
@@ -91,8 +91,8 @@ def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
 
     It holds every element of the reducible dtypes exactly.
     """
-    for start in range(0, flat.numel(), _CHUNK):
-        yield flat[start : start + _CHUNK].float()
+    for start in range(0, flat.numel(), CHUNK):
+        yield flat[start : start + CHUNK].float()
 
 
 def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -130,11 +130,11 @@ def _edges(
     # Product and sum apart, as numpy.linspace computes them: the edges then have the same bits.
     edges = index.to(low.dtype) * ((last - first) / buckets)
     edges = torch.where(index < buckets, edges + first, last)
-    edges = _rounded_to_half(edges) if dtype is torch.float16 else edges.to(dtype)
+    edges = rounded_to_half(edges) if dtype is torch.float16 else edges.to(dtype)
     return edges, torch.where(index < buckets, edges.float(), math.inf)[1:-1]
 
 
-def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
+def rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
     """float64 numbers in float16, rounded once as NumPy does.
 
     Torch rounds them to float32 on the way.
@@ -148,16 +148,17 @@ def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
     return (bits | is_inexact.int()).view(torch.float32).half()
 
 
-def _counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
+def bucket_counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
     """How many elements have 0, 1, ... 89 of the inner edges at or below them."""
     # torch.histc would raise
     if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":
-        return _counts_by_sorting(chunk, inner)
+        return bucket_counts_by_sorting(chunk, inner)
     # torch.bincount would wait for the device, to learn the greatest index.
     bucket = torch.bucketize(chunk, inner, out_int32=True, right=True)
     return torch.histc(bucket.float(), MAX_BUCKETS, -0.5, MAX_BUCKETS - 0.5).long()
 
 
-def _counts_by_sorting(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
+def bucket_counts_by_sorting(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
+    """Count as :func:`bucket_counts` does, with deterministic operations only."""
     below = torch.searchsorted(chunk.sort().values, inner)  # NaN is sorted to the end
     return torch.diff(below, prepend=below.new_zeros(1), append=below.new_full((1,), chunk.numel()))

@@ -24,7 +24,7 @@ from mindsummary_lightning.collection.device_histograms import wide_dtype
 from mindsummary_lightning.collection.gradients import as_exact, stored_elements
 from mindsummary_lightning.collection.sharding import groups_that_share, is_sharded, largest_shard
 
-_WIDTH, _CHUNK = (512, 4096), (1 << 18, 1 << 24)
+_WIDTH, CHUNK = (512, 4096), (1 << 18, 1 << 24)
 """Elements in a row, and in rows that are reduced together: on the CPU, and on an accelerator.
 
 On the CPU they should stay in its cache; from an accelerator the rows are copied to the CPU.
@@ -136,7 +136,7 @@ def _blocks_of(
 ) -> Iterator[tuple[_Block, int]]:
     """The blocks of tensors with the same layout, and the elements of such a tensor."""
     is_accelerator = layout.device.type != "cpu"
-    width, chunk = _WIDTH[is_accelerator], _CHUNK[is_accelerator]
+    width, chunk = _WIDTH[is_accelerator], CHUNK[is_accelerator]
     elements = first.numel()
     size = _local(first).numel()
     most = largest_shard(first) if layout.groups else elements

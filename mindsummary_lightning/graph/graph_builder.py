@@ -26,7 +26,7 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphType,
 )
 
-_MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
+MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
 # deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
 _MAX_SCOPE_DEPTH = 64
 _MAX_NAME_CHARACTERS = 120
@@ -85,10 +85,10 @@ class GraphBuilder:
         attributes: tuple[Attribute, ...] = (),
         output_type: GraphType | None = None,
     ) -> str:
-        """Add an operation; returns its id. A graph of ``_MAX_NODES`` takes no more."""
-        if len(self._nodes) >= _MAX_NODES:
+        """Add an operation; returns its id. A graph of ``MAX_NODES`` takes no more."""
+        if len(self._nodes) >= MAX_NODES:
             raise GraphCaptureError(
-                f"it has more than {_MAX_NODES} operations, the most that MindInsight loads"
+                f"it has more than {MAX_NODES} operations, the most that MindInsight loads"
             )
         op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
         full_name = f"{scope}/{op_type}-op{name}".lstrip("/")

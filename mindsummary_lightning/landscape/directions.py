@@ -32,7 +32,7 @@ _FINAL_REACH = 1.0
 # rounding noise.
 _NEGLIGIBLE = 1e-12
 _PIECE = 2**14  # elements; a multiple of 16
-_MAX_MAPPED_ELEMENTS = 2**23
+MAX_MAPPED_ELEMENTS = 2**23
 
 
 def is_moved(name: str) -> bool:
@@ -208,7 +208,7 @@ def _differences(
     read = 0
     for name in names:
         for start, end in _pieces(tensors[-1][name].numel()):
-            if read > _MAX_MAPPED_ELEMENTS:
+            if read > MAX_MAPPED_ELEMENTS:
                 read = 0
                 _forget_pages(files)
             rows = torch.stack([state[name].reshape(-1)[start:end].double() for state in tensors])

@@ -28,7 +28,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 # in a file; each costs a search, and a file of nothing else is not worth minutes
-_MAX_DAMAGES = 300
+MAX_DAMAGES = 300
 # bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
 _MAX_CHUNK = 1 << 22
 _FILE_BYTES, _TAG_BYTES = 2000, 350  # of a file and of a tag, beside their samples, measured
@@ -192,7 +192,7 @@ class FollowedFile:
         if state == self._state and self._is_read:
             return
         self._state, self._is_read = state, False
-        while self._damages < _MAX_DAMAGES:
+        while self._damages < MAX_DAMAGES:
             try:
                 self._read_records()
                 break

@@ -332,18 +332,25 @@ _WITH_VALUES: OrderedDict[str, EventWriter] = OrderedDict()  # in the order of t
 _WRITERS_LOCK = threading.RLock()
 
 
-def shared_event_writer(directory: str, options: FileOptions, user: object) -> EventWriter:
+def shared_event_writer(
+    directory: str,
+    options: FileOptions,
+    user: object,
+    timer: Callable[[], float] = time.monotonic,
+) -> EventWriter:
     """Return the writer of a directory; create it if it does not exist.
 
     Call :meth:`EventWriter.release` when ``user`` is done.
 
-    One that is in use keeps its own options.
+    One that is in use keeps its own options and timer.
     """
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
         # Each line leaves the table valid: between any two of them a signal handler may ask for a
         # writer too.
-        writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
+        writer = _WRITERS.get(path) or _WRITERS.setdefault(
+            path, EventWriter(path, options, timer=timer)
+        )
         writer.users.append(weakref.ref(user))
         writer.check_soon()  # a new user may have deleted the directory before
         if writer.options != options and all(each() in (None, user) for each in writer.users):

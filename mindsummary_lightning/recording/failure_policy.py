@@ -27,15 +27,20 @@ class FailurePolicy:
     """The reaction to a value that cannot be converted or written.
 
     With ``raise_exception`` every error is raised again, otherwise logged; ``directory`` names the
-    run in messages.
+    run in messages. ``timer`` gives monotonic seconds, by which pauses are measured.
     """
 
-    def __init__(self, directory: str, raise_exception: bool) -> None:
+    def __init__(
+        self,
+        directory: str,
+        raise_exception: bool,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.lost: int = 0
         """Writes that failed so far, and records that their files lacked later."""
         self._taken_back = self._removed = 0  # of them, by the file system, and with their files
         self._lost_when_logged = 0
-        self._timer: Callable[[], float] = time.monotonic
+        self._timer = timer
         self._retries = Retries()
         self.warnings: WarnOnce = WarnOnce(_LOG)
         self._directory = directory

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import time
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -51,11 +52,13 @@ class RunRecorder:
         *,
         raise_exception: bool = False,
         exports_tensors: bool = False,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         leave_calls_alone()
         self.directory = directory
         self.options: FileOptions = options or FileOptions()
-        self.policy: FailurePolicy = FailurePolicy(directory, raise_exception)
+        self.policy: FailurePolicy = FailurePolicy(directory, raise_exception, timer)
+        self._timer = timer
         self.has_recorded: bool = False
         self.is_closed: bool = False
         self.is_reopened = False
@@ -259,7 +262,7 @@ class RunRecorder:
     def _acquire(self) -> EventWriter:
         writer = self._writer
         if writer is None:
-            writer = shared_event_writer(self.directory, self.options, self)
+            writer = shared_event_writer(self.directory, self.options, self, self._timer)
             # A recorder that is dropped without close() keeps no file open.
             finalizer = weakref.finalize(self, writer.release_when_free)
             finalizer.atexit = False

@@ -375,7 +375,8 @@ class CurrentRun:
     def end(self, status: str, trainer: Any = None, records_status: bool = True) -> None:
         """Record how a call ended, and close the files.
 
-        A run without records leaves no directory.
+        A run without records leaves no directory. A fit that fails in launched processes ends in
+        the process that launched them, which has recorded no value itself.
 
         ``trainer`` is whose call it is, ``None`` for a user's.
         """

@@ -25,7 +25,7 @@ from mindsummary_lightning.viewer.user_directories import state_directory
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-_LOCK_LIMIT_S = 10.0  # a page waits 30
+LOCK_LIMIT_S = 10.0  # a page waits 30
 _POLL_S = 0.01
 
 
@@ -106,10 +106,10 @@ def _file_lock(path: str) -> Iterator[None]:
     """Keep further viewers from saving within the block, if locks exist."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        deadline = time.monotonic() + _LOCK_LIMIT_S
+        deadline = time.monotonic() + LOCK_LIMIT_S
         while try_lock(descriptor) is False:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"another viewer has held {path} for {_LOCK_LIMIT_S:.0f} s")
+                raise TimeoutError(f"another viewer has held {path} for {LOCK_LIMIT_S:.0f} s")
             time.sleep(_POLL_S)
         yield
     finally:

@@ -30,12 +30,15 @@ _LOG = logging.getLogger(__name__)
 _PROTOCOL_LOG = logging.getLogger(f"{__name__}.protocol")
 _PROTOCOL_LOG.setLevel(logging.CRITICAL)
 
-_CUSTOMARY_PORT = 8080
+CUSTOMARY_PORT = 8080
 _END_S = 0.3  # for answers that are being sent when the server ends
 _END_SWITCH_S = 1e-5  # between threads, so that those which compute do not delay the end
 _IDLE_S = 75.0  # between two requests of a connection
 _QUEUED = 128  # connections, until they are accepted
 _ACCEPTED_TOGETHER = 16  # connections, before one of them is looked at
+# Turns of the event loop until the application's server knows an accepted connection: the first
+# makes the transport, the second tells the protocol.
+_TURNS_TO_CONNECT = 2
 _MAX_TARGET_BYTES = 2**20  # the comparison page names each of its runs in the address
 
 
@@ -50,7 +53,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         OSError: ``port`` of ``host`` cannot be listened on.
     """
     try:
-        return _listen(host, wanted := _CUSTOMARY_PORT if port is None else port)
+        return _listen(host, wanted := CUSTOMARY_PORT if port is None else port)
     except OSError as error:
         if port is None and error.errno in (errno.EADDRINUSE, errno.EACCES):
             return _listen(host, 0)
@@ -103,8 +106,20 @@ async def serve_until(
         ready()
         await stop.wait()
     finally:
-        server.close()
+        await _stop_accepting(server, listener)
         await runner.cleanup()
+
+
+async def _stop_accepting(server: asyncio.Server, listener: socket.socket) -> None:
+    """Close the listening socket after each accepted connection has its protocol.
+
+    asyncio leaves a connection open if its server closes before the connection has a transport.
+    """
+    if sys.platform != "win32":  # Windows' event loop makes the transport at once
+        asyncio.get_running_loop().remove_reader(listener)
+    for _ in range(_TURNS_TO_CONNECT):
+        await asyncio.sleep(0)
+    server.close()
 
 
 def _warn_in_a_line(

@@ -77,6 +77,7 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     assert (tmp_path / "x.png").exists()
 
 
+@pytest.mark.slow
 def test_without_a_function_the_landscapes_of_the_run_are_shown_and_drawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ from tests.reading.runs import (
 
 @pytest.fixture
 def _little_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+    monkeypatch.setattr(list_runs, "READ_WHOLE", 1 << 16)
 
 
 def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,6 +129,7 @@ def test_a_step_is_not_taken_for_the_one_before_when_parameters_change() -> None
         assert ({*known}, problems) == ({each.name for each in some}, [])
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_no_parameter_is_held_after_the_fit() -> None:
     taker, named = _statistics(), _named(first=torch.ones(3))
     taker.take_gradients(0, [named[0].parameter], named, None)

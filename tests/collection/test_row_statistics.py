@@ -92,7 +92,7 @@ def test_all_together_have_them_too() -> None:
 
 @pytest.mark.parametrize("chunk", [512, 1024, 1 << 18])
 def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr(module, "_CHUNK", (chunk, chunk))
+    monkeypatch.setattr(module, "CHUNK", (chunk, chunk))
     _assert_numpys(
         [_normal(size) for size in (1, 300, 511, 512, 513, 1024, 1025, 5000, 300, 300, 300)]
     )

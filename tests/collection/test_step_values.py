@@ -95,13 +95,13 @@ def test_edges_in_half_precision_are_rounded_once_as_numpy_does() -> None:
         [halves, middles, middles * (1 + 2**-40), middles * (1 - 2**-40), noise(5000).double()]
     )
 
-    rounded = device_histograms._rounded_to_half(numbers)
+    rounded = device_histograms.rounded_to_half(numbers)
 
     np.testing.assert_array_equal(rounded.numpy(), numbers.numpy().astype(np.float16))
 
 
 def test_the_reduction_may_go_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_histograms, "_CHUNK", 1000)
+    monkeypatch.setattr(device_histograms, "CHUNK", 1000)
     tensor = CONTENTS["some infinite"](noise(10_500))
 
     assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
@@ -113,11 +113,13 @@ def test_the_deterministic_reduction_counts_the_same() -> None:
     inner = torch.linspace(-3, 3, 89)
     torch.use_deterministic_algorithms(True)
     try:
-        counts = device_histograms._counts_by_sorting(tensor, inner)
+        counts = device_histograms.bucket_counts_by_sorting(tensor, inner)
     finally:
         torch.use_deterministic_algorithms(False)
 
-    torch.testing.assert_close(counts, device_histograms._counts(tensor, inner), rtol=0, atol=0)
+    torch.testing.assert_close(
+        counts, device_histograms.bucket_counts(tensor, inner), rtol=0, atol=0
+    )
 
 
 def everything(values: StepValues) -> dict[str, Any]:

@@ -135,6 +135,7 @@ def test_each_row_of_the_table_names_a_module_and_a_test_that_are_there() -> Non
     assert [test for test in _TESTED_IN.values() if not (_TESTS / test).is_file()] == []
 
 
+@pytest.mark.slow
 def test_no_module_with_tests_of_its_own_has_a_row() -> None:
     rows = [row for row in _TESTED_IN if not row.endswith("/")]
 

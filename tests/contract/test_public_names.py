@@ -70,6 +70,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error_with_the_closest() -> 
         mindsummary_lightning.SummaryRecorder  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_modules_that_users_name_are_there_without_an_import_and_listed() -> None:
     modules = {"errors", "types", "values", "viewer"}
     seen = (

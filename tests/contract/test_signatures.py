@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 import mindsummary_lightning as ours
+from tests.support import summary_paths
+from tests.trainer.support import Net, loader, trainer
 
 _GOLDEN = Path(__file__).parents[1] / "golden"
 _ORIGINALS: dict[str, dict[str, list[str]]] = {
@@ -107,6 +110,29 @@ def test_every_name_of_the_originals_that_we_have_is_compared() -> None:
     assert set(ours.__all__) == compared | only_ours | operators
 
 
+class _Tensors(Net):
+    """Records a tensor in each step that is collected."""
+
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+        ours.tensor_summary("batch", batch[0])
+        return super().training_step(batch, batch_idx)
+
+
+def _recorded_by(collector: ours.SummaryCollector, run: Path) -> dict[str, Any]:
+    """What a training of 16 steps leaves in the run of its collector."""
+    trainer(logger=False, callbacks=[collector], max_epochs=2).fit(_Tensors(), loader(8))
+    reader = ours.SummaryReader(run)
+    custom = reader.lineage().custom
+    assert custom is not None
+    return {
+        "tags": reader.tags(),
+        "steps": reader.scalars("loss/auto").steps.tolist(),
+        "custom": custom.values["a"],
+        "files": len(summary_paths(run)),
+        "exported": sorted(path.name for path in run.rglob("*.npy")),
+    }
+
+
 @pytest.mark.parametrize(
     "workers", [(), (32,)], ids=["as here", "with num_process, as in MindSpore 2"]
 )
@@ -114,25 +140,39 @@ def test_a_script_that_passes_everything_by_position_means_the_same(
     workers: tuple[int, ...], tmp_path: Path
 ) -> None:
     npy = {"tensor_format": "npy"}
+    run, alike = tmp_path / "by position", tmp_path / "by keyword"
     collector = ours.SummaryCollector(
-        str(tmp_path), 3, *workers, {"collect_metric": True}, False, {"a": 1}, 7, 1000, npy
+        str(run), 3, *workers, {"collect_metric": True}, False, {"a": 1}, 7, 500, npy
     )  # type: ignore[misc]
     record = ours.SummaryRecord(str(tmp_path), "mine", "_MINE", *workers, None, 1000, True, npy)  # type: ignore[misc]
+    record.close()
 
-    alike = ours.SummaryCollector(
-        summary_dir=str(tmp_path),
+    by_keyword = ours.SummaryCollector(
+        summary_dir=str(alike),
         collect_freq=3,
         num_process=4,
         collect_specified_data={"collect_metric": True},
         keep_default_action=False,
         custom_lineage_data={"a": 1},
         collect_tensor_freq=7,
-        max_file_size=1000,
+        max_file_size=500,
         export_options=npy,
     )
-    taken = ("_summary_dir", "_freq", "_specified", "_custom", "_tensor_freq", "_file_options")
-    assert [vars(collector)[name] for name in taken] == [vars(alike)[name] for name in taken]
-    assert collector._specified.named == {"collect_metric"}
+    recorded = _recorded_by(collector, run)
+    assert recorded == _recorded_by(by_keyword, alike)
+    assert recorded == {
+        "tags": {
+            "scalar": ["loss/auto"],
+            "image": [],
+            "tensor": ["batch"],
+            "histogram": [],
+            "loss_landscape": [],
+        },
+        "steps": [1, 3, 6, 9, 12, 15, 16],
+        "custom": 1,
+        "files": 2,
+        "exported": ["batch_1.npy", "batch_14.npy", "batch_7.npy"],
+    }
     assert Path(record.log_dir).name.startswith("mine.")
     assert record.log_dir.endswith("_MINE")
 

@@ -10,6 +10,7 @@ from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.floats(0.001, 10))
 def test_no_element_is_lost_and_no_bucket_is_empty_of_width(
     counts: list[int], width: float

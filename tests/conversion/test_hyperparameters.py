@@ -232,6 +232,7 @@ anything: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), anything, max_size=4))
 def test_whatever_is_flattened_may_be_recorded(params: dict[str, Any]) -> None:
     flat = flatten(params)

@@ -1,4 +1,4 @@
-"""The page of promises names the tests of each; each of those is there."""
+"""The page of promises, and the pages of rules, name the tests of each; each of those is there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from tests.docs.pages import pages
 
 _PROJECT = Path(__file__).parents[2]
 _PAGE = (_PROJECT / "docs" / "development" / "promises.md").read_text(encoding="utf-8")
@@ -40,3 +42,44 @@ def test_each_promise_of_the_guide_is_on_the_page_of_tests() -> None:
 
     assert promised
     assert promised == re.findall(r"^\d+\. ", _PAGE.partition("\n## Security")[0], re.M)
+
+
+# Pages that state rules: those of a section end with a line "Tests: `tests/...`."
+_PAGES_OF_RULES = (
+    "resume",
+    "reference/comparison",
+    "reference/file-format",
+    "reference/graphs",
+    "reference/json",
+    "reference/lineage-fields",
+    "reference/mindinsight-limits",
+    "reference/mindspore-classes",
+    "reference/port-check-report",
+    "reference/query-language",
+    "reference/tensorboard",
+)
+_TESTS_OF_A_SECTION = re.compile(r"^(?:Tests: |测试：)((?:`[^`]*`[,.、。]\s*)+)$", re.MULTILINE)
+
+
+def _named_tests(page: Path) -> list[list[str]]:
+    """The tests that each section of a page names at its end."""
+    lines = _TESTS_OF_A_SECTION.findall(page.read_text(encoding="utf-8"))
+    return [re.findall(r"`([^`]*)`", line) for line in lines]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(_PROJECT).as_posix())
+def test_each_test_that_any_page_names_by_its_path_is_there(page: Path) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)`", page.read_text(encoding="utf-8"))
+
+    assert [name for name in named if not (_PROJECT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("name", _PAGES_OF_RULES)
+def test_a_page_of_rules_names_their_tests_in_both_languages(name: str) -> None:
+    page, translation = (_PROJECT / "docs" / part / f"{name}.md" for part in ("", "zh"))
+    named = _named_tests(page)
+
+    assert named
+    assert all(re.fullmatch(r"tests/[\w/]+\.py", test) for tests in named for test in tests)
+    if translation.exists():
+        assert _named_tests(translation) == named

@@ -97,6 +97,7 @@ def test_one_run_has_the_layout_of_many(tmp_path: Path, runs: list[str]) -> None
     ]
 
 
+@pytest.mark.slow
 def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     names = ["007", "1e3", "2026-01-01", "_3", ".4", os.fsdecode(b"\xff")]

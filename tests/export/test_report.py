@@ -338,7 +338,7 @@ def test_a_large_page_is_announced_before_it_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_demo_run(tmp_path / "a")
-    monkeypatch.setattr("mindsummary_lightning.cli.report._LARGE_BYTES", 1_000_000)
+    monkeypatch.setattr("mindsummary_lightning.cli.report.LARGE_BYTES", 1_000_000)
 
     answer = mindsummary(capsys, "report", tmp_path / "a", "-o", tmp_path / "r.html")
 

@@ -49,9 +49,8 @@ class Recording:
 
     def __init__(self, run: Path, clock: Clock) -> None:
         self.run = run
-        self.recorder = RunRecorder(str(run), exports_tensors=isinstance(self, NpyRecording))
-        writer: Any = self.recorder._acquire()
-        writer._timer = writer._live._timer = self.recorder.policy._timer = clock
+        is_npy = isinstance(self, NpyRecording)
+        self.recorder = RunRecorder(str(run), exports_tensors=is_npy, timer=clock)
 
     def log(self, number: int) -> None:
         """Record one value."""

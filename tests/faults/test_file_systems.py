@@ -96,6 +96,7 @@ def test_lineage_attempts_that_fail_leave_no_file(tmp_path: Path, failing: str) 
     assert list(tmp_path.iterdir()) == []
     assert recorder_of(record).write_lineage(TrainInfo(epoch=9))
     assert [event.what for event in read_lineage(tmp_path)] == [TrainInfo(epoch=9)]
+    record.close()
 
 
 def _raise(error: OSError) -> Callable[..., None]:

@@ -135,8 +135,8 @@ def test_a_handler_while_a_writer_is_being_made_shares_it(tmp_path: Path) -> Non
     real = event_writer.EventWriter.__init__
     handlers: list[SummaryRecord] = []
 
-    def interrupted(self: event_writer.EventWriter, *arguments: object) -> None:
-        real(self, *arguments)  # type: ignore[arg-type]
+    def interrupted(self: event_writer.EventWriter, *arguments: object, **options: object) -> None:
+        real(self, *arguments, **options)  # type: ignore[arg-type]
         if not handlers:
             handlers.append(SummaryRecord(tmp_path))
             assert recorder_of(handlers[0]).write_values(1, [("a", 1.0)])

@@ -137,6 +137,7 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
 
     assert read_scalars(tmp_path / "run", "a") == [(3, 3.0)]
     assert (recorder_of(record).policy.lost, len(caplog.records)) == (3, 1)
+    record.close()
     figure(
         4,
         (

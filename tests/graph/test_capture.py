@@ -582,7 +582,7 @@ def test_threads_that_overlap_leave_compiling_as_it_was() -> None:
         target=capture_example, args=(Waiting(is_in.set, is_out, 60), torch.ones(2, 2))
     )
     torch.compile(nn.ReLU(), backend=count)(torch.ones(2))  # torch._dynamo is there
-    capture_example(Waiting(second.start, is_in, 1), torch.ones(2, 2))
+    capture_example(Waiting(second.start, is_in, 0.1), torch.ones(2, 2))
     is_out.set()
     second.join()
     torch.compile(nn.Tanh(), backend=count)(torch.ones(2))

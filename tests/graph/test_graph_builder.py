@@ -88,7 +88,7 @@ def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
 def test_a_graph_that_mindinsight_would_not_load_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(graph_builder, "_MAX_NODES", 2)
+    monkeypatch.setattr(graph_builder, "MAX_NODES", 2)
     layers = [nn.Linear(4, 4) for _ in range(3)]
 
     assert len(capture_example(nn.Sequential(*layers[:2]), torch.ones(1, 4)).nodes) == 2

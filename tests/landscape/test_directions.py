@@ -62,7 +62,7 @@ def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
         mapped.append(number)
         return checkpoint_files.mapped(str(tmp_path / f"{number}.ckpt"))
 
-    monkeypatch.setattr(d, "_MAX_MAPPED_ELEMENTS", 2**19)
+    monkeypatch.setattr(d, "MAX_MAPPED_ELEMENTS", 2**19)
     resident, found = 0, []
     for _, _, rows in d._differences(
         [partial(opening, number) for number in range(3)], ["weight", "bias"]

@@ -97,7 +97,7 @@ def test_threads_that_overlap_leave_the_process_as_it_was() -> None:
     )
     with losses[0].prepared():
         thread.start()
-        is_in.wait(1)
+        is_in.wait(0.1)
     is_out.set()
     thread.join()
 

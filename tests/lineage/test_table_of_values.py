@@ -160,6 +160,7 @@ def test_pandas_reads_it_from_parquet(lineage_parquet: str) -> None:
         assert pandas.isna(rows[column]["without"]), column
 
 
+@pytest.mark.slow
 def test_polars_reads_it_from_parquet(lineage_parquet: str) -> None:
     polars = pytest.importorskip("polars")
 
@@ -170,6 +171,7 @@ def test_polars_reads_it_from_parquet(lineage_parquet: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_duckdb_reads_it_from_parquet(lineage_parquet: str) -> None:
     duckdb = pytest.importorskip("duckdb")
 

@@ -313,7 +313,7 @@ def test_a_file_rewritten_in_place_and_longer_shows_its_new_values_alone(tmp_pat
 def test_a_file_of_damaged_records_is_given_up_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followed_file, "_MAX_DAMAGES", 3)
+    monkeypatch.setattr(followed_file, "MAX_DAMAGES", 3)
     good = [values_at(step, {"x": float(step)}) for step in range(10)]
     spoilt = [one if step % 2 else one[:-1] + bytes([one[-1] ^ 1]) for step, one in enumerate(good)]
     path = write_summary(tmp_path, spoilt)

@@ -84,10 +84,9 @@ def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFix
     )
 
 
-def test_a_time_out_spares_the_training_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = FailurePolicy("run", raise_exception=False)
+def test_a_time_out_spares_the_training_the_next_ones() -> None:
     clock = Clock(0.0)
-    monkeypatch.setattr(policy, "_timer", clock)
+    policy = FailurePolicy("run", raise_exception=False, timer=clock)
     calls: list[float] = []
 
     def time_out() -> None:

@@ -62,7 +62,9 @@ def run(tmp_path: Path) -> Path:
     return run
 
 
-@pytest.fixture(params=["directory", "file", "local", "memory", "s3"])
+@pytest.fixture(
+    params=["directory", "file", "local", "memory", pytest.param("s3", marks=pytest.mark.slow)]
+)
 def far(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An address of each kind at which nothing is."""
     if request.param == "s3":
@@ -366,7 +368,8 @@ def test_odd_names_of_directories_are_names(name: str, tmp_path: Path) -> None:
     assert _files(tmp_path / "far") == _files(tmp_path / "runs")
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [30, 1000])
 def test_each_small_file_is_one_request_and_a_tree_without_changes_is_only_listed(
     count: int, run: Path, s3: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

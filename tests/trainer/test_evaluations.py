@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,9 @@ from mindsummary_lightning import (
     TrainLineage,
 )
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer import collector, lineage_callbacks
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
-from tests.support import lineage_paths
+from tests.support import Clock, lineage_paths
 from tests.trainer.support import Net, loader, trainer
 
 
@@ -121,25 +123,25 @@ def test_the_last_evaluation_of_a_run_is_recorded(
 
 @pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
 def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(
-    tmp_path: Path, kind: Any
+    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = Clock()
+    for module in (collector, lineage_callbacks):
+        monkeypatch.setattr(module, "LineageRecorder", partial(LineageRecorder, timer=clock))
     run, found = tmp_path / "run", []
-    callback = kind(run)
 
-    class OperatorBuffer(Counting):
+    class TenSecondsLater(Counting):
         def on_train_epoch_start(self) -> None:
             if self.current_epoch == 2:
                 found.append(_metrics(run))
-                recorder = callback._evaluation_recorder()
-                timer = recorder._timer
-                recorder._timer = lambda: timer() + 10
+                clock.now += 10
 
         def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
             if self.current_epoch == 2:
                 found.append(_metrics(run))
 
-    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(
-        OperatorBuffer(), loader(1), loader(1)
+    trainer(logger=False, callbacks=[kind(run)], max_epochs=3).fit(
+        TenSecondsLater(), loader(1), loader(1)
     )
 
     assert found == [{"validations": 1}, {"validations": 2}]

@@ -221,6 +221,7 @@ def test_what_a_user_puts_into_the_directory_that_was_told_lies_with_the_run(
     assert [step for step, _ in points(told, "train/loss")] == [0, 1]
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_an_empty_directory_that_was_told_goes_with_its_logger(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path / "runs")
     assert os.path.isdir(logger.log_dir)
@@ -360,6 +361,7 @@ def test_an_evaluation_in_another_process_leaves_curve_and_status_of_the_fit(
     assert [step for step, _ in points(run, "val/loss")] == [0, 2]
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 @pytest.mark.parametrize("with_trainer", [False, True])
 def test_hyper_parameters_that_no_fit_follows_are_the_last_runs(
     tmp_path: Path, with_trainer: bool

@@ -35,7 +35,7 @@ def test_two_viewers_that_save_at_one_moment_lose_nothing(tmp_path: Path) -> Non
 def test_a_viewer_that_holds_the_lock_for_too_long_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remarks, "_LOCK_LIMIT_S", 0.0)
+    monkeypatch.setattr(remarks, "LOCK_LIMIT_S", 0.0)
     noted = Remarks("/runs", str(tmp_path / "x.json"))
     with (
         remarks._file_lock(str(tmp_path / ".lock")),

@@ -31,10 +31,10 @@ from mindsummary_lightning.viewer.pages.run_table import (
     table_of,
 )
 
-_EXPRESSION_LIMIT_S = 5.0  # for all rows: a search must not hold its thread
-_LIMIT_S = 1.0  # for reading summary files; the page asks again for the rest
+EXPRESSION_LIMIT_S = 5.0  # for all rows: a search must not hold its thread
+LIMIT_S = 1.0  # for reading summary files; the page asks again for the rest
 # that what is known of a growing run is taken for new: a request must come to an end
-_FRESH_S = 5.0
+FRESH_S = 5.0
 _OF_FILES = {
     "diverged": "diverged",
     "steps": "steps",
@@ -164,7 +164,7 @@ def _within_limit(rows: list[_RowValues], words: Iterable[Word]) -> Iterator[_Ro
     if expression is None:
         yield from rows
         return
-    end = time.monotonic() + _EXPRESSION_LIMIT_S
+    end = time.monotonic() + EXPRESSION_LIMIT_S
     for row in rows:
         if time.monotonic() > end:
             message = f"/{expression}/ must be quick to search for. Simplify it."
@@ -191,7 +191,7 @@ class _SummaryFiles:
     has_read: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.end = self.runs.clock() + _LIMIT_S
+        self.end = self.runs.clock() + LIMIT_S
 
     def of(self, listed: ListedRun) -> Mapping[str, Any]:
         """Steps, loss and further facts of a run; empty if time is up."""
@@ -208,7 +208,7 @@ class _SummaryFiles:
         scalars, tags = known.facts["scalars"], known.facts["tags"]
         if any(tag in tags and tag not in scalars for tag in self.tags):
             return False
-        return not known.facts["is_growing"] or self.runs.clock() - known.read_at < _FRESH_S
+        return not known.facts["is_growing"] or self.runs.clock() - known.read_at < FRESH_S
 
 
 class _RowValues(Mapping[str, Any]):

@@ -24,7 +24,7 @@ from mindsummary_lightning.viewer.page_tags import PLUGINS, plugin_tags
 _MAX_ROWS = 999
 _MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999
 _COMPARED_RUNS = 15  # as many as MindInsight keeps loaded
-_LIST_LIMIT_S = 2.0
+LIST_LIMIT_S = 2.0
 _CACHE_LIMIT_S = 15.0  # the front end waits 30 s for an answer
 _LAST_TIME_S = 253402214400  # 9999-12-31 in every time zone: what datetime can show
 _NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
@@ -62,12 +62,12 @@ def _read_listed(
     runs: LoadedRuns, listed: Sequence[ListedRun], request: ApiRequest, *, is_long: bool
 ) -> None:
     """Read on in the loaded runs, and in the compared runs of a long list."""
-    _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), _LIST_LIMIT_S)
+    _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), LIST_LIMIT_S)
     if not is_long:
         return
     with_values = [run.train_id for run in listed if run.summary_files]
     if request.only is None:
-        _read(runs, with_values[:_COMPARED_RUNS], _LIST_LIMIT_S)
+        _read(runs, with_values[:_COMPARED_RUNS], LIST_LIMIT_S)
         return
     # chosen by hand: a page that leaves some of them out would not compare what was asked for
     _read(runs, with_values, _CACHE_LIMIT_S)

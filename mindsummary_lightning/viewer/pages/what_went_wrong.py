@@ -43,7 +43,7 @@ from mindsummary_lightning.viewer.page_frame import (
 
 _MAX_ROWS = 120  # of the heat map, as in the report; of more, layers and groups of layers
 _MAX_STEPS = 40  # columns of the heat map: more do not fit beside names on a screen
-_MAX_MODULES = 600  # rows of a step; those around the first that is not finite
+MAX_MODULES = 600  # rows of a step; those around the first that is not finite
 _LONGEST = 48  # characters of a name
 _LOST, _NONE = "\u00d7", "\u2013"  # signs of what is not finite, and of no number
 _STAGES = {  # of a step, in words
@@ -190,10 +190,10 @@ def _output_statistics(
     rows, values = table.rows_at(step)
     origin = first[1] if first is not None and first[0] == step else None
     begin = _begin(rows, origin)
-    chosen = slice(begin, begin + _MAX_MODULES)
+    chosen = slice(begin, begin + MAX_MODULES)
     title = words("Output statistics of step {}", step)
     yield f"<h2>{title}</h2>{_step_links(table, step, request, words)}"
-    if len(rows) > _MAX_MODULES:
+    if len(rows) > MAX_MODULES:
         shown = len(rows[chosen])
         yield f'<p class="small">{words("{} of {} rows are shown.", shown, len(rows))}</p>'
     yield f'{_scrolled(title)}<table class="modules">'
@@ -219,8 +219,8 @@ def _begin(rows: Sequence[OutputRow], origin: OutputRow | None) -> int:
     """Index of the first shown row, which puts the origin into the middle."""
     if origin is None:
         return 0
-    at = rows.index(origin) - _MAX_MODULES // 2
-    return max(0, min(at, len(rows) - _MAX_MODULES))
+    at = rows.index(origin) - MAX_MODULES // 2
+    return max(0, min(at, len(rows) - MAX_MODULES))
 
 
 def _step_links(table: OutputStatistics, step: int, request: ApiRequest, words: PageWords) -> str:

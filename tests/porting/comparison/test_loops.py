@@ -501,6 +501,7 @@ class _Normed(nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_calls_of_a_step_and_not_with_their_square(tmp_path: Path) -> None:
     run = _loop(tmp_path / "a", lambda: _Normed(600), (1,), batches=(torch.randn(4, 8),))
     with memory_below(20e6):  # was 420e6

@@ -286,6 +286,7 @@ def test_a_network_in_another_may_have_a_parameter_of_its_own() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_number_of_experts_and_not_with_its_square() -> None:
     numbers = np.sort(np.random.default_rng(0).normal(size=(1500, 3)), axis=1)[
         :, [0, 2, 1]

@@ -210,6 +210,7 @@ def test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are(tmp_
     assert compare_runs(*runs).verdict == "same"
 
 
+@pytest.mark.slow
 def test_inputs_that_are_scaled_late_are_no_drift_of_weights(tmp_path: Path) -> None:
     """Weights may have drifted by rounding of gradients, but not beyond the outputs."""
     first = _loop(tmp_path / "a", _layers(), 40, 1.0)

@@ -164,7 +164,7 @@ def test_summary_files_are_read_for_a_second_at_a_time_and_none_without_need(
         return facts_of(*arguments)
 
     monkeypatch.setattr(run_search, "facts_of", counted)
-    monkeypatch.setattr(run_search, "_LIMIT_S", 0)
+    monkeypatch.setattr(run_search, "LIMIT_S", 0)
 
     assert (_search(runs, "optimizer=adam")["unread"], read) == (0, [])
     assert (_search(runs, "optimizer=adam* min:loss<9")["unread"], len(read)) == (1, 1)
@@ -194,7 +194,7 @@ def test_a_request_that_is_no_query_is_refused(runs: LoadedRuns, body: bytes) ->
 def test_a_run_that_grows_is_searched_as_it_is_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_search, "_FRESH_S", 0)
+    monkeypatch.setattr(run_search, "FRESH_S", 0)
     file = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})], int(time.time()))
     runs = LoadedRuns(str(tmp_path))
     assert _names(_search(runs, "last:loss=1")) == "a"
@@ -208,7 +208,7 @@ def test_a_run_that_grows_is_searched_as_it_is_now(
 def test_a_search_for_a_slow_expression_ends(
     runs: LoadedRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_search, "_EXPRESSION_LIMIT_S", -1.0)
+    monkeypatch.setattr(run_search, "EXPRESSION_LIMIT_S", -1.0)
 
     assert _names(_search(runs, "a")) != ""
     answer = _search(runs, "/.*a.*z/")

@@ -112,7 +112,7 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     rows = ask(runs, LIST, limit="999")["train_jobs"]
     assert [row["cache_status"] for row in rows] == ["CACHED"] * 15 + ["NOT_IN_CACHE"] * 5
 
-    monkeypatch.setattr(train_jobs, "_LIST_LIMIT_S", -1.0)
+    monkeypatch.setattr(train_jobs, "LIST_LIMIT_S", -1.0)
     (first, second) = ask(runs_below(tmp_path / "other", "a", "b"), LIST, limit="999")["train_jobs"]
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
 

@@ -60,7 +60,7 @@ def test_a_run_in_which_all_is_finite_says_so(tmp_path: Path) -> None:
 def test_rows_around_the_first_failure_of_a_large_step_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(what_went_wrong, "_MAX_MODULES", 4)
+    monkeypatch.setattr(what_went_wrong, "MAX_MODULES", 4)
     train(tmp_path / "a", ORIGINAL, {"out": lambda tensor: tensor * np.inf})
 
     page = _page(tmp_path, train_id="./a")
