@@ -40,8 +40,6 @@ class Schedule:
 
     The ``total`` of a run may be unknown.
 
-    The ``total`` of a run may be unknown.
-
     Without a gap of their own, tensors are collected on the steps of the default range, input
     images on these too, or on every second of more than 10. A resumed run has done ``step`` steps
     before; ``default_steps_used`` are as many of them as :meth:`default_steps_until` said, ``None``

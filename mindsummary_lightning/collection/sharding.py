@@ -23,8 +23,6 @@ def is_flattened(parameter: torch.Tensor) -> bool:
 
     It looks whole, and holds this rank's part at most.
 
-    It looks whole, and holds this rank's part at most.
-
     Reads ``_fsdp_flattened``, by which FSDP1 itself knows them (torch 2.1 to 2.13). Neither the
     part's place in the parameter nor its ranks can be read from it, so its values cannot be reduced
     as those of a `DTensor` are.

@@ -155,8 +155,6 @@ def checked_path(name: str, path: Any) -> str:
     """A local path without ``file://``; ``"."`` for an empty path.
 
     ``~`` and environment variables are expanded.
-
-    ``~`` and environment variables are expanded.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")

@@ -140,8 +140,6 @@ def in_single(numbers: NDArray[Any]) -> NDArray[Any]:
     """float16 in float32, which holds the same numbers; the rest as it is.
 
     Processors compute with float32.
-
-    Processors compute with float32.
     """
     if numbers.dtype == np.float16:
         return numbers.astype(np.float32)

@@ -90,8 +90,6 @@ def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
     """The histogram of a few finite elements; ``None`` for any different array.
 
     This is the hot path, taken many times per collected step.
-
-    This is the hot path, taken many times per collected step.
     """
     if not 0 < flat.size <= _FEW or flat.dtype == np.float16:  # see bucket_counts for float16
         return None

@@ -28,8 +28,6 @@ def is_summary_file(beginning: bytes) -> bool:
 
     It begins with the version record, or at least with the length of such a record.
 
-    It begins with the version record, or at least with the length of such a record.
-
     What a power loss has left as zeros behind such a beginning does not count against it.
     """
     return _is_version_record(beginning) or _is_version_record(beginning.rstrip(b"\0"))
@@ -51,8 +49,6 @@ def _is_version_record(beginning: bytes) -> bool:
 
 def is_lineage_file(beginning: bytes) -> bool:
     """Whether a file that begins with some bytes is a lineage file.
-
-    It begins with a complete record that is a lineage event.
 
     It begins with a complete record that is a lineage event.
     """

@@ -334,8 +334,6 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
     """The wanted numbers that fit: intervals thinned evenly, from the last backwards.
 
     An interval keeps at least 3 numbers.
-
-    An interval keeps at least 3 numbers.
     """
     wanted = frozenset(itertools.chain.from_iterable(intervals))
     if len(wanted) <= capacity:
