@@ -203,8 +203,13 @@ class ChainCollector(Watcher):
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
         """The values of a step, with a table in place of its parts."""
-        parts = [value for _, value in pairs if isinstance(value, ChainPart)]
-        others = [(tag, value) for tag, value in pairs if not isinstance(value, ChainPart)]
+        parts: list[ChainPart] = []
+        others: list[tuple[str, SummaryValue]] = []
+        for tag, value in pairs:
+            if isinstance(value, ChainPart):
+                parts.append(value)
+            else:
+                others.append((tag, value))
         if not parts:
             return others
         table = np.full((len(self.rows), len(COLUMNS)), np.nan, np.float32)
