@@ -261,8 +261,9 @@ def count_links(root: str) -> int:
     number = 0
     for folder, folders, names in os.walk(root):
         event_files = [name for name in names if timestamp_of(name) is not None]
-        candidates = folders + event_files
-        number += sum(os.path.islink(os.path.join(folder, name)) for name in candidates)
+        for name in folders + event_files:
+            if os.path.islink(os.path.join(folder, name)):
+                number += 1
     return number
 
 

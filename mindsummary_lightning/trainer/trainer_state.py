@@ -46,12 +46,11 @@ def steps_in_first_epoch(trainer: Any) -> int:
 
     The answer is 1 for a loader of unknown length.
     """
-    batches = trainer.num_training_batches
-    return (
-        max(1, math.ceil(batches / trainer.accumulate_grad_batches))
-        if math.isfinite(batches)
-        else 1
-    )
+    batches: float = trainer.num_training_batches
+    if not math.isfinite(batches):
+        return 1
+    groups: int = math.ceil(batches / trainer.accumulate_grad_batches)
+    return max(1, groups)
 
 
 def epochs_done(trainer: Any) -> int:
