@@ -142,11 +142,9 @@ def named_error(name: str, error: BaseException) -> BaseException:
 
     An error of a class that our checks do not raise stays as it is.
     """
-    return (
-        type(error)(f"{name}: {error}")
-        if type(error) in (TypeError, ValueError, RecordTooLargeError)
-        else error
-    )
+    if type(error) in (TypeError, ValueError, RecordTooLargeError):
+        return type(error)(f"{name}: {error}")
+    return error
 
 
 def error_text(error: BaseException) -> str:
@@ -158,11 +156,9 @@ def error_text(error: BaseException) -> str:
         text = str(error)
         # not "[Errno 2] No such file or directory: 'a'"
         if isinstance(error, OSError) and error.strerror:
-            where = (
-                ""
-                if error.filename is None
-                else f"{printable(os.fsdecode(error.filename)) or repr('')}: "
-            )
+            where = ""
+            if error.filename is not None:
+                where = f"{printable(os.fsdecode(error.filename)) or repr('')}: "
             text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
         return printable(" ".join(text.split())) or type(error).__name__
     except KeyboardInterrupt:

@@ -32,7 +32,7 @@ from mindsummary_lightning.errors import MindSummaryError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code.
 
-    ``argv`` has the words after ``mindsummary``; by default they are the process's own.
+    ``argv`` has the words after ``mindsummary``; by default it is ``sys.argv[1:]``.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     with writable_output():
@@ -70,7 +70,7 @@ def _run(words: list[str]) -> int:
 
 
 def _answered(arguments: argparse.Namespace) -> int:
-    """Run a verb, print its answer and return the exit code."""
+    """Run a subcommand, print its answer and return the exit code."""
     answer = verb_module(arguments.verb).run(arguments)
     try:
         for problem in answer.problems:

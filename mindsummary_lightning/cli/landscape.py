@@ -121,7 +121,7 @@ def callback_from_reference(reference: str) -> CallbackFn:
     """Import the function ``"package.module:function"`` as a ``callback_fn``.
 
     Raises:
-        UsageError: the text is not of that form, or names nothing callable.
+        UsageError: the text does not have that form, or does not name a callable.
     """
     if not all(reference.partition(":")):
         raise UsageError(f"expected package.module:function, not {reference!r}")

@@ -39,7 +39,7 @@ LARGE_BYTES = 20_000_000
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Write the page; exit 1 if it lacks a run that cannot be read."""
+    """Write the page; exit 1 if a run cannot be read and is left out."""
     from mindsummary_lightning.export.report import write_report
 
     run_dirs = runs_in(arguments.runs)

@@ -9,9 +9,9 @@ import torch
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Whether a rank holds only a part of a tensor.
+    """Tell whether a rank holds only a shard of a tensor.
 
-    It is a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1.
+    Such a tensor is a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1.
     """
     return is_flattened(tensor) or any(
         not placement.is_replicate() for placement in getattr(tensor, "placements", ())
@@ -31,7 +31,7 @@ def is_flattened(parameter: torch.Tensor) -> bool:
 
 
 def groups_that_share(tensor: Any) -> tuple[Any, ...]:
-    """The process groups of the mesh dimensions that a ``DTensor`` is sharded over.
+    """Return the process groups over which a ``DTensor`` is sharded.
 
     Raises:
         TypeError: each rank holds a summand and not a part.
@@ -49,7 +49,7 @@ def groups_that_share(tensor: Any) -> tuple[Any, ...]:
 
 
 def largest_shard(tensor: Any) -> int:
-    """Elements of a ``DTensor`` on the rank that has most of them."""
+    """Return the size of a ``DTensor``'s largest shard."""
     shape = list(tensor.shape)
     for n, placement in enumerate(tensor.placements):
         if placement.is_shard():

@@ -64,11 +64,13 @@ def train_fields(train: TrainInfo) -> dict[str, Any]:
 
     Numbers that are float32 in the file have its digits.
     """
-    known = {field.name: getattr(train, field.name) for field in dataclasses.fields(train)}
-    for name in ("learning_rate", "loss"):
-        if known[name] is not None:
-            known[name] = shortest_float32(known[name])
-    return {name: part for name, part in known.items() if part is not None}
+    known: dict[str, Any] = {}
+    for field in dataclasses.fields(train):
+        value = getattr(train, field.name)
+        if value is not None:
+            is_float32 = field.name in ("learning_rate", "loss")
+            known[field.name] = shortest_float32(value) if is_float32 else value
+    return known
 
 
 def plain(value: Any) -> Any:

@@ -94,7 +94,8 @@ def boxes_to_image(
     """
     batch = _on_white(_pixels(image, dataformats))
     corners = to_array(boxes).astype(np.float64)
-    if len(batch) != 1 or corners.ndim != 2 or corners.shape[1] != 4:
+    is_list_of_boxes = corners.ndim == 2 and corners.shape[1] == 4
+    if len(batch) != 1 or not is_list_of_boxes:
         raise ValueError(
             "boxes need one image and the shape (n, 4), "
             f"not {len(batch)} images and {corners.shape}"

@@ -115,8 +115,6 @@ def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | N
 
 def _mismatch(name: str, data: Buffer, stored: int) -> str | None:
     computed = masked_crc32c(data)
-    return (
-        None
-        if computed == stored
-        else f"{name} is {computed:#010x}, the file states {stored:#010x}"
-    )
+    if computed == stored:
+        return None
+    return f"{name} is {computed:#010x}, the file states {stored:#010x}"

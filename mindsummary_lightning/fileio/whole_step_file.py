@@ -142,7 +142,7 @@ class WholeStepReader:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not the complete file of a whole step.
+        ValueError: it is not the complete file of a recorded step.
 
     Attributes:
         step: what is recorded.

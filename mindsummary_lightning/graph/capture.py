@@ -98,14 +98,12 @@ def _placed(example: Any, network: nn.Module) -> Any:
 
 
 def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[str, Any]]:
-    kwargs = dict(example) if isinstance(example, Mapping) else {}
-    args = (
-        ()
-        if isinstance(example, Mapping)
-        else example
-        if type(example) in (tuple, list)
-        else (example,)
-    )
+    args: Sequence[Any] = (example,)
+    kwargs: dict[str, Any] = {}
+    if isinstance(example, Mapping):
+        args, kwargs = (), dict(example)
+    elif type(example) in (tuple, list):
+        args = example
     try:
         inspect.signature(network.forward).bind(*args, **kwargs)
     except (TypeError, ValueError):

@@ -62,7 +62,9 @@ def loss_on_plane(
     is_ordinary = not (options.train_mode or options.compile or options.points_at_once > 1)
     is_single = options.precision in (None, "32-true") and plane.own_dtype() == torch.float32
     is_known = loss.bytes_per_sample > 0 and not loss.changes_batches
-    if not is_ordinary or not is_single or not is_known or loss.needs_gradients:
+    is_plain_run = is_ordinary and is_single
+    is_plain_loss = is_known and not loss.needs_gradients
+    if not is_plain_run or not is_plain_loss:
         return plain, plain
     check = _ShortcutCheck(loss, plain, _check_points(job))
     best = plain
@@ -187,7 +189,9 @@ def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
-    if type(one) is not Tensor or one.shape != other.shape or one.dtype != other.dtype:
+    if type(one) is not Tensor:
+        return False
+    if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.data_ptr() == other.data_ptr() and one.stride() == other.stride():
         return True

@@ -280,11 +280,15 @@ def _page(condition: Mapping[str, Any]) -> slice:
         return slice(None)
     limit = condition.get("limit", _DEFAULT_LIMIT)
     offset = condition.get("offset", 0)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT:
+    if not _is_plain_int(limit) or not 1 <= limit <= _MAX_LIMIT:
         raise _refusal("limit", f"an int in 1..{_MAX_LIMIT}, runs per page", limit)
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= _MAX_OFFSET:
+    if not _is_plain_int(offset) or not 0 <= offset <= _MAX_OFFSET:
         raise _refusal("offset", f"an int in 0..{_MAX_OFFSET}, the index of the page", offset)
     return slice(offset * limit, (offset + 1) * limit)
+
+
+def _is_plain_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ class ListedRun(NamedTuple):
 
     @property
     def lineage_files(self) -> int:
-        """Number of lineage files."""
+        """The number of lineage files."""
         return len(self.lineage_names)
 
 
@@ -107,7 +107,7 @@ class _Entries:
 
 @dataclass(slots=True)
 class RunTree:
-    """The runs below a directory.
+    """The runs in a directory at any depth.
 
     MindInsight lists the directory and its direct children; here deeper ones count too
     (``save_dir/name/version_n``, Hydra's folders). There a ``.pb`` file alone does not make a run,
@@ -154,7 +154,7 @@ class RunTree:
         return self._order
 
     def event_directories(self) -> set[str]:
-        """Paths of all directories of the last scan with summary or lineage files.
+        """Return the directories of the last scan with summary or lineage files.
 
         They include misdated files.
         """
@@ -261,8 +261,9 @@ def count_links(root: str) -> int:
     number = 0
     for folder, folders, names in os.walk(root):
         event_files = [name for name in names if timestamp_of(name) is not None]
-        candidates = folders + event_files
-        number += sum(os.path.islink(os.path.join(folder, name)) for name in candidates)
+        for name in folders + event_files:
+            if os.path.islink(os.path.join(folder, name)):
+                number += 1
     return number
 
 
@@ -293,7 +294,7 @@ def runs_with_lineage(tree: RunTree) -> list[RunDirectory]:
 
 
 def with_lineage_files(run: ListedRun) -> RunDirectory:
-    """A listed run with the present states of its lineage files.
+    """Return a listed run with the present states of its lineage files.
 
     Files that have vanished since it was listed are left out.
     """
@@ -310,7 +311,7 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
 
 
 def _utf8(name: str) -> str:
-    """A name with escapes for bytes that are not UTF-8.
+    """Escape the bytes of a name that are not UTF-8.
 
     Neither an address nor a browser can hold such bytes.
     """
@@ -323,7 +324,7 @@ def _utf8(name: str) -> str:
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:
-    """Bring the run of a directory up to date; say whether it changed."""
+    """Update the run of a directory, and return whether the run changed."""
     if directory.run is not None:
         try:
             if os.lstat(directory.newest).st_mtime_ns == directory.newest_mtime_ns:
@@ -338,7 +339,7 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
 
 
 class _NewestFile(NamedTuple):
-    """The file whose modification time is the run's; without a file the path is empty."""
+    """The file that dates the run; the path is empty without a file."""
 
     path: str
     created_s: float

@@ -38,11 +38,11 @@ class TagSurvey:
         self._decoder = ScalarDecoder()
 
     def tags(self, paths: Iterable[str], is_exact: bool = False) -> tuple[Tags, bool]:
-        """Kinds and tags in summary files, and whether all of the files was read.
+        """Return kinds and tags in summary files, and whether everything was read.
 
         Every file is opened once.
 
-        ``is_exact`` asks for that; otherwise it is the first and last part of a large file.
+        With ``is_exact`` everything is read, otherwise the first and last part of a large file.
 
         Raises:
             DamagedFileError: what was read is damaged.

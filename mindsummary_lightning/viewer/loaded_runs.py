@@ -49,7 +49,7 @@ class RunSummary:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it takes, roughly."""
+        """Estimate the bytes of memory that the run takes."""
         return _SUMMARY_BYTES + sum(
             _TAG_BYTES + len(tag) for tags in self.tags.values() for tag in tags
         )

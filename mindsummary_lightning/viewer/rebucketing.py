@@ -25,7 +25,7 @@ class StepHistogram:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it takes, roughly."""
+        """Estimate the bytes of memory that the run takes."""
         return 200 * len(self.buckets)
 
 

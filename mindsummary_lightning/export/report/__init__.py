@@ -85,6 +85,9 @@ def write_report(
         drawn = _draw_cards(plan, components, progress)
     sections = drawn.sections
     is_drawn = any(card.figures or card.curves for cards in sections.values() for card in cards)
+    bokeh_scripts: list[str] = []
+    if is_drawn:
+        bokeh_scripts = Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mindsummary_lightning.export.report", "templates"),
         autoescape=True,
@@ -104,9 +107,7 @@ def write_report(
         divisions=drawn.divisions,
         figure_scripts=drawn.scripts,
         usual=contents.usual_value,
-        bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
-        if is_drawn
-        else [],
+        bokeh_scripts=bokeh_scripts,
     )
     replace_file(path, utf8_text(page).encode(), mode_of_runs(run.content.run_dir for run in runs))
     progress(_PAGE_PERCENT)

@@ -192,7 +192,7 @@ def _scalar_tags(runs: Sequence[ReportRun]) -> list[str]:
 def planned_cards(
     runs: Sequence[ReportRun], files: OpenFiles
 ) -> list[tuple[str, Callable[[], Card]]]:
-    """Title of the section and maker of every card, in the order of the page."""
+    """List the section title and the builder function of every card, in page order."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
     for run in runs:
         if run.parameters:

@@ -38,7 +38,7 @@ _MAX_SECOND = 1e11
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """The run that was made of a directory of TensorBoard.
+    """A run that was made from a directory of TensorBoard files.
 
     Attributes:
         source: the directory with TensorBoard's event files.
@@ -64,7 +64,7 @@ class ImportedRun:
 def event_files(
     directory: str, on_error: Callable[[OSError], object] | None = None
 ) -> dict[str, list[str]]:
-    """TensorBoard event files in a directory at any depth, by their directory.
+    """Find the TensorBoard event files in a directory at any depth, by directory.
 
     Every list is in the order of the names.
 
@@ -180,7 +180,7 @@ class _RunImport:
         self._count()
 
     def _purge_step(self, path: str) -> float:
-        """The step from which a file replaces the files before it.
+        """Return the step from which a file replaces the files before it.
 
         ``SummaryWriter(purge_step=...)`` sets it; otherwise it is infinite.
         """

@@ -70,9 +70,16 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
         found.node.add(name=constant.name, op="Const")
     for node in graph.nodes:
         # In a GraphDef, edges of control come last.
-        edges = [edge for edge in node.inputs if edge.name in names]
-        data = [names[edge.name] for edge in edges if not edge.is_control]
-        control = [f"^{names[edge.name]}" for edge in edges if edge.is_control]
+        data: list[str] = []
+        control: list[str] = []
+        for edge in node.inputs:
+            name = names.get(edge.name)
+            if name is None:
+                continue
+            if edge.is_control:
+                control.append(f"^{name}")
+            else:
+                data.append(name)
         added = found.node.add(name=names[node.name], op=node.op_type, input=data + control)
         _add_shape(added, node.output_type)
     return found
@@ -82,11 +89,13 @@ def _graph_names(graph: Graph) -> dict[str, str]:
     """Names of nodes, parameters and constants in TensorBoard's graph."""
     scopes: dict[str, str] = {}
     for node in reversed(graph.nodes):  # the scope of the first use remains
-        scopes.update((edge.name, node.scope) for edge in node.inputs)
+        for edge in node.inputs:
+            scopes[edge.name] = node.scope
     names = {node.name: node.full_name or node.name for node in graph.nodes}
     for parameter in graph.parameters:
         names[parameter.name] = _in_its_module(parameter.name, scopes.get(parameter.name, ""))
-    names.update((constant.name, constant.name) for constant in graph.constants)
+    for constant in graph.constants:
+        names[constant.name] = constant.name
     return names
 
 

@@ -1,4 +1,4 @@
-"""``ChainCollector``: records output statistics of a step while it runs."""
+"""``ChainCollector``: takes output statistics of a step while it runs."""
 
 from __future__ import annotations
 
@@ -203,8 +203,13 @@ class ChainCollector(Watcher):
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
         """Return the values of a step, with its recorded rows merged into one table."""
-        parts = [value for _, value in pairs if isinstance(value, ChainPart)]
-        others = [(tag, value) for tag, value in pairs if not isinstance(value, ChainPart)]
+        parts: list[ChainPart] = []
+        others: list[tuple[str, SummaryValue]] = []
+        for tag, value in pairs:
+            if isinstance(value, ChainPart):
+                parts.append(value)
+            else:
+                others.append((tag, value))
         if not parts:
             return others
         table = np.full((len(self.rows), len(COLUMNS)), np.nan, np.float32)

@@ -129,9 +129,8 @@ class StepRecorder:
                     f"optimizer must be a torch.optim.Optimizer or a sequence of them, not {each!r}"
                 )
         self._count += 1
-        is_first_process = (
-            not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
-        )
+        is_distributed = dist.is_available() and dist.is_initialized()
+        is_first_process = not is_distributed or dist.get_rank() == 0
         if self._count not in self._steps or not is_first_process:
             yield lambda loss: None
             return

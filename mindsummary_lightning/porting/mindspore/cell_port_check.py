@@ -245,11 +245,9 @@ class _StepOfPort:
         optimizer = self._trained.optimizer
         self._give_weights()
         is_known = optimizer is not None and self._give_state(optimizer)
-        settings = (
-            []
-            if optimizer is None
-            else [plain_settings(group) for group in group_settings(optimizer)]
-        )
+        settings = []
+        if optimizer is not None:
+            settings = list(map(plain_settings, group_settings(optimizer)))
         recorded = self._recorded_batch(batch)
         substitution = CellSubstitution(self._trained, self._step, self._injected)
         substitution.watch()

@@ -163,13 +163,12 @@ class CellSubstitution:
         if id(cell) not in self._cells:
             return False
         _, repeated = self._cells[id(cell)]
+        if repeated is None:
+            return True
         running = self._step.forward.running
-        names = (
-            set()
-            if running is None
-            else {frame.module.name for frame in (running, *running.ancestors())}
-        )
-        return repeated is None or repeated in names
+        if running is None:
+            return False
+        return any(frame.module.name == repeated for frame in (running, *running.ancestors()))
 
     def _trains_nothing(self, cell: Any, call: PairedCall) -> bool:
         """Tell whether the outputs of a call need no gradient.

@@ -99,7 +99,7 @@ def with_arguments(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Change the tensors of a call, in the order of :func:`arguments`."""
     changed = tuple(with_tensors(value, change) for value in args)
-    return changed, {name: with_tensors(value, change) for name, value in kwargs.items()}
+    return changed, _with_changed_parts(kwargs, change)
 
 
 def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -107,12 +107,15 @@ def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, mindspore.Tensor):
         return change(value)
     if isinstance(value, Mapping):
-        changed = {key: with_tensors(part, change) for key, part in value.items()}
+        changed = _with_changed_parts(value, change)
         return changed if type(value) is dict else type(value)(changed)  # type: ignore[call-arg]
     if isinstance(value, (tuple, list)):
         parts = [with_tensors(part, change) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        fields = {name: with_tensors(part, change) for name, part in vars(value).items()}
-        return replace(value, **fields)
+        return replace(value, **_with_changed_parts(vars(value), change))
     return value
+
+
+def _with_changed_parts(value: Mapping[Any, Any], change: Callable[[Any], Any]) -> dict[Any, Any]:
+    return {key: with_tensors(part, change) for key, part in value.items()}

@@ -34,11 +34,10 @@ def trained_cells(arguments: Any) -> TrainedCells:
     while isinstance(network, (mindspore.nn.TrainOneStepCell, mindspore.nn.WithLossCell)):
         optimizer = getattr(network, "optimizer", optimizer)
         scale = getattr(network, "scale_sense", scale)
-        network = (
-            network.backbone_network
-            if isinstance(network, mindspore.nn.WithLossCell)
-            else network.network
-        )
+        if isinstance(network, mindspore.nn.WithLossCell):
+            network = network.backbone_network
+        else:
+            network = network.network
     if optimizer is None:
         optimizer = next(
             (cell for cell in network.cells() if isinstance(cell, mindspore.nn.Optimizer)), None

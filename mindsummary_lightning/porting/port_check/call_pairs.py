@@ -217,8 +217,10 @@ class CallPairs:
         parent = next((each for each in frame.ancestors() if each.reference is not None), None)
         parent_index = -1 if parent is None or parent.reference is None else parent.reference
         is_inside = call.parent == parent_index
-        same_name = call.module.rpartition(".")[2] == frame.module.name.rpartition(".")[2]
-        return is_inside and same_name and bool(frame.module.name)
+        name = frame.module.name
+        if not name or not is_inside:
+            return False
+        return call.module.rpartition(".")[2] == name.rpartition(".")[2]
 
     def _agree(
         self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]

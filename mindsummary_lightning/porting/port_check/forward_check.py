@@ -193,11 +193,9 @@ class ForwardCheck:
         own = [frame.inputs[place] for place in pair.port]
         recorded = self._reference.array(pair.reference)
         tolerance = self._tolerance({each.dtype for each in own} | {pair.reference.dtype})
-        port = (
-            own[0].array
-            if len(own) == 1
-            else np.concatenate([each.array for each in own], pair.axis)
-        )
+        port = own[0].array
+        if len(own) > 1:
+            port = np.concatenate([each.array for each in own], pair.axis)
         found = compared(recorded, port, tolerance.value)
         is_wrong = found.relation is Relation.DIFFERS
         if found.relation in (Relation.DIFFERS, Relation.OTHER_SIZE) and self._begins_elsewhere(
@@ -258,11 +256,8 @@ class ForwardCheck:
     def _blamed(self, frame: Frame) -> Frame:
         """Find the enclosing call in whose code an input was computed."""
         for parent in frame.ancestors():
-            if (
-                parent.reference is not None
-                or parent.has_compared_inside
-                or self._has_known_inputs(parent)
-            ):
+            is_compared = parent.reference is not None or parent.has_compared_inside
+            if is_compared or self._has_known_inputs(parent):
                 return parent
         return self._outside
 
@@ -452,8 +447,11 @@ class ForwardCheck:
     def note_use(self, weight: str) -> None:
         """Note that a function uses a weight in the innermost call's own code."""
         uses = self.uses.setdefault(weight, [])
-        if not uses or uses[-1].frame is not self.running or uses[-1].order != self._clock:
-            uses.append(WeightUse(self.running, self._clock))
+        if uses:
+            last = uses[-1]
+            if last.frame is self.running and last.order == self._clock:
+                return
+        uses.append(WeightUse(self.running, self._clock))
 
     def _note_compared(self, frame: Frame) -> None:
         parent = frame.parent or self._outside

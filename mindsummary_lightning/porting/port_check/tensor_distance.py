@@ -174,7 +174,8 @@ def moves_between_equal_elements(values: Array, reference: Array, port: Array) -
         reference: gradient, of the same shape.
         port: gradient, of the same shape.
     """
-    if values.ndim < 3 or values.shape != reference.shape or values.shape != port.shape:
+    is_same_shape = values.shape == reference.shape == port.shape
+    if values.ndim < 3 or not is_same_shape:
         return False
     rows = values.shape[0] * values.shape[1]
     flat = values.reshape(rows, -1)

@@ -155,27 +155,30 @@ def _attributes(module: nn.Module) -> _Attributes:
     # what begins with an underscore there belongs to a Trainer
     is_lightning = "_trainer" in vars(module)
     values: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
+    tensors: dict[str, torch.Tensor] = {}
     for name, value in vars(module).items():
-        if name not in _OF_MODULES and not (is_lightning and name.startswith("_")):
-            values[name] = value
-    contents = {
-        name: copy.copy(value) for name, value in values.items() if isinstance(value, _CONTAINERS)
-    }
-    tensors = {
-        name: value.detach().clone()
-        for name, value in values.items()
-        if isinstance(value, torch.Tensor)
-    }
+        if _is_foreign(name, is_lightning):
+            continue
+        values[name] = value
+        if isinstance(value, _CONTAINERS):
+            contents[name] = copy.copy(value)
+        elif isinstance(value, torch.Tensor):
+            tensors[name] = value.detach().clone()
     registered = {name: dict(vars(module)[name]) for name in ("_parameters", "_buffers")}
     return _Attributes(module, values, contents, tensors, registered)
+
+
+def _is_foreign(name: str, is_lightning: bool) -> bool:
+    """Whether an attribute belongs to torch or Lightning, not to the user."""
+    return name in _OF_MODULES or (is_lightning and name.startswith("_"))
 
 
 def _give_back_attributes(kept: _Attributes) -> None:
     own = vars(kept.module)
     is_lightning = "_trainer" in own
     for name in [*own]:
-        is_foreign = name in _OF_MODULES or (is_lightning and name.startswith("_"))
-        if not is_foreign and name not in kept.values:
+        if not _is_foreign(name, is_lightning) and name not in kept.values:
             del own[name]
     own.update(kept.values)
     for name, registered in kept.registered.items():
