@@ -132,6 +132,13 @@ OUTPUT_GROWTH = Bound(
     source="decision 82: 30 correct ports of six recorded nets stay within it",
     test="test_output_statistics.py::test_a_right_port_is_the_same_however_it_is_written",
 )
+LOSS_GROWTH = Bound(
+    3.0,
+    bounds="loss distance, less the tolerance of the loss itself, over the distance of outputs",
+    unit="times",
+    source="at most 2.1 in 325 half-precision pairs of correct ports; 2 for a mean of squares",
+    test="test_loops.py::test_a_loss_that_is_wrong_by_a_hundredth_is_named_though_outputs_round",
+)
 MAX_INPUT_AMPLIFICATION = Bound(
     1e3,
     bounds="size of inputs over outputs that excuses a distance in a module without weights",
@@ -173,13 +180,6 @@ WEIGHT_ROUNDING = Bound(
     unit="of the weight",
     source="IEEE 754: two roundings to float32",
     test="test_loops.py::test_a_running_mean_that_follows_a_bias_without_effect_is_no_other_update",
-)
-SAME_SETTING = Bound(
-    1e-6,
-    bounds="relative difference of an optimizer's setting",
-    unit="relative difference",
-    source="settings are recorded as float32",
-    test="test_output_statistics.py::test_the_setting_that_differs_is_named_with_the_update",
 )
 
 # ------------------------------------------------------------------ matching by values
