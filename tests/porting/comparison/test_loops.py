@@ -500,6 +500,24 @@ def test_a_loss_that_is_wrong_by_a_hundredth_is_named_though_outputs_round(
     assert (first and first.stage) == (None if verdict == "same" else "loss")
 
 
+@pytest.mark.parametrize("differs_in", ["forward", "update"])
+def test_a_step_that_diverges_takes_at_most_twelve_lines(differs_in: str, tmp_path: Path) -> None:
+    def layers(is_other: bool) -> nn.Module:
+        activation = nn.GELU("tanh" if is_other else "none")
+        return nn.Sequential(nn.Linear(8, 8), activation, nn.Linear(8, 8), nn.Linear(8, 8))
+
+    is_forward = differs_in == "forward"
+    a: dict[str, Any] = {"net": lambda: layers(False)}
+    b: dict[str, Any] = {"net": lambda: layers(is_forward), "adam": not is_forward}
+    comparison = _compared(tmp_path, a, b)
+    lines = str(comparison).splitlines()
+
+    assert comparison.first_difference is not None
+    assert comparison.first_difference.stage == differs_in
+    assert len(lines) <= 12, lines
+    assert any(line.startswith("  downstream: loss ") for line in lines) == is_forward
+
+
 def test_a_weight_that_one_chain_alone_has_is_counted(tmp_path: Path) -> None:
     def extended() -> nn.Module:
         net = _linear()
