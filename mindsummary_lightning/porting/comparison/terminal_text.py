@@ -30,8 +30,12 @@ def comparison_lines(comparison: ComparisonData) -> Iterator[str]:
     yield f"baseline {comparison.baseline}, candidate {comparison.candidate}"
     yield _compared_line(comparison)
     other = {tensor.name for tensor in comparison.other_shapes}
-    yield from _only_lines("baseline", comparison.only_in_baseline, other)
-    yield from _only_lines("candidate", comparison.only_in_candidate, other)
+    only = (
+        _only_text("baseline", comparison.only_in_baseline, other),
+        _only_text("candidate", comparison.only_in_candidate, other),
+    )
+    if any(only):
+        yield "; ".join(filter(None, only))
     yield from _shape_lines(comparison)
     yield from _matched_line("value", comparison.matched_by_value)
     yield from _matched_line("position", comparison.matched_by_position)
@@ -68,7 +72,11 @@ def _size(size: tuple[int, ...] | int) -> str:
     return f"{size} elements" if isinstance(size, int) else str(size)
 
 
-def _only_lines(run: str, only: OnlyIn, other: Collection[str]) -> Iterator[str]:
+def _only_text(run: str, only: OnlyIn, other: Collection[str]) -> str:
+    """Say what one run alone has; ``""`` if it has no more than the other run.
+
+    ``other`` names the tensors that both runs have in different shapes.
+    """
     gradients: list[str] = []
     others: list[str] = []
     for name in only.tensors:
@@ -81,8 +89,7 @@ def _only_lines(run: str, only: OnlyIn, other: Collection[str]) -> Iterator[str]
     for noun, names in (("tensor", others), ("gradient", gradients)):
         if names:
             parts.append(f"{counted(len(names), noun)} ({listed(names, _LISTED)})")
-    if parts:
-        yield f"only in the {run}: {', '.join(parts)}"
+    return f"only in the {run}: {', '.join(parts)}" if parts else ""
 
 
 def _matched_line(rule: str, pairs: tuple[tuple[str, str], ...]) -> Iterator[str]:
@@ -106,16 +113,38 @@ def _stage_lines(statistics: StatisticsComparison) -> Iterator[str]:
     """Yield the rows around the divergence, and the stages of the shown step."""
     divergence: Divergence | None = statistics.divergence or statistics.open_divergence
     if divergence is not None:
-        for detail in detail_lines(divergence):
-            yield f"  {detail}"
+        yield from _short_details(divergence)
     step, table = statistics.shown.step, statistics.shown.table
     marks = stage_marks(table, divergence, is_open=statistics.divergence is None)
     yield f"  {f'step {step}':10} compared  only one run  largest distance"
+    downstream: list[str] = []
+    is_after_first = False
     for summary in table.summaries():
         only = summary.only_baseline + summary.only_candidate
         if not summary.compared and not only:
             continue
         distance = "-" if summary.distance is None else f"{summary.distance:.1e}"
         mark = marks[summary.stage]
+        if is_after_first:
+            downstream.append(f"{summary.stage} {distance}")
+            continue
         line = f"  {summary.stage:10} {summary.compared:8}  {only:12}  {distance:16}  {mark}"
         yield line.rstrip()
+        is_after_first = mark.endswith(" first")
+    if downstream:
+        yield f"  downstream: {', '.join(downstream)}"
+
+
+def _short_details(divergence: Divergence) -> Iterator[str]:
+    """Yield what explains a divergence: one row that differs, and the code lines in one line.
+
+    The sentence counts the other rows.
+    """
+    called = []
+    for detail in detail_lines(divergence._replace(tensors=divergence.tensors[:1])):
+        if str(detail).startswith("called in "):
+            called.append(str(detail))
+        else:
+            yield f"  {detail}"
+    if called:
+        yield f"  {', '.join(called)}"

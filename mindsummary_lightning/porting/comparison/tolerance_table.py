@@ -70,14 +70,14 @@ LOSS_FLOOR = Bound(
     0.05,
     bounds="divisor of a loss distance from below: a loss near zero is mostly noise",
     unit="of the first loss",
-    source="a loss that falls to nothing is noise (chosen)",
+    source="four nets: rounding reached 7.3e-6 without it, 6e-7 with it",
     test="test_distances.py::test_losses_differ_by_the_larger_one_and_infinitely_where_only_one_is_a_number",
 )
 SCALE_FLOOR = Bound(
     0.1,
     bounds="divisor of a tensor distance from below: a small bias rounds as large weights do",
     unit="of the upper quartile of the tensors' largest elements",
-    source="rounding in a small bias is that of large weights (chosen)",
+    source="a convention: five overfitted nets do not depend on it",
     test="test_distances.py::test_tensors_differ_by_the_largest_element_and_no_less_than_a_tenth_of_the_larger_ones",
 )
 MAX_ROUNDING_GROWTH = Bound(
@@ -98,14 +98,14 @@ WHOLE_TENSOR = Bound(
     1e-2,
     bounds="distance of tensors recorded whole, and of gradients if only gradients were recorded",
     unit="relative distance",
-    source="rounding shows in activations and gradients first (chosen)",
+    source="a convention: not measured yet with whole tensors of correct ports",
     test="test_whole_tensors.py::test_rounding_in_a_tensor_is_no_difference_and_is_stated",
 )
 REPEAT_FACTOR = Bound(
     3.0,
     bounds="distance that counts as equal if a repeat of the baseline differs by 1",
     unit="times the distance of the repeat",
-    source="decision 66: a repeat measures rounding, with a margin of three (chosen)",
+    source="repeats of five nets: up to 2.0, 1.6, 4.3, 2.9, and once 2.8e4",
     test="test_verdict.py::test_the_distance_of_a_repeat_counts_three_times",
 )
 
@@ -115,7 +115,7 @@ SAMPLE_WEIGHT = Bound(
     0.1,
     bounds="weight of single elements in the distance of two rows",
     unit="of the weight of averages",
-    source="rounding of one element is ten times that of a sum of many (chosen)",
+    source="a convention: averages round less than elements; not measured yet",
     test="test_output_statistics.py::test_rounding_is_no_difference",
 )
 SAME_TENSOR = Bound(
@@ -131,6 +131,13 @@ OUTPUT_GROWTH = Bound(
     unit="times",
     source="decision 82: 30 correct ports of six recorded nets stay within it",
     test="test_output_statistics.py::test_a_right_port_is_the_same_however_it_is_written",
+)
+LOSS_GROWTH = Bound(
+    3.0,
+    bounds="loss distance, less the tolerance of the loss itself, over the distance of outputs",
+    unit="times",
+    source="at most 2.1 in 325 half-precision pairs of correct ports; 2 for a mean of squares",
+    test="test_loops.py::test_a_loss_that_is_wrong_by_a_hundredth_is_named_though_outputs_round",
 )
 MAX_INPUT_AMPLIFICATION = Bound(
     1e3,
@@ -173,13 +180,6 @@ WEIGHT_ROUNDING = Bound(
     unit="of the weight",
     source="IEEE 754: two roundings to float32",
     test="test_loops.py::test_a_running_mean_that_follows_a_bias_without_effect_is_no_other_update",
-)
-SAME_SETTING = Bound(
-    1e-6,
-    bounds="relative difference of an optimizer's setting",
-    unit="relative difference",
-    source="settings are recorded as float32",
-    test="test_output_statistics.py::test_the_setting_that_differs_is_named_with_the_update",
 )
 
 # ------------------------------------------------------------------ matching by values

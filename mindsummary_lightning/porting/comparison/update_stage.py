@@ -22,10 +22,12 @@ from mindsummary_lightning.porting.comparison.recorded_step import MEAN, Recorde
 from mindsummary_lightning.porting.comparison.step_pair import GradientRows, StepPair
 from mindsummary_lightning.porting.comparison.tolerance_table import (
     OUTPUT_GROWTH,
-    SAME_SETTING,
+    TOLERANCES,
     UPDATE,
 )
 from mindsummary_lightning.porting.comparison.update_distance import update_distance
+
+_SETTING = TOLERANCES["float32"].row  # settings are recorded as float32
 
 
 def compare_update(step: StepPair, forward: ForwardResult) -> StageResult:
@@ -94,7 +96,7 @@ def setting_differences_of_step(step: StepPair) -> Iterator[SettingDifference]:
         shown_a, shown_b = sorted(values_a), sorted(values_b)
         if len(values_a) != len(values_b):
             shown_a, shown_b = sorted({*values_a}), sorted({*values_b})
-        is_equal = len(shown_a) == len(shown_b) and np.allclose(shown_a, shown_b, SAME_SETTING)
+        is_equal = len(shown_a) == len(shown_b) and np.allclose(shown_a, shown_b, _SETTING)
         if not is_equal:
             yield SettingDifference(name, values_a, values_b)
 

@@ -464,16 +464,58 @@ def test_outputs_that_one_run_has_more_of_are_judged_alike_from_either_side(tmp_
 
 
 def test_equal_outputs_in_coarse_numbers_do_not_make_losses_equal(tmp_path: Path) -> None:
-    for run, offset, scale in (("a", 0.0, 1.0), ("b", 3e-3, 1.0), ("rounded", 3e-3, 1 + 3e-3)):
+    for run, offset, scale in (("a", 0.0, 1.0), ("b", 3e-3, 1.0), ("rounded", 0.0, 1 + 3e-3)):
         _loop(tmp_path / run, _linear, offset=offset, given=torch.tensor(scale).mul)
     comparison = compare_runs(tmp_path / "a", tmp_path / "b", tolerance="bfloat16")
     rounded = compare_runs(tmp_path / "a", tmp_path / "rounded", tolerance="bfloat16")
 
     assert rounded.verdict == "same"
-
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.first_difference.stage) == (1, "loss")
     assert comparison.sentence.endswith("(tolerance 0.002)")
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "same"), (1.01, "different")])
+@pytest.mark.parametrize("rounding", [1e-4, 1e-3])
+def test_a_loss_that_is_wrong_by_a_hundredth_is_named_though_outputs_round(
+    rounding: float, factor: float, verdict: str, precision: str, tmp_path: Path
+) -> None:
+    """Outputs that differ by a thousandth excuse no loss that differs by ten times as much."""
+    batch, labels = torch.randn(64, 16), torch.arange(64) % 4
+    for run, scale, wrong in (("a", 1.0, 1.0), ("b", 1 + rounding, factor)):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+        optimizer = torch.optim.SGD(net.parameters(), 1e-3)
+        with StepRecorder(tmp_path / run, 1).step(net, optimizer, (batch, labels)) as loss_is:
+            output = net[2](net[1](net[0](batch) * scale))
+            loss = nn.functional.cross_entropy(output, labels)
+            loss_is(loss * wrong)
+            loss.backward()
+            optimizer.step()
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b", tolerance=precision)
+    first = comparison.first_difference
+
+    assert comparison.verdict == verdict
+    assert (first and first.stage) == (None if verdict == "same" else "loss")
+
+
+@pytest.mark.parametrize("differs_in", ["forward", "update"])
+def test_a_step_that_diverges_takes_at_most_twelve_lines(differs_in: str, tmp_path: Path) -> None:
+    def layers(is_other: bool) -> nn.Module:
+        activation = nn.GELU("tanh" if is_other else "none")
+        return nn.Sequential(nn.Linear(8, 8), activation, nn.Linear(8, 8), nn.Linear(8, 8))
+
+    is_forward = differs_in == "forward"
+    a: dict[str, Any] = {"net": lambda: layers(False)}
+    b: dict[str, Any] = {"net": lambda: layers(is_forward), "adam": not is_forward}
+    comparison = _compared(tmp_path, a, b)
+    lines = str(comparison).splitlines()
+
+    assert comparison.first_difference is not None
+    assert comparison.first_difference.stage == differs_in
+    assert len(lines) <= 12, lines
+    assert any(line.startswith("  downstream: loss ") for line in lines) == is_forward
 
 
 def test_a_weight_that_one_chain_alone_has_is_counted(tmp_path: Path) -> None:
