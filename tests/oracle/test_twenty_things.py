@@ -120,7 +120,7 @@ def test_one_diverged_run_does_not_flatten_the_others_and_is_hidden_by_one_click
 ) -> None:
     _open(browser, address, _ticked("abcde"), 5)
 
-    browser.wait("document.getElementById('notice').textContent.includes('1 curves leave')")
+    browser.wait("document.getElementById('notice').textContent.includes('scale (▲ ▼): 1')")
     assert _get(browser, f"{_RANGE}.y[1]") < 10
     assert "not finite from step 21" in browser.text()
     _click(browser, "#all")

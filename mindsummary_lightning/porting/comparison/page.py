@@ -110,7 +110,7 @@ class _ComparisonPage:
         yield f"<h2>{self.say('Output statistics of step {}', step.step)}</h2>"
         if divergence is not None:
             lines = "\n".join(self.say(line) for line in detail_lines(divergence))
-            yield f'<pre class="scroll" tabindex="0">{lines}</pre>'
+            yield f"<pre>{lines}</pre>"
         yield self._stage_table(statistics)
         if step.pair.a.calls:
             note = (

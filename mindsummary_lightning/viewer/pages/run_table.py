@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import math
 import os
 import threading
@@ -198,7 +199,7 @@ def read_lineage(runs: LoadedRuns) -> None:
 def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
     cells = [row[2] for row in rows]
     same, columns = {}, {}
-    for name in dict.fromkeys(name for row in cells for name in row):
+    for name in dict.fromkeys(itertools.chain.from_iterable(cells)):
         values = [row.get(name) for row in cells]
         if len(values) > 1 and all(value == values[0] for value in values):
             (same[name],) = _for_a_browser(values[:1])
@@ -220,9 +221,12 @@ def _lines(runs: Sequence[ListedRun]) -> list[int]:
     A new run is the last one, so it changes no line. Of runs that began in one second a shorter
     name comes first: version_2 before version_10.
     """
-    order = sorted(runs, key=lambda run: (_began_s(run), len(run.train_id), run.train_id))
-    numbers = {run.train_id: number % _LINES for number, run in enumerate(order)}
-    return [numbers[run.train_id] for run in runs]
+    keys = [(_began_s(run), len(run.train_id), run.train_id) for run in runs]
+    order = sorted(range(len(runs)), key=keys.__getitem__)
+    numbers = [0] * len(runs)
+    for number, place in enumerate(order):
+        numbers[place] = number % _LINES
+    return numbers
 
 
 def _began_s(run: ListedRun) -> float:
@@ -235,9 +239,14 @@ def _began_s(run: ListedRun) -> float:
 
 
 def _for_a_browser(values: list[Any]) -> list[Any]:
-    has_inexact = any(type(value) is int and abs(value) > EXACT_MAX for value in values)
+    integers = [value for value in values if type(value) is int] if _has_integers(values) else []
+    has_inexact = any(abs(value) > EXACT_MAX for value in integers)
     converted: list[Any] = for_a_browser(values) if has_inexact else values
     return converted
+
+
+def _has_integers(values: list[Any]) -> bool:
+    return int in set(map(type, values))  # in C: most columns have none
 
 
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:

@@ -30,7 +30,7 @@ const Texts = (() => {
     "reset": ["reset zoom", "还原缩放"], "png": ["PNG", "PNG"], "plotcsv": ["CSV", "CSV"],
     "diverged_hide": ["diverged: {0}, hide", "已发散：{0} 个，隐藏"], "diverged_show": ["diverged: {0}, show", "已发散：{0} 个，显示"],
     "most": ["The first {0} of {1} ticked runs are drawn.", "所选 {1} 个训练中，绘制前 {0} 个。"],
-    "outside": ["{0} curves leave the scale (▲ ▼).", "{0} 条曲线超出坐标范围（▲ ▼）。"],
+    "outside": ["Curves that leave the scale (▲ ▼): {0}.", "{0} 条曲线超出坐标范围（▲ ▼）。"],
     "bad_from": ["not finite from step {0} (×)", "自第 {0} 步起非有限值（×）"],
     "plot": [
       "Curves of {0}, {1} runs. Arrow keys move the cursor, + and - zoom, 0 resets.",
