@@ -1,4 +1,4 @@
-"""The parser of a verb, made from its ``ARGUMENTS``, and the help."""
+"""Makes the parser and the help of a subcommand from its ``ARGUMENTS``."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """An argument of a verb, as :meth:`argparse.ArgumentParser.add_argument` takes it."""
+    """Describe an argument as :meth:`argparse.ArgumentParser.add_argument` takes it."""
     return names, options
 
 
 def flag(name: str, text: str) -> Argument:
-    """An option without a value."""
+    """Describe an option without a value."""
     return argument(name, action="store_true", help=text)
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, as ``type=`` of an argument."""
+    """Parse a whole number of at least 1, as ``type=`` of an argument."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
 
 
 def json_of(what: str) -> Argument:
-    """``--json`` of a verb that reports."""
+    """Describe the option ``--json``."""
     return flag("--json", f"print {what} as JSON")
 
 
@@ -60,9 +60,9 @@ _DEBUG = "show the traceback of an error instead of one line"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the option that is meant.
+    """A parser whose errors suggest the closest option.
 
-    For a superfluous word, the error lists the arguments of the verb.
+    For a superfluous word, the error lists the arguments of the subcommand.
     """
 
     def __init__(self, prog: str, **texts: str) -> None:
@@ -87,10 +87,10 @@ class _Parser(argparse.ArgumentParser):
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Parse the words after ``mindsummary``.
 
-    The result has the verb's arguments, and the attributes ``verb`` and ``debug``.
+    The result has the subcommand's arguments, and the attributes ``verb`` and ``debug``.
 
     Raises:
-        SystemExit: a help or the version was asked for and is printed, or the words are wrong and
+        SystemExit: help or the version was printed, or the words are wrong and
             that is said.
     """
     if not words or words[0] in ("help", "version"):  # as other programs have it
@@ -117,7 +117,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _top_parser() -> _Parser:
-    """Make the parser of the words before the verb."""
+    """Make the parser of the words before the subcommand."""
     codes = (
         "Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; "
         "2 wrong command line. `mindsummary VERB --help` has examples."
@@ -150,7 +150,7 @@ def _wrapped(text: str, indent: str, first: str = "") -> str:
 
 
 def _overview() -> str:
-    """The verbs in groups, with the first sentence of every description."""
+    """List the subcommands in groups, with the first sentence of every description."""
     lines = []
     for group, names in GROUPS.items():
         lines.append(f"{group}:")
@@ -161,7 +161,7 @@ def _overview() -> str:
 
 
 def _texts(verb: str) -> dict[str, str]:
-    """The description of a verb, its examples and its page."""
+    """Return the description of a subcommand, its examples and its page."""
     *examples, page = MORE[verb]
     lines = "\n".join(f"  mindsummary {example}" for example in examples)
     return {

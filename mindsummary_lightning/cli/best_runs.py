@@ -1,6 +1,6 @@
 """``mindsummary list DIR --best SCALAR``: runs ranked from best to worst.
 
-The table has the settings that tell the runs apart.
+The table shows the settings that differ between the runs.
 """
 
 from __future__ import annotations

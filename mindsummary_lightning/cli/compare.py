@@ -53,7 +53,7 @@ _EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 def run(arguments: argparse.Namespace) -> Answer:
     """Compare two runs; the exit code is 0 if equal, 1 if different, 2 if undecided.
 
-    With ``--strict`` runs of other lengths are different.
+    With ``--strict``, runs of different lengths are different.
     """
     try:
         comparison = _compared(arguments)

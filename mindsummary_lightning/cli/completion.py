@@ -1,6 +1,6 @@
-"""``mindsummary completion SHELL``: a script that completes verbs and options.
+"""``mindsummary completion SHELL``: print a shell completion script.
 
-It is made from the arguments of the verbs; zsh reads the script of bash.
+It is made from the arguments of the subcommands; zsh reads the script of bash.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _choices() -> Iterator[tuple[str, list[str]]]:
-    """The pattern of words before every argument with choices, and the choices."""
+    """List the word pattern before every argument with choices, and the choices."""
     for verb, names, options in _arguments():
         if "choices" in options:
             for before in names if names[0].startswith("-") else [verb]:
@@ -50,7 +50,7 @@ def _choices() -> Iterator[tuple[str, list[str]]]:
 
 
 def _arguments() -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
-    """Verb, names and options of every argument."""
+    """Yield the subcommand, names and options of every argument."""
     for verb in VERBS:
         for names, options in verb_module(verb).ARGUMENTS:
             yield verb, names, options
@@ -71,7 +71,7 @@ def _fish() -> Iterator[str]:
 
 
 def _fish_flag(name: str) -> str:
-    """An option as fish takes it; an empty text for a positional argument."""
+    """Return an option as fish takes it; an empty text for a positional argument."""
     if not name.startswith("-"):
         return ""
     kind = "l" if name.startswith("--") else "s"

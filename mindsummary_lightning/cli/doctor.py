@@ -1,4 +1,4 @@
-"""``mindsummary doctor``: check the needs of ``mindsummary view``, or a device."""
+"""``mindsummary doctor``: check the needs of ``view``, or a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGUMENTS = (
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Report every need in a line; exit 1 if any is missing or not as expected."""
+    """Report every requirement in a line; exit 1 if any is not met."""
     if arguments.device is not None:
         return _proven(arguments.device)
     needs = [_need("Python", ".".join(map(str, sys.version_info[:3])))]

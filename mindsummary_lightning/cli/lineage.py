@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _say_none_found(arguments: argparse.Namespace, number: int) -> None:
-    """Tell why no run is listed; ``number`` counts the runs that have lineage."""
+    """Print why no run is listed; ``number`` counts the runs that have lineage."""
     if number:
         lack = "meets the conditions" if arguments.where else "has lineage that can be read"
         say(f"none of {counted(number, 'run')} {lack}", sys.stderr)
@@ -125,7 +125,7 @@ def _query(
 ) -> Query:
     """Parse the query of the command line.
 
-    A name without a value in any lineage file may be the name of a scalar.
+    A name that is in no lineage file may be the name of a scalar.
     """
     if arguments.descending and not arguments.sort:
         raise UsageError("--descending is the direction of --sort: give both")
@@ -164,7 +164,7 @@ def _with_scalars(
 
 
 def _say_what_is_last(query: Query, asked: str) -> None:
-    """Tell which names were taken for the last values of scalars."""
+    """Print which names were read as the last values of scalars."""
     for field in query.fields:
         if field.startswith("last:") and field not in asked:
             tag = field.removeprefix("last:")
@@ -182,7 +182,7 @@ def _parsed(arguments: argparse.Namespace, directory: str, fields: Collection[st
 
 
 def _refuse_a_bare_name(text: str, fields: Collection[str]) -> None:
-    """``--where loss`` is a condition that was not finished, not a word to look for."""
+    """Refuse an unfinished condition, such as ``--where loss``."""
     if text.strip() and complete_name(text.strip(), fields) is None:
         return
     raise UsageError(f"--where must be FIELD, one of = != < <= > >=, and a value, not {text!r}")
@@ -204,7 +204,7 @@ def _refuse_repetition(conditions: Conditions) -> None:
 
 
 def _unrecorded(fields: Iterable[str], known: Collection[str]) -> list[str]:
-    """Problems about lineage fields that no run has."""
+    """Describe the lineage fields that no run has."""
     problems = []
     for field in dict.fromkeys(fields):
         is_lineage = field not in _ALWAYS and not SCALAR.fullmatch(field)
@@ -214,7 +214,7 @@ def _unrecorded(fields: Iterable[str], known: Collection[str]) -> list[str]:
 
 
 def _unknown_scalars(fields: Iterable[str], scalars: ScalarStatistics) -> list[str]:
-    """Problems about scalars that no run has."""
+    """Describe the scalars that no run has."""
     if not scalars.tags:
         return []
     problems = []
@@ -228,7 +228,7 @@ def _unknown_scalars(fields: Iterable[str], scalars: ScalarStatistics) -> list[s
 
 
 def _without_asked(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the values that were asked for by the scalars among them."""
+    """Reduce the requested values to the scalars among them."""
     shown = {key: value for key, value in run.items() if key != "asked"}
     scalars = {field: value for field, value in run["asked"].items() if SCALAR.fullmatch(field)}
     if scalars:
@@ -258,7 +258,7 @@ def _table(
 
 
 def _with_equal_columns(records: Sequence[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
-    """The records with the same columns in all of them; empty columns are left out."""
+    """Give all records the same columns, without empty columns."""
     recorded: dict[str, None] = {}
     for record in records:
         recorded.update((name, None) for name, cell in record.items() if cell is not None)
@@ -269,7 +269,7 @@ def _with_equal_columns(records: Sequence[Mapping[str, Cell]]) -> list[dict[str,
 
 
 def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
-    """Add values that were asked for and have no column yet."""
+    """Add requested values that have no column yet."""
     for name, value in asked.items():
         if record.get(name) is not None or isinstance(value, (dict, list)):
             continue
@@ -278,9 +278,9 @@ def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:
-    """Names of the columns, the most interesting first.
+    """Sort the columns, the most interesting first.
 
-    The order: run, the columns that were asked for, the main result, the settings that differ,
+    The order: run, the requested columns, the main result, the settings that differ,
     other results that differ, the rest.
     """
     names = [name for name in records[0] if _prefix(name) in _COLUMNS or name in asked]
@@ -319,16 +319,16 @@ def _differs(records: Sequence[Mapping[str, Cell]], name: str) -> bool:
 
 
 def _column(field: str) -> str:
-    """The column of a field of a query."""
+    """Return the column of a field of a query."""
     if field.startswith(USER_DEFINED) and field != f"{USER_DEFINED}status":
         return setting_column(field.removeprefix(USER_DEFINED))
     return {"summary_dir": "run", f"{USER_DEFINED}status": "status"}.get(field, field)
 
 
 def _place(name: str) -> int:
-    """The position of a column by its kind.
+    """Return the position of a column by its kind.
 
-    Columns that are shown only because they were asked for come last.
+    Columns that are shown only because they were requested come last.
     """
     if _prefix(name) in _COLUMNS:
         return _COLUMNS.index(_prefix(name))
@@ -336,7 +336,7 @@ def _place(name: str) -> int:
 
 
 def _prefix(name: str) -> str:
-    """The entry of ``_COLUMNS`` for a column, or its name if it has no entry."""
+    """Return the entry of ``_COLUMNS`` for a column, or else the column's name."""
     if name.startswith(METRIC):
         return METRIC
     has_own_entry = name in _COLUMNS or name in FIELDS or name in _HIDDEN

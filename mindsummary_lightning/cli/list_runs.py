@@ -107,7 +107,7 @@ def _runs(
 def _described(
     survey: TagSurvey, path: str, name: str, size: int, is_exact: bool, problems: list[OSError]
 ) -> dict[str, Any]:
-    """The facts of a run's line.
+    """Collect the facts of a run's line.
 
     ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read.
     """

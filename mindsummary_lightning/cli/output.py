@@ -1,9 +1,9 @@
-"""The answer of a verb, and text for a terminal or a pipe.
+"""Writes the answer of a subcommand to a terminal or a pipe.
 
 Text is columns, curves, sizes, times and progress bars.
 
 :func:`say` and :func:`redraw` escape control characters, so nothing that was recorded, and no name
-of a file, can send commands to the terminal. Verbs print through them and nothing else.
+of a file, can send commands to the terminal. Subcommands print only through them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Heading(str):
 
 
 class Answer(NamedTuple):
-    """The result of a verb; :func:`mindsummary_lightning.cli.main` prints it.
+    """The result of a subcommand; :func:`mindsummary_lightning.cli.main` prints it.
 
     Attributes:
         json: the answer for ``--json``.
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
 
 
 def width() -> int:
-    """Columns of the terminal; 100 in a pipe."""
+    """Return the columns of the terminal; 100 in a pipe."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size((100, 24)).columns
     return 100
@@ -141,7 +141,7 @@ def writable_output() -> Iterator[None]:
 def cells(text: str) -> int:
     """Count the columns of a terminal that a text takes.
 
-    A wide character takes two, and a character that combines with another takes none.
+    A wide character takes two columns, and a combining character takes none.
     """
     if text.isascii():
         return len(text)
@@ -163,7 +163,7 @@ def cut(text: str, most: int, *, end: int = 0) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Lines of a table, with two spaces between columns and with cells escaped.
+    """Format the lines of a table, with two spaces between columns, cells escaped.
 
     The columns ``right`` are right-aligned.
     """
@@ -181,7 +181,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
 def table_lines(
     rows: Sequence[Sequence[str]], right: Sequence[int] = (), least: int = sys.maxsize
 ) -> Iterator[str]:
-    """Lines of a table whose first row names the columns.
+    """Format the lines of a table whose first row names the columns.
 
     ``right`` is as for :func:`columns`.
 
@@ -202,7 +202,7 @@ def table_lines(
 
 
 def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float = 2.0) -> Answer:
-    """Draw lines on the terminal again and again in the same place, until Ctrl-C.
+    """Redraw lines in the same place on the terminal until Ctrl-C.
 
     Raises:
         UsageError: standard output is not a terminal, or JSON is asked for.
@@ -265,7 +265,7 @@ def _remote_line(name: str) -> str | None:
 
 
 def tally(numbers: Mapping[str, int]) -> str:
-    """Text such as ``5 scalar, 1 image``; empty if there is nothing."""
+    """Return text such as ``5 scalar, 1 image``; empty if all counts are 0."""
     return ", ".join(f"{number} {kind}" for kind, number in numbers.items())
 
 
@@ -286,7 +286,7 @@ def sparkline(values: Sequence[float], length: int) -> str:
 
 
 def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> str:
-    """Draw a block for every value, by its place between two numbers.
+    """Draw a block for every value, by its position between two numbers.
 
     "!" stands for +inf and "0" for -inf.
     """
@@ -306,7 +306,7 @@ def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> 
 
 
 def readable_size(size: int) -> str:
-    """Bytes in the largest unit in which they are at least 1: ``1.4 MB``."""
+    """Write bytes in the largest unit with a value of at least 1: ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000 or unit == "GB":
@@ -316,7 +316,7 @@ def readable_size(size: int) -> str:
 
 
 def readable_time(seconds: float) -> str:
-    """A wall time in the local zone; a dash for an impossible time."""
+    """Write a wall time in the local zone; a dash for an impossible time."""
     try:
         if seconds > 0:
             return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
@@ -326,7 +326,7 @@ def readable_time(seconds: float) -> str:
 
 
 def short_number(value: float | None) -> str:
-    """A number in at most six significant digits; a dash for ``None``."""
+    """Write a number in at most six significant digits; a dash for ``None``."""
     return "-" if value is None else f"{value:.6g}"
 
 

@@ -1,4 +1,4 @@
-"""The runs that a command line names."""
+"""Finds the runs that a command line names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _T = TypeVar("_T")
 
 
 def runs_in(directories: Sequence[str]) -> list[str]:
-    """Find the runs in some directories, as a shell's ``runs/*`` gives them.
+    """Find the runs in one or more directories, such as a shell's ``runs/*``.
 
     Of several directories, some may hold no run.
 
     Raises:
         FileNotFoundError: a directory is missing, or there is no run in any.
-        NotADirectoryError: the only one is a file, or one is the address of a remote store.
-        OSError: one cannot be listed.
+        NotADirectoryError: the only path is a file, or a path is the address of a remote store.
+        OSError: a directory cannot be listed.
     """
     for directory in directories:
         os.stat(local_path("DIR", directory))
@@ -44,7 +44,7 @@ def runs_in(directories: Sequence[str]) -> list[str]:
 
 
 def links_note(directories: Sequence[str]) -> str:
-    """Describe the links that were not followed, for a line about lacking runs.
+    """Describe the links that were not followed, for a line about missing runs.
 
     The text is empty if there are none.
     """
@@ -59,7 +59,7 @@ def links_note(directories: Sequence[str]) -> str:
 def found_in(
     what: str, runs: Sequence[str], search: Callable[[str, Callable[[int], Any]], Iterable[_T]]
 ) -> tuple[list[_T], list[OSError]]:
-    """Search runs under a progress bar.
+    """Search the runs, showing a progress bar.
 
     The result has the findings, and the errors of the runs that cannot be read.
     """

@@ -66,7 +66,7 @@ _LINES: dict[str, Callable[..., Iterator[str]]] = {
 
 @dataclass(frozen=True)
 class _TagRow:
-    """The facts that the row of a tag shows, and the numbers of its curve."""
+    """The facts in the row of a tag, and the numbers of its curve."""
 
     facts: dict[str, Any]
     curve: Any
@@ -87,7 +87,7 @@ class _RunPage:
     tables: dict[str, Any]
 
     def as_json(self, run_dir: str) -> dict[str, Any]:
-        """The contents as ``--json`` prints them."""
+        """Return the contents as ``--json`` prints them."""
         shown: dict[str, Any] = {"run": run_dir}
         for kind, rows in self.samples.items():
             shown[kind] = {tag: row.facts for tag, row in rows.items()}
@@ -164,7 +164,7 @@ def _graph_facts(run: FollowedRun) -> dict[str, int] | None:
 
 
 def _lineage(run_dir: str, scalars: Mapping[str, _TagRow]) -> dict[str, Any]:
-    """Values of lineage, with the present status, and ``diverged`` if it did."""
+    """Return the lineage, with the present status, and ``diverged`` if the run did."""
     lineage = SummaryReader(run_dir).lineage()
     values = lineage_values(lineage)
     custom = lineage.custom.values if lineage.custom else {}
@@ -228,7 +228,7 @@ def _lines(run: FollowedRun, page: _RunPage) -> Iterator[str]:
 
 
 def _heading_lines(run: FollowedRun) -> Iterator[str]:
-    """Name the run, its files, and the time of its first and its last scalar."""
+    """Return lines with the run's name, its files and the times of its scalars."""
     run_dir = run.run_dir
     summaries = len(summary_files(run_dir))
     lineages = counted(len(lineage_file_paths(run_dir)), "lineage file")
@@ -243,7 +243,7 @@ def _heading_lines(run: FollowedRun) -> Iterator[str]:
 
 
 def _sample_section(kind: str, tag_rows: Mapping[str, _TagRow]) -> Iterator[str]:
-    """Lines of a table of samples of the same kind, as wide as the terminal."""
+    """Format a table of samples of one kind, as wide as the terminal."""
     tag_cells = min(_MAX_TAG, max(map(cells, tag_rows), default=0))
     used = 2 + tag_cells + 5 * 12  # the tag and five numbers
     length = max(8, min(_MAX_CURVE, width() - used))
@@ -288,7 +288,7 @@ def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list
 def _section(
     name: str, rows: Sequence[Sequence[str]], head: Sequence[str] = (), right: Sequence[int] = ()
 ) -> Iterator[str]:
-    """Lines of a table, with a head if it has names; no line if it has no row."""
+    """Format a table, with a head if it has names; no line if it has no row."""
     if rows:
         yield ""
         yield Heading(name)

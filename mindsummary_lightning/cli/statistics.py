@@ -1,4 +1,4 @@
-"""Lines of ``show`` about statistics.
+"""Formats the lines of ``show`` about statistics.
 
 They name the first number that is not finite, and draw a heat map of the parameters.
 """
@@ -20,9 +20,9 @@ _MAX_ROWS, _MAX_LABEL, _MAX_NAME = 30, 60, 44
 
 
 def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[str]:
-    """Lines about the parameters: a heading, the first non-finite number, a heat map.
+    """Return lines about parameters: first non-finite number, heat map.
 
-    The map has a row for a parameter or a group of them, and a block for a step.
+    The map has a row for a parameter or a group of parameters, and a block for a step.
     """
     yield from ("", Heading("Parameters"))
     first = facts["first_not_finite"]
@@ -46,9 +46,9 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
 
 
 def output_statistics_lines(table: OutputStatistics, facts: dict[str, Any]) -> Iterator[str]:
-    """Lines about the modules: a heading, and the origin of non-finite numbers.
+    """Return lines about modules: the origin of non-finite numbers.
 
-    The rows of the last step follow if they were asked for.
+    The rows of the last step follow if they were requested.
     """
     yield from ("", Heading("Output statistics"))
     what = "of batch, weights, modules, loss, gradients and update"

@@ -42,7 +42,7 @@ ARGUMENTS = (
 def run(arguments: argparse.Namespace) -> Answer:
     """Copy once, or until the runs have ended or a signal arrives.
 
-    The exit code is 1 if anything is not there at the end.
+    The exit code is 1 if a file is missing in the destination at the end.
     """
     source, destination = _stores(arguments)
     copies = RunCopies(source, destination, force=arguments.force, verify=arguments.verify)
@@ -97,9 +97,9 @@ def _problems(copies: RunCopies, arguments: argparse.Namespace) -> list[str]:
 
 @contextlib.contextmanager
 def _ending_signals(is_followed: bool) -> Iterator[list[int]]:
-    """Collect the signals that ask for an end after a last round.
+    """Return a context that collects signals to stop after a last round.
 
-    SIGTERM asks for it, and with ``--follow`` the first Ctrl-C. The second Ctrl-C ends the command
+    These are SIGTERM and, with ``--follow``, the first Ctrl-C. The second Ctrl-C ends the command
     at once.
     """
     signals = list[int]()
@@ -132,7 +132,7 @@ def _lack(source: Store) -> str:
 
 
 def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:
-    """Copy in rounds, until the runs have ended and are there or a signal arrived.
+    """Copy in rounds, until all ended runs are copied or a signal arrives.
 
     ``every_s`` is the time from round to round; ``None`` makes a single round.
     """

@@ -1,6 +1,6 @@
-"""The verbs in groups, with their descriptions and modules.
+"""The subcommands in groups, with their descriptions and modules.
 
-Reading this imports no module of a verb.
+Importing this module imports no module of a subcommand.
 """
 
 from __future__ import annotations
@@ -86,5 +86,5 @@ _MODULES = {"list": "list_runs", "import": "import_runs"}
 
 
 def verb_module(verb: str) -> ModuleType:
-    """The module of a verb."""
+    """Import the module of a subcommand."""
     return importlib.import_module(f"mindsummary_lightning.cli.{_MODULES.get(verb, verb)}")

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    """Listen, tell where the pages are, and answer requests until a signal."""
+    """Listen, print the address of the pages, and serve until a signal."""
     from mindsummary_lightning.viewer import access
     from mindsummary_lightning.viewer.app import create_app
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns

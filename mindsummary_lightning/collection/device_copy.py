@@ -1,4 +1,4 @@
-"""A copy of tensors from a device to the CPU that does not wait.
+"""Copies tensors from a device to the CPU without waiting.
 
 A device without pinned memory or events, or without memory for the buffer, gets plain copies, which
 wait for it.
@@ -19,11 +19,11 @@ _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not cha
 
 
 class DeviceCopy:
-    """Strided tensors of the same device that are copied to the CPU.
+    """A copy of strided tensors from one device to the CPU.
 
     The copy runs after the work that is queued on its current stream.
 
-    Nobody else may change them; they are not referenced once the copy is queued. If not even a
+    Do not change the tensors; they are not referenced once the copy is queued. If not even a
     plain copy is possible, what the device raises passes.
     """
 
@@ -51,7 +51,7 @@ class DeviceCopy:
             self._buffers = [part.cpu() for part in ordered]
 
     def is_done(self) -> bool:
-        """Whether :meth:`wait` returns without waiting."""
+        """Tell whether :meth:`wait` returns without waiting."""
         return self._event is None or bool(self._event.query())
 
     def wait(self) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""The histogram of a tensor, reduced on its device.
+"""Reduces the histogram of a tensor on its device.
 
 It is also reduced over the ranks that share the tensor.
 
@@ -32,9 +32,9 @@ _CHUNK = 1 << 24
 def histogram_parts(
     tensor: torch.Tensor, groups: Sequence[dist.ProcessGroup | None] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The few numbers that the histogram of a ``REDUCIBLE`` tensor needs.
+    """Compute the numbers that the histogram of a ``REDUCIBLE`` tensor needs.
 
-    They stay on its device, which is not waited for.
+    The numbers stay on the device, without waiting for it.
 
     Each rank of each of the process groups, which are reduced over one after the other, must take
     part.
@@ -63,7 +63,7 @@ def histogram_parts(
 
 
 def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
-    """The histogram of the four parts of ``histogram_parts``, now on the CPU."""
+    """Make the histogram from the tensors of ``histogram_parts``, now on the CPU."""
     tallies, numbers, edges, counts = [part.numpy() for part in parts]
     count, nan_count, pos_inf_count, neg_inf_count = tallies.tolist()
     low, minus_high, total = numbers.tolist()
@@ -77,7 +77,7 @@ def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
 
 @functools.cache
 def wide_dtype(device_type: str) -> torch.dtype:
-    """The dtype to sum in: float64, or float32 on devices without it (Apple's GPUs)."""
+    """Return the dtype to sum in: float64, or float32 where a device lacks it."""
     try:
         return torch.zeros((), dtype=torch.float64, device=device_type).dtype
     except torch.OutOfMemoryError:
@@ -87,16 +87,16 @@ def wide_dtype(device_type: str) -> torch.dtype:
 
 
 def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Parts of the elements in float32.
+    """Yield chunks of the elements in float32.
 
-    It holds every element of the reducible dtypes exactly.
+    float32 holds every element of the reducible dtypes exactly.
     """
     for start in range(0, flat.numel(), _CHUNK):
         yield flat[start : start + _CHUNK].float()
 
 
 def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Tallies (all, NaN, +inf, -inf), extremes, and the sum.
+    """Compute the counts (all, NaN, +inf, -inf), the extremes, and the sum.
 
     The extremes are lowest and minus highest, so that a single MIN reduces both.
     """
@@ -119,7 +119,7 @@ def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 def _edges(
     low: torch.Tensor, high: torch.Tensor, finite: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``bucket_edges`` in tensors.
+    """Compute ``bucket_edges`` in tensors.
 
     They are 91 edges, the last of them repeated, and the 89 inner edges to search in.
     """
@@ -135,7 +135,7 @@ def _edges(
 
 
 def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
-    """float64 numbers in float16, rounded once as NumPy does.
+    """Convert float64 numbers to float16, rounded once as NumPy does.
 
     Torch rounds them to float32 on the way.
 
@@ -149,7 +149,7 @@ def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
-    """How many elements have 0, 1, ... 89 of the inner edges at or below them."""
+    """Count the elements that have 0, 1, ... 89 inner edges at or below them."""
     # torch.histc would raise
     if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":
         return _counts_by_sorting(chunk, inner)

@@ -1,6 +1,6 @@
-"""Gradients as an optimizer is about to use them.
+"""Collects the gradients that an optimizer is about to use.
 
-They are the gradients of its last step in a batch.
+Of several steps in a batch, the last step's gradients count.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from mindsummary_lightning.collection.step_values import StepValues
 
 
 class GradientCollector:
-    """Histograms of the gradients of chosen parameters, and the norm of all.
+    """Collects gradient histograms of chosen parameters, and the norm of all.
 
-    It serves step after step.
+    One object serves all steps.
     """
 
     def __init__(self) -> None:
         self._by_optimizer: dict[int, tuple[StepValues, torch.Tensor]] = {}
 
     def clear(self) -> None:
-        """Forget the gradients of a step that is not done."""
+        """Discard the gradients of an unfinished step."""
         self._by_optimizer = {}
 
     def take(
@@ -34,11 +34,11 @@ class GradientCollector:
         selected: Iterable[NamedParameter],
         scale: torch.Tensor | None = None,
     ) -> None:
-        """Take an optimizer's gradients.
+        """Collect the gradients of an optimizer's parameters.
 
-        They replace the gradients of its earlier steps in this batch.
+        They replace the gradients of the optimizer's earlier steps in this batch.
 
-        All ranks that share a sharded parameter must call; those ``selected`` get a histogram;
+        All ranks that share a sharded parameter must call. ``selected`` parameters get a histogram;
         ``scale`` is what the gradients are still multiplied by.
         """
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -70,7 +70,7 @@ class GradientCollector:
 
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Euclidean norm of all gradients together, a float32 tensor.
+    """Compute the Euclidean norm of all gradients together, a float32 tensor.
 
     All ranks that share a sharded gradient call it.
     """
@@ -86,7 +86,7 @@ def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
-    """The elements that count in a norm.
+    """Return the elements that count in a norm.
 
     Of a sparse gradient (``nn.Embedding(sparse=True)``) they are the stored elements.
     """
@@ -96,7 +96,7 @@ def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def as_exact(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in a dtype with at least float32's digits; itself if it is."""
+    """Return a tensor in a dtype at least as precise as float32."""
     if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex():
         return tensor
     return tensor.float()

@@ -1,4 +1,4 @@
-"""The loss in the outputs of a training step."""
+"""Finds the loss in the outputs of a training step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def loss_of(outputs: Any) -> Any:
-    """The loss that a step returned, or ``None``.
+    """Return the loss that a step returned, or ``None``.
 
     That is a tensor or number, a mapping with ``"loss"``, or a list or tuple that begins with one
     of these.
@@ -22,7 +22,9 @@ def loss_of(outputs: Any) -> Any:
 
 
 def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
-    """The mean of a step's loss as a float32 tensor on its device, or ``None``.
+    """Return the mean of a step's loss, or ``None``.
+
+    It is a float32 tensor on the loss's device.
 
     Lightning hands out the loss divided by the accumulated batches (automatic optimization); it is
     undone.
@@ -40,7 +42,7 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
 
 
 def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torch.Tensor | None:
-    """The mean of the losses that were read, on their device, or ``None``.
+    """Return the mean of the losses on their device, or ``None`` without losses.
 
     It does not wait for the device.
     """
@@ -53,9 +55,9 @@ def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torc
 
 
 def loss_alone(outputs: Any) -> Any:
-    """The part of a step's outputs that :func:`mean_loss` reads.
+    """Return the part of a step's outputs that :func:`mean_loss` reads.
 
-    The other outputs can be freed before it is read.
+    The rest of the outputs can then be freed.
     """
     loss = loss_of(outputs)
     if not isinstance(loss, torch.Tensor):

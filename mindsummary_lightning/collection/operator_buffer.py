@@ -39,7 +39,7 @@ _warnings = WarnOnce(_LOG)
 
 
 class OperatorBuffer:
-    """Values of the operators since the last :meth:`take`.
+    """The values of summary operators since the last :meth:`take`.
 
     It keeps the newest value of a kind and name, copied when it came.
 
@@ -47,9 +47,9 @@ class OperatorBuffer:
     warning.
 
     Attributes:
-        thread: the one that it takes values of, from when it is opened.
-        process: the number of that one's process.
-        is_taking: whether it takes values now.
+        thread: the thread whose values the buffer collects; set when the buffer is opened.
+        process: the number of that thread's process.
+        is_taking: whether the buffer collects values now.
     """
 
     def __init__(self, is_of_one_step: bool = True) -> None:
@@ -66,14 +66,14 @@ class OperatorBuffer:
         self._warnings = WarnOnce(_LOG)
 
     def settle(self) -> None:
-        """Take the values of the current thread from now on."""
+        """Collect the values of the current thread from now on."""
         self.process = os.getpid()
         self.thread = threading.current_thread()
         if self._others is None:
             self._others = weakref.WeakSet(threading.enumerate())
 
     def can_have_started(self, thread: threading.Thread) -> bool:
-        """Whether this buffer's thread may have started a thread."""
+        """Tell whether this buffer's thread may have started a given thread."""
         return self._others is not None and thread not in self._others
 
     def begin_pass(self) -> None:
@@ -109,7 +109,7 @@ class OperatorBuffer:
     def take(self) -> list[tuple[str, str, Any]]:
         """Remove and return the kinds, names and values.
 
-        They are in the order in which the names came first.
+        They are in the order in which each name first appeared.
         """
         values, self._values = self._values, {}
         self._this_pass.clear()
@@ -129,7 +129,7 @@ def begin_training(buffer: OperatorBuffer) -> None:
 
 
 def end_training(buffer: OperatorBuffer) -> None:
-    """The training is over; does nothing if it is already."""
+    """End a training; does nothing if it has ended already."""
     close(buffer)
     with contextlib.suppress(ValueError):
         _trainings.remove(buffer)
@@ -154,7 +154,7 @@ def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
 
 
 def close(buffer: OperatorBuffer) -> None:
-    """Put no more values into a buffer; does nothing if it is not open."""
+    """Stop collecting values into a buffer; does nothing if it is not open."""
     buffer.is_taking = False
     with contextlib.suppress(ValueError):
         _records.remove(buffer)
@@ -206,7 +206,7 @@ def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffe
 
 
 def _buffers_of_only_thread() -> Sequence[OperatorBuffer]:
-    """Buffers that take values, if all belong to the same thread; else none."""
+    """Return the collecting buffers if all belong to the same thread, else none."""
     if len({id(buffer.thread) for buffer in open_buffers()}) != 1:
         return ()
     return [training for training in _trainings if training.is_taking][-1:] or _records
@@ -224,7 +224,7 @@ def _nobody(plugin: str, name: str) -> Sequence[OperatorBuffer]:
 
 
 def _copied(value: Any) -> Any:
-    """The value with memory of its own.
+    """Copy a value.
 
     An object that cannot be recorded stays as it is, for the error message.
     """

@@ -1,4 +1,4 @@
-"""The summary operators: called with a name and a value anywhere inside a model.
+"""Summary operators: call them with a name and a value inside a model.
 
 They record on collected steps.
 
@@ -39,7 +39,7 @@ def scalar_summary(name: str, value: Any) -> None:
 def tensor_summary(name: str, value: torch.Tensor) -> None:
     """Record a tensor with dimensions, element by element.
 
-    A SummaryCollector takes it on at most 20 steps of a run, ``SummaryRecord.record()`` at every
+    A SummaryCollector records it on at most 20 steps of a run, ``SummaryRecord.record()`` at every
     call.
 
     Args:
@@ -67,14 +67,14 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
 
     Args:
         name: as in :func:`scalar_summary`.
-        value: the tensor; NaN and infinities are counted apart.
+        value: the tensor; NaN and infinities are counted separately.
     """
     if operator_buffer.is_listening:
         _put("histogram", name, value)
 
 
 class ScalarSummary(nn.Module):
-    """:func:`scalar_summary` as a module; silent in eval mode."""
+    """:func:`scalar_summary` as a module; records only in training mode."""
 
     def forward(self, name: str, value: Any) -> None:
         """Record ``value`` under ``name``."""
@@ -83,7 +83,7 @@ class ScalarSummary(nn.Module):
 
 
 class TensorSummary(nn.Module):
-    """:func:`tensor_summary` as a module; silent in eval mode."""
+    """:func:`tensor_summary` as a module; records only in training mode."""
 
     def forward(self, name: str, value: torch.Tensor) -> None:
         """Record ``value`` under ``name``."""
@@ -92,7 +92,7 @@ class TensorSummary(nn.Module):
 
 
 class ImageSummary(nn.Module):
-    """:func:`image_summary` as a module; silent in eval mode."""
+    """:func:`image_summary` as a module; records only in training mode."""
 
     def forward(self, name: str, value: torch.Tensor) -> None:
         """Record ``value`` under ``name``."""
@@ -101,7 +101,7 @@ class ImageSummary(nn.Module):
 
 
 class HistogramSummary(nn.Module):
-    """:func:`histogram_summary` as a module; silent in eval mode."""
+    """:func:`histogram_summary` as a module; records only in training mode."""
 
     def forward(self, name: str, value: torch.Tensor) -> None:
         """Record ``value`` under ``name``."""
@@ -110,7 +110,7 @@ class HistogramSummary(nn.Module):
 
 
 def in_backward() -> bool:
-    """Whether autograd is running a backward pass here.
+    """Tell whether autograd is running a backward pass in this thread.
 
     Activation checkpointing then repeats a forward pass.
 
@@ -142,7 +142,7 @@ def _put_compiled(plugin: str, name: str, value: Any) -> None:
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:
-    """The numbers of a value while a compiler traces.
+    """Convert a value to a tensor while a compiler traces.
 
     The result is ``None`` if there are none, because an error would end the training. In lists only
     numbers are read, or tensors of one shape.
@@ -169,7 +169,7 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
 
 
 def _representable(value: int) -> int | float:
-    """An int, or the float or infinity that stands for an int beyond 64 bits."""
+    """Return an int; beyond 64 bits, the nearest float or infinity."""
     if -(2**63) <= value < 2**63:
         return value
     if abs(value) < _LARGEST:
@@ -184,9 +184,9 @@ def _is_list_of_tensors(value: Any) -> bool:
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """Lengths of nested lists of numbers.
+    """Return the shape of nested lists of numbers.
 
-    The result is ``None`` if they are ragged, or hold anything else.
+    The result is ``None`` if the lists are ragged or hold other values.
     """
     if isinstance(value, (bool, int, float)):
         return ()

@@ -1,6 +1,6 @@
-"""Options of a SummaryCollector, checked: MindSpore's keys, defaults and merging.
+"""Checks the options of a SummaryCollector, and merges them as MindSpore does.
 
-Nothing here knows a Trainer; a bad argument is refused before any run begins.
+No Trainer is needed, so that a wrong argument raises before any run begins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLAGS = _KNOWN[:-2]
 class CollectOptions:
     """The collected values, by the keys of :class:`SpecifiedData`.
 
-    The last two of them have their defaults resolved.
+    The defaults of the last two keys are resolved.
 
     ``named`` are the keys that the user gave; of what they do not find there is a warning, of
     defaults there is none.
@@ -114,7 +114,7 @@ def checked_gradients(collect_gradients: Any) -> str | bool | None:
 
 @dataclass(frozen=True, slots=True)
 class ParameterStatisticsOptions:
-    """Which parameters have statistics.
+    """The parameters for which statistics are recorded.
 
     Attributes:
         expression: matched from the start of a parameter's name; ``None``: no parameter.
@@ -126,7 +126,7 @@ class ParameterStatisticsOptions:
 
 
 def _checked_statistics(collect_parameter_statistics: Any) -> str | None:
-    """An expression for the names of parameters with statistics, or ``None``."""
+    """Return the expression for parameters with statistics, or ``None``."""
     if isinstance(collect_parameter_statistics, bool):
         return EVERY if collect_parameter_statistics else None
     return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
@@ -157,7 +157,7 @@ def checked_parameter_statistics(
 
 @dataclass(frozen=True, slots=True)
 class OutputStatisticsOptions:
-    """Of which steps and modules output statistics are recorded.
+    """The steps and modules for which output statistics are recorded.
 
     Attributes:
         steps: optimizer steps, counted from 1; ``None``: the rhythm of tables.
@@ -173,7 +173,7 @@ class OutputStatisticsOptions:
 
 
 def _output_statistics_steps(collect_output_statistics: Any) -> frozenset[int] | None:
-    """Steps that the argument names, or ``None`` for the rhythm of tables."""
+    """Return the steps that the argument names, or ``None`` for the default steps."""
     if collect_output_statistics is None or isinstance(collect_output_statistics, bool):
         return None
     if isinstance(collect_output_statistics, str):
@@ -253,7 +253,7 @@ def _checked_expression(name: str, expression: Any) -> str | None:
 
 
 def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
-    """Custom lineage data as they are recorded.
+    """Check custom lineage data.
 
     It raises a TypeError unless they are a dict of str to str, int or float.
     """
@@ -272,7 +272,7 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
 
 
 def hyper_config() -> dict[str, CustomValue]:
-    """Custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``.
+    """Read custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``.
 
     MindInsight's tuner sets it to JSON.
     """

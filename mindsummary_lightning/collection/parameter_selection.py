@@ -1,6 +1,6 @@
-"""The recorded parameters of a model, or their gradients.
+"""Selects the recorded parameters of a model.
 
-They are taken as they are when a step is collected.
+Their values are read when a step is collected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NamedParameter:
     mask: torch.Tensor | None = None
 
     def value(self) -> torch.Tensor:
-        """The present weight, detached.
+        """Return the present weight, detached.
 
         A single number becomes a tensor of an element, so that it gets a histogram.
         """
@@ -53,7 +53,7 @@ class NamedParameter:
         return weight if weight.dim() else weight.reshape(1)
 
     def matches(self, expression: re.Pattern[str]) -> bool:
-        """Whether an expression matches the start of the name.
+        """Tell whether an expression matches the start of the name.
 
         Of the original of a parametrized weight, the weight's name counts, too.
         """
@@ -64,22 +64,22 @@ class NamedParameter:
 class ParameterNames:
     """Names of the parameters of a module that optimizers hold.
 
-    They are found anew when the parameters or their modules have changed.
+    The names are computed again when the parameters or their modules have changed.
 
-    A walk over a deep network takes a tenth of one of its steps.
+    A traversal of a deep network takes a tenth of the time of a step.
     """
 
     def __init__(self) -> None:
         self.release()
 
     def release(self) -> None:
-        """Hold no parameter any more."""
+        """Drop all references to parameters."""
         self._held: list[nn.Parameter] = []
         self._named: list[NamedParameter] = []
         self._places: list[_Place] = []
 
     def of(self, module: nn.Module, optimizers: Iterable[Optimizer]) -> list[NamedParameter]:
-        """The selected parameters in the optimizers' order, without duplicates.
+        """Return the selected parameters in the optimizers' order, without duplicates.
 
         The list is the same as long as the model has not changed.
 
@@ -114,7 +114,7 @@ class ParameterNames:
 
 
 def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> list[NamedParameter]:
-    """The parameters whose name an expression matches from its start.
+    """Select the parameters whose names match an expression from the start.
 
     ``None`` selects the first five.
     """

@@ -1,6 +1,6 @@
-"""Statistics of every parameter.
+"""Collects statistics of every parameter.
 
-They are taken of gradients and weights, and become values of a step.
+They are computed from gradients and weights, and become values of a step.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _T = TypeVar("_T")
 class StatisticsPart:
     """The statistics of some parameters, and their rows.
 
-    ``kind`` says whether they are of gradients, weights or updates.
+    ``kind`` tells whether they are of gradients, weights or updates.
     """
 
     kind: str
@@ -68,7 +68,7 @@ class StatisticsPart:
 
 
 class _Together(NamedTuple):
-    """Parameters whose statistics are taken together.
+    """Parameters whose statistics are computed together.
 
     It has their rows, and how their tensors are reduced.
     """
@@ -83,7 +83,7 @@ def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 class ParameterStatistics:
-    """Takes the statistics of step after step.
+    """Collects the statistics of each step as tables, scalars and pictures.
 
     It makes tables, scalars and pictures of them.
 
@@ -114,11 +114,11 @@ class ParameterStatistics:
         self._unwritten: dict[str, Callable[[], SummaryValue]] = {}  # of the last step
 
     def clear(self) -> None:
-        """Forget the parts of a step that is not done."""
+        """Discard the values of an unfinished step."""
         self._gradients, self._before, self._copied = {}, [], set()
 
     def release(self) -> None:
-        """Hold no parameter any more: the fit is over."""
+        """Drop all references to parameters at the end of a fit."""
         self.clear()
         self._together, self._held = {}, {}
 
@@ -129,9 +129,9 @@ class ParameterStatistics:
         selected: Sequence[NamedParameter],
         scale: torch.Tensor | None,
     ) -> None:
-        """Take an optimizer's gradients.
+        """Collect the statistics of an optimizer's gradients.
 
-        They replace the gradients of its earlier steps in this batch.
+        They replace the statistics of the optimizer's earlier steps in this batch.
 
         As :meth:`GradientCollector.take`.
         """
@@ -221,7 +221,7 @@ class ParameterStatistics:
         return not (self._skips_overflow and kind == "gradient")
 
     def rest(self) -> _Pairs:
-        """The table and the picture of the last collected step that are not written yet.
+        """Return the unwritten table and picture of the last collected step.
 
         At the end of a run both are written.
         """
@@ -231,7 +231,7 @@ class ParameterStatistics:
     def _held_by(
         self, optimizer: int, parameters: Sequence[nn.Parameter], selected: Sequence[NamedParameter]
     ) -> Sequence[NamedParameter]:
-        """The selected parameters that an optimizer holds.
+        """Return the selected parameters that an optimizer holds.
 
         The list is the same while both are the same.
         """
@@ -313,7 +313,7 @@ _NON_FINITE = [COLUMNS.index("gradient_non_finite"), COLUMNS.index("weight_non_f
 
 @contextlib.contextmanager
 def _noting(values: StepValues, what: str) -> Iterator[None]:
-    """Note an error in the values instead of stopping the training."""
+    """Return a context that notes an error in the values instead of raising it."""
     try:
         yield
     except Exception as error:
@@ -341,7 +341,7 @@ def _add(
 
 
 def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """The difference of a weight, in place if that is exact enough.
+    """Compute the change of a weight, in place if that is exact enough.
 
     bfloat16 would round the difference to two digits.
     """

@@ -1,4 +1,4 @@
-"""Statistics of many tensors at once, in few operations.
+"""Computes statistics of many tensors at once, in few operations.
 
 They do not wait for the device, and need no function of the tensors' own.
 
@@ -36,7 +36,7 @@ _TINY, _HUGE = 1e-15, 1e15  # between them no square leaves the range of float32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorStatistics:
-    """Statistics of some tensors, arrays with an element per tensor.
+    """Statistics of tensors, as arrays with an element per tensor.
 
     Magnitudes are those of the finite elements.
     """
@@ -65,7 +65,7 @@ class RowStatistics:
     """Largest magnitude, their sum, Euclidean norm, non-zero and non-finite elements, by row."""
 
     def statistics(self, table: torch.Tensor, scale: float = 1.0) -> TensorStatistics:
-        """Statistics from ``table``, which is on the CPU.
+        """Compute the statistics from ``table``, which is on the CPU.
 
         The tensors were ``scale`` times the numbers that count.
         """
@@ -134,7 +134,7 @@ def _layout_of(tensor: Any) -> _TensorLayout:
 def _blocks_of(
     layout: _TensorLayout, first: Any, places: Sequence[int]
 ) -> Iterator[tuple[_Block, int]]:
-    """The blocks of tensors with the same layout, and the elements of such a tensor."""
+    """Return the blocks of tensors with one layout, and a tensor's element count."""
     is_accelerator = layout.device.type != "cpu"
     width, chunk = _WIDTH[is_accelerator], _CHUNK[is_accelerator]
     elements = first.numel()
@@ -190,7 +190,7 @@ class RowPlan:
             self._parts.append(_table_of(groups, blocks))
 
     def blocks(self, tensors: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
-        """Tensors that are reduced together, a row per tensor.
+        """Stack the tensors that are reduced together, a row per tensor.
 
         A block of a single tensor is no copy of it.
 
@@ -211,20 +211,20 @@ class RowPlan:
     def statistics(
         self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY
     ) -> list[RowStatistics]:
-        """Reduced rows of tensors like the plan's, as :meth:`reduced`."""
+        """Reduce the rows of tensors like the plan's; see :meth:`reduced`."""
         (reduced,) = self.reduced(((block,) for block in self.blocks(tensors)), wanted)
         return reduced
 
     @torch.no_grad()
     def copies(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The blocks as they are now."""
+        """Copy the present blocks."""
         return [block.clone() if len(block) == 1 else block for block in self.blocks(tensors)]
 
     @torch.no_grad()
     def reduced(
         self, blocks: Iterable[Sequence[torch.Tensor]], *wanted: Collection[str]
     ) -> list[list[RowStatistics]]:
-        """Reduced rows of such blocks, for every device and set of sharing ranks.
+        """Reduce the rows of blocks, for every device and set of sharing ranks.
 
         Several blocks of one place, weights and their updates, are reduced one after the other, and
         each has a list. All ranks that share a sharded tensor must call. Only the fields of
@@ -258,7 +258,7 @@ def _joined(tables: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> torch.Tensor:
-    """The table of a block: so many rows per tensor."""
+    """Compute the table of a block with a fixed number of rows per tensor."""
     whole, rest = divmod(block.size, block.width)
     parts = []
     if whole:
@@ -279,7 +279,7 @@ def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> t
 
 
 def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor:
-    """The table of some rows with elements."""
+    """Compute the table of non-empty rows."""
     elements = as_exact(elements.abs() if elements.is_complex() else elements)
     table = _plain_rows(elements, wanted) if elements.device.type == "cpu" else None
     if table is not None:
@@ -300,7 +300,7 @@ def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tens
 
 
 def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor | None:
-    """The same table in half the operations.
+    """Compute the same table in half the operations.
 
     It is ``None`` unless all is finite and no square leaves the range of the dtype.
     """
@@ -322,7 +322,7 @@ def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor
 
 
 def _reduced_over(groups: Sequence[Any], table: torch.Tensor) -> torch.Tensor:
-    """The table of the ranks that share the tensors."""
+    """Reduce a table over the ranks that share the tensors."""
     # that of a rank's own numbers may differ from another's
     table = table.to(wide_dtype(table.device.type))
     largest, sums = table[:1].clone(), table[1:].clone()

@@ -1,4 +1,4 @@
-"""Is this step collected? Integers only.
+"""Decides which steps are collected, by integers only.
 
 The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own:
 the last step is collected as well, so that a run shorter than ``collect_freq`` shows where it
@@ -19,7 +19,7 @@ _GROWTH = 2.5
 
 
 def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
-    """The default range of steps after the first whose tensors are collected.
+    """Return the default range of steps, after the first, with tensors.
 
     It has at most 20 of the ``total`` steps of a run.
     """
@@ -36,7 +36,7 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 
 
 class Schedule:
-    """Tells the collected parts of a step, counted from 1.
+    """Tells which values of a step, counted from 1, are collected.
 
     The ``total`` of a run may be unknown.
 
@@ -83,39 +83,39 @@ class Schedule:
             self._inputs = range(0, sys.maxsize, collect_input_freq)
 
     def collects(self, step: int) -> bool:
-        """Whether scalars, images of operators and histograms of this step are recorded."""
+        """Tell whether scalars, operator images and histograms of a step are recorded."""
         return step % self._freq == 0 or step in (1, self._total)
 
     def collects_tensors(self, step: int) -> bool:
-        """Whether tensors of this step are recorded."""
+        """Tell whether tensors of this step are recorded."""
         return step == 1 or step in self._tensors
 
     def collects_inputs(self, step: int) -> bool:
-        """Whether the input images of this step are recorded."""
+        """Tell whether the input images of this step are recorded."""
         return step == 1 or step in self._inputs
 
     def collects_tables(self, step: int) -> bool:
-        """Whether a collected step's statistics of parameters are recorded whole.
+        """Tell whether a collected step's table of parameters is recorded.
 
-        So is the first step after a step of tensors.
+        It is recorded with tensors, and on the first collected step after a step with tensors.
         """
         return step in (1, self._total) or self._has_passed(self._table_steps, step)
 
     def collects_chain(self, step: int) -> bool:
-        """Whether the chain of this step is recorded."""
+        """Tell whether the output statistics of this step are recorded."""
         return step in self._chain or (
             self._has_chain_rhythm and self.collects(step) and self.collects_tables(step)
         )
 
     def collects_pictures(self, step: int) -> bool:
-        """Whether pictures are drawn after a collected step.
+        """Tell whether pictures are drawn after a collected step.
 
         They are drawn five times in a run at most, and at its end.
         """
         return step == self._total or (step > 1 and self._has_passed(self._picture_steps, step))
 
     def _has_passed(self, steps: Container[int], step: int) -> bool:
-        """Whether any of some steps lies after the last collected step, up to this."""
+        """Tell whether a step lies after the last collected step, up to this step."""
         if isinstance(steps, range):  # of a fixed gap, without an end
             return step % steps.step < self._freq
         return isinstance(steps, frozenset) and any(
@@ -123,7 +123,7 @@ class Schedule:
         )
 
     def collects_anything(self, step: int) -> bool:
-        """Whether anything at all of this step is recorded.
+        """Tell whether any value of this step is recorded.
 
         This is a hot path, so it calls no other method.
         """
@@ -136,9 +136,9 @@ class Schedule:
         )
 
     def default_steps_until(self, step: int) -> tuple[int, int]:
-        """Numbers of steps with tensors and with images up to this step.
+        """Count the default steps with tensors and with images up to this step.
 
-        They belong to the default range, for a run that resumes from here.
+        A run that resumes from here needs these numbers.
         """
         tensors, images = self._used
         return tensors + _count(self._default_tensor_steps, step), images + _count(

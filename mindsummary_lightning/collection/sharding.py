@@ -1,4 +1,4 @@
-"""Tensors of which a rank holds only a part."""
+"""Recognizes tensors of which a rank holds only a shard."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Whether a rank holds only a part of a tensor.
+    """Tell whether a rank holds only a shard of a tensor.
 
-    It is a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1.
+    Such a tensor is a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1.
     """
     return is_flattened(tensor) or any(
         not placement.is_replicate() for placement in getattr(tensor, "placements", ())
@@ -19,7 +19,7 @@ def is_sharded(tensor: torch.Tensor) -> bool:
 
 
 def is_flattened(parameter: torch.Tensor) -> bool:
-    """Whether FSDP1 has moved a parameter into a flat parameter.
+    """Tell whether FSDP1 has moved a parameter into a flat parameter.
 
     It looks whole, and holds this rank's part at most.
 
@@ -33,7 +33,7 @@ def is_flattened(parameter: torch.Tensor) -> bool:
 
 
 def groups_that_share(tensor: Any) -> tuple[Any, ...]:
-    """The process groups of the mesh dimensions that a ``DTensor`` is sharded over.
+    """Return the process groups over which a ``DTensor`` is sharded.
 
     Raises:
         TypeError: each rank holds a summand and not a part.
@@ -51,7 +51,7 @@ def groups_that_share(tensor: Any) -> tuple[Any, ...]:
 
 
 def largest_shard(tensor: Any) -> int:
-    """Elements of a ``DTensor`` on the rank that has most of them."""
+    """Return the size of a ``DTensor``'s largest shard."""
     shape = list(tensor.shape)
     for n, placement in enumerate(tensor.placements):
         if placement.is_shard():

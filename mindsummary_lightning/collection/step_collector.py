@@ -1,6 +1,6 @@
-"""The values of a run's collected steps.
+"""Collects the values of a run's collected steps.
 
-They go from hooks to tags and values that are ready to be written.
+Values arrive from hooks and become tags and values that are ready to be written.
 
 It counts the steps and asks the schedule; tensors are converted in `step_values`, and nothing is
 written here.
@@ -52,7 +52,7 @@ class _Selection(NamedTuple):
 
 
 class StepCollector:
-    """Collects step after step of a run.
+    """Collects the steps of a run.
 
     ``step`` is the number of steps done, with the steps of a resumed run.
 
@@ -62,7 +62,7 @@ class StepCollector:
 
     Attributes:
         step: number of steps done.
-        takes_chain: whether the chain of the present step is recorded.
+        takes_chain: whether the output statistics of the present step are recorded.
         raises: whether a value that cannot be recorded is raised when the others of its step are
             handed out, instead of skipped with a warning.
     """
@@ -114,20 +114,20 @@ class StepCollector:
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether there are steps whose values have not been handed out yet."""
+        """Tell whether there are steps whose values have not been returned yet."""
         return bool(self._in_flight)
 
     @property
     def default_steps_used(self) -> tuple[int, int]:
-        """Steps with tensors and with input images of the default range.
+        """Return the steps at which tensors and input images are collected by default.
 
-        A run that resumes has so many less.
+        A run that resumes from here has this many fewer.
         """
         return self._schedule.default_steps_until(self.step)
 
     @property
     def statistics_names(self) -> Sequence[str]:
-        """Names of the rows of the tables of parameters so far."""
+        """Return the row names of the parameter tables so far."""
         if self._statistics is None:
             return []
         return self._statistics.names
@@ -135,7 +135,7 @@ class StepCollector:
     def begin_batch(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
         """Begin a batch.
 
-        If its step is collected, values of summary operators are taken, and its ``parameters``
+        If its step is collected, values of summary operators are collected, and its ``parameters``
         later.
         """
         if not self._schedule.collects_anything(self.step + 1):
@@ -153,7 +153,7 @@ class StepCollector:
     def take_gradients(
         self, optimizer: Optimizer, scale: Callable[[], torch.Tensor | None]
     ) -> None:
-        """Take gradients before an optimizer steps; they are not clipped yet.
+        """Collect gradients before an optimizer steps; they are not clipped yet.
 
         Of several steps in a batch the last counts.
 
@@ -227,15 +227,15 @@ class StepCollector:
             self._send(values)
 
     def close_operators(self, is_over: bool = False) -> None:
-        """Take no more values from operators until a batch begins.
+        """Stop collecting operator values until a batch begins.
 
-        The epoch has ended, or (``is_over``) the run.
+        Call it when the epoch or, with ``is_over``, the run has ended.
         """
         (operator_buffer.end_training if is_over else operator_buffer.close)(self._operators)
         self._use(None)
 
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
-        """The steps whose values have arrived, oldest first, and their values.
+        """Return the steps whose values have arrived, oldest first, and their values.
 
         With ``wait`` the run ends: all in-flight steps, and what the last of them has left for the
         end.
@@ -258,14 +258,14 @@ class StepCollector:
             yield self._last_statistics, self._statistics.rest()
 
     def release(self) -> None:
-        """Hold no parameter any more: the fit is over."""
+        """Drop all references to parameters at the end of a fit."""
         self._use(None)
         self._selected = None
         if self._statistics is not None:
             self._statistics.release()
 
     def last_loss(self) -> float | None:
-        """The loss of the last step done; waits for it."""
+        """Return the loss of the last finished step, waiting for it if needed."""
         loss = self._read_loss()
         return None if loss is None else float(loss)
 
@@ -311,12 +311,12 @@ class StepCollector:
         self._in_flight.append((self.step, values))
 
     def _use(self, parameters: Callable[[], Sequence[NamedParameter]] | None) -> None:
-        """Ask for the parameters of the present step there; ``None`` between steps."""
+        """Set the function that returns the present step's parameters, or ``None``."""
         self._parameters = parameters
         self._named: Sequence[NamedParameter] | None = None
 
     def _selection(self) -> _Selection:
-        """The recorded parameters, chosen by their present state."""
+        """Select the recorded parameters by their present state."""
         if self._named is None:
             self._named = [] if self._parameters is None else self._parameters()
         named = self._named
@@ -341,7 +341,7 @@ class StepCollector:
     def _select(
         self, named: Sequence[NamedParameter], option: str, pattern: str | None
     ) -> Sequence[NamedParameter]:
-        """The parameters that an option names and this rank can record."""
+        """Select the parameters that an option names and this rank can record."""
         selected = select_parameters(named, pattern)
         if pattern is not None and not selected and named and option not in self._unmatched:
             self._unmatched.add(option)
@@ -376,7 +376,7 @@ class StepCollector:
     def _report_absent(self, option: str, message: str) -> None:
         """Warn that a value is absent, if the user asked for it by name.
 
-        Otherwise it is simply not recorded.
+        A default value that is absent is omitted without a warning.
         """
         level = logging.WARNING if option in self._specified.named else logging.DEBUG
         self._warn(option, message, level=level)
@@ -390,7 +390,7 @@ _FSDP1 = (
 
 
 def image_batch(batch: Any) -> torch.Tensor | None:
-    """The first image batch in a batch, depth first; ``None`` without any.
+    """Find the first image batch in a batch, depth first; ``None`` without images.
 
     Its shape is ``(N, C, H, W)`` with C 1 or 3.
 

@@ -1,4 +1,4 @@
-"""Tensors on any device -> the values of a collected step.
+"""Converts tensors on any device to the values of a collected step.
 
 CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one
 buffer, copied without waiting, and turned into values when ``drain`` is called, which should be at
@@ -47,26 +47,28 @@ class _Pending:
 
 
 class StepPart(Protocol):
-    """A further part of some steps.
+    """Additional values of some steps.
 
-    It becomes values when its tensors are on the CPU.
+    They are made when their tensors are on the CPU.
     """
 
     def move_into(self, values: StepValues) -> None:
-        """Move the part's content of this step to its values."""
+        """Move the collected content of this step to the step's values."""
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
-        """The values of a step, with its own in place of their parts."""
+        """Return the values of a step, with the finished values of this object."""
 
 
 def _built(pending: _Pending) -> SummaryValue:
-    """Wait for the copy of the parts, and make the value of them."""
+    """Wait for the copy of the tensors, and make the value from them."""
     assert pending.copy is not None  # since send
     return pending.build(pending.copy.wait()[slice(*pending.place)])
 
 
 class StepValues:
-    """The values of a step, from tensors on any device, in their order.
+    """The values of a step, in the order in which they were added.
+
+    Their tensors may be on any device.
 
     Add, then ``send``, then ``drain`` at a later hook. Adding never waits for a device and keeps no
     reference to memory of the caller: what changes afterwards does not change the value. A value
@@ -125,7 +127,9 @@ class StepValues:
         other._values, other.problems = [], []
 
     def send(self) -> None:
-        """Start a copy per device to the CPU, after the work already queued there.
+        """Start one copy to the CPU for each device.
+
+        A copy runs after the work that its device has already queued.
 
         Later calls do nothing.
         """
@@ -149,7 +153,7 @@ class StepValues:
                 start = value.place[1]
 
     def is_ready(self) -> bool:
-        """Whether ``drain`` returns without waiting.
+        """Tell whether ``drain`` returns without waiting.
 
         Before ``send`` it is False if anything must be copied.
         """
@@ -158,9 +162,9 @@ class StepValues:
         return all(copy.is_done() for copy in self._copies)
 
     def drain(self) -> tuple[tuple[str, SummaryValue], ...]:
-        """The values, in the order they were added.
+        """Return the values, in the order in which they were added.
 
-        It waits only for their own copies. Call it once.
+        It waits only for the copies of these values. Call it once.
         """
         self.send()
         finished: list[tuple[str, SummaryValue]] = []
@@ -194,12 +198,12 @@ class StepValues:
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
-    """Whether reading the numbers would wait for a device or for ranks."""
+    """Tell whether reading the numbers would wait for a device or for ranks."""
     return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
 
 
 def _plain(tensor: Any) -> torch.Tensor:
-    """The dense, local tensor with the same elements.
+    """Return a dense, local tensor with the same elements.
 
     Raises:
         TypeError: it is sharded (gathering it would take all ranks) or has no numbers that can be

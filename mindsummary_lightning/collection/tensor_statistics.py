@@ -1,8 +1,8 @@
-"""Statistics of a tensor, reduced on its device without waiting for it.
+"""Reduces statistics of a tensor on its device, without waiting.
 
-They are the numbers of a row of a step's chain.
+They are the numbers in a row of a step's output statistics.
 
-A tensor that a module takes or returns may be changed in place by the next, so each is reduced at
+The next module may change an input or output tensor in place, so each tensor is reduced at
 once. `row_statistics` is for many tensors that lie still.
 """
 
@@ -30,7 +30,7 @@ _WIDE = (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
 def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The dense tensor of real numbers that is reduced.
+    """Return the dense tensor of real numbers that is reduced.
 
     It is ``None`` for a tensor without such numbers here.
 
@@ -60,7 +60,9 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Hide calls in the context from autograd and from modes of the user's.
+    """Return a context that hides calls from autograd and from the user's modes.
+
+    These are the active dispatch modes and function modes of torch.
 
     Such a mode is selective checkpointing.
 
@@ -79,7 +81,7 @@ class TensorReducer:
         self._fractions: dict[torch.device, torch.Tensor] = {}
 
     def reduced(self, tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-        """The input of :func:`columns` for a row, and its number of elements.
+        """Return the input of :func:`columns` for a row, and its number of elements.
 
         Call it while ``unseen``.
 
@@ -102,9 +104,9 @@ class TensorReducer:
         ), core.numel()
 
     def _places(self, device: torch.device, elements: int, wide: torch.dtype) -> torch.Tensor:
-        """Places of the samples, computed on the device.
+        """Compute the positions of the samples on the device.
 
-        To copy them there could wait for it.
+        Copying them to the device could wait for it.
         """
         if device.type == "cpu" or wide is not torch.float64:
             return torch.from_numpy(sample_places(elements)).to(device, non_blocking=True)
@@ -116,7 +118,7 @@ class TensorReducer:
 def columns(
     vectors: NDArray[np.float64], elements: NDArray[np.float64], counted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The columns of rows after ``order``, shape ``(n, 23)``.
+    """Compute the columns of rows after ``order``, shape ``(n, 23)``.
 
     They come from reduced tensors ``(n, 22)`` of so many elements.
     """
@@ -133,7 +135,7 @@ def columns(
 
 
 def _unexpanded(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor without the repetitions of ``expand``, which would take memory."""
+    """Return the tensor without the repetitions of ``expand``, to save memory."""
     for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if size > 1 and stride == 0:
             tensor = tensor.narrow(dimension, 0, 1)
@@ -141,7 +143,7 @@ def _unexpanded(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The numbers of a tensor on the CPU, if its values are moderate.
+    """Reduce a tensor on the CPU if its values are moderate.
 
     All must be finite, and no square may leave the range of float32.
     """
@@ -161,7 +163,7 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _safe(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
-    """The same on any device, of elements of any size, without waiting."""
+    """Reduce a tensor of any values on any device, without waiting."""
     inf = math.inf
     low, high = tensor.nan_to_num(inf, inf, inf).amin(), tensor.nan_to_num(-inf, -inf, -inf).amax()
     finite = tensor.nan_to_num(0.0, 0.0, 0.0)

@@ -169,7 +169,9 @@ def checked_path(name: str, path: Any) -> str:
 
 
 def checked_directory(name: str, directory: Any) -> str:
-    """An absolute :func:`checked_path` of a directory, not empty.
+    """Return the absolute path of a directory; see :func:`checked_path`.
+
+    An empty path raises ValueError.
 
     It need not exist, but no file may be in its way.
     """

@@ -36,7 +36,9 @@ class _ModeStack:
 
 
 class Instruments(TorchFunctionMode, Watcher):
-    """Reports the calls inside a call to an observation, which ``begin`` makes.
+    """Reports the module calls of a model call to an observation.
+
+    ``begin`` makes the observation.
 
     ``error`` is the first exception that the observation raised; what follows it is not observed.
     """

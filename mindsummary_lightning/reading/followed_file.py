@@ -73,7 +73,7 @@ class Location(NamedTuple):
 
 
 class GraphLocation(NamedTuple):
-    """A computational graph of a run.
+    """Where a computational graph of a run is stored in its file.
 
     Attributes:
         name: name of the file that holds it; MindInsight's tag.

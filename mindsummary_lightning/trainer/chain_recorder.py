@@ -1,4 +1,4 @@
-"""``ChainRecorder``: takes the output statistics in the moments of a step."""
+"""``ChainRecorder``: records output statistics in the hooks of a step."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mindsummary_lightning.values.step_chain import OutputRow
 class ChainRecorder:
     """A recorder of the output statistics of a planned fit.
 
-    A batch is taken as ``training_step`` gets it: on its device, within autocast, and inside DDP's
+    A batch is recorded as ``training_step`` gets it: on its device, within autocast, inside DDP's
     forward.
 
     Attributes:
-        chain: what is taken, or ``None``.
-        steps: those whose chains are recorded, ``None`` for a rhythm.
+        chain: records the present fit, or ``None``.
+        steps: the steps to record; ``None``: the default steps.
     """
 
     def __init__(self, options: OutputStatisticsOptions | None, guard: HookGuard) -> None:
@@ -42,7 +42,7 @@ class ChainRecorder:
         self._descriptions: RowDescriptions[OutputRow] | None = None
 
     def plan(self, module: Any, record: RunRecorder | None) -> None:
-        """Prepare for a fit, on a rank that records or not."""
+        """Prepare for a fit, on ranks that record and on ranks that do not."""
         self.end()
         if self._options is not None and record is not None:
             rows = output_rows(record.directory)
@@ -64,7 +64,7 @@ class ChainRecorder:
             method.arm()
 
     def before_backward(self, loss: torch.Tensor) -> None:
-        """Take the loss of a module that calls ``manual_backward``.
+        """Record the loss of a module that calls ``manual_backward``.
 
         The loss of any other module is what ``training_step`` returns.
         """
@@ -72,7 +72,7 @@ class ChainRecorder:
             self.chain.add_loss(loss)
 
     def before_optimizer_step(self, trainer: Any, module: Any, optimizer: Any) -> None:
-        """Take the gradients and settings of an optimizer of the Trainer."""
+        """Record the gradients and settings of an optimizer of the Trainer."""
         if self.chain is None or not self.chain.is_open:
             return
         optimizers, scale = trainer.optimizers, loss_scale(trainer, module, optimizer)
@@ -82,7 +82,7 @@ class ChainRecorder:
         )
 
     def end_batch(self) -> None:
-        """Stop taking values at the end of a batch."""
+        """Stop recording values at the end of a batch."""
         for method in self._methods:
             method.disarm()
 
@@ -113,9 +113,9 @@ class ChainRecorder:
     def _clip(
         self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Clip, and take the gradients once more if clipping has changed them.
+        """Clip the gradients, and record them again if clipping has changed them.
 
-        It may change them in place, or put another tensor there.
+        Clipping may change them in place, or replace the tensors.
         """
         optimizer: Any = args[0] if args else kwargs.get("optimizer")
         before: list[tuple[int, int]] = []

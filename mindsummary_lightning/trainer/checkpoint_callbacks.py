@@ -1,4 +1,4 @@
-"""``CheckpointCallbacks``: directories of a Trainer's callbacks in a later run."""
+"""``CheckpointCallbacks``: moves checkpoint callbacks to a later run's directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WARN_ONCE = WarnOnce(_LOG)
 
 
 class CheckpointCallbacks:
-    """The callbacks to which Lightning, and not the user, gives a directory."""
+    """The callbacks whose directory Lightning, and not the user, has set."""
 
     def __init__(self) -> None:
         self._placed: weakref.WeakKeyDictionary[Any, int | str] = weakref.WeakKeyDictionary()
@@ -22,9 +22,9 @@ class CheckpointCallbacks:
     def place(self, trainer: Any, version: int | str) -> None:
         """Let Lightning place callbacks again that it placed in another version.
 
-        Callbacks that have saved something there stay where they are.
+        Callbacks that have saved a checkpoint keep their directory.
 
-        It places a callback at the first call of a Trainer and never again; an evaluation may come
+        Lightning places a callback only at the first call of a Trainer; an evaluation may come
         before the fit.
         """
         for callback in trainer.checkpoint_callbacks:
@@ -38,9 +38,9 @@ class CheckpointCallbacks:
 
     @staticmethod
     def warn_of_earlier_fit(trainer: Any) -> None:
-        """Warn of a callback that has saved in another Trainer's fit.
+        """Warn of a callback that has saved a checkpoint in a different Trainer's fit.
 
-        It may remove that fit's checkpoints.
+        The callback may remove that fit's checkpoints.
         """
         for callback in trainer.checkpoint_callbacks:
             path = _saved_path(callback)

@@ -1,4 +1,4 @@
-"""Keep the collector's state in checkpoints, so that a resumed fit continues.
+"""Saves the collector's state in checkpoints, so that a resumed fit continues.
 
 A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved
 in the middle of an epoch holds one batch less than was trained (``_batches_that_stepped``, read in
@@ -36,10 +36,10 @@ def save_state(
 ) -> None:
     """Put the collector's state into a checkpoint, as plain values.
 
-    They are the steps done, how many of them are of the default range, and the graph's fingerprint.
+    The values are the steps done, how many of them are default steps, and the graph's fingerprint.
 
     ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are
-    where the collector records the run, then where the logger does; empty on ranks above zero.
+    the collector's directory of the run, then the logger's; empty on ranks above zero.
     """
     checkpoint[_KEY] = {
         "step": steps.step + is_in_step,
@@ -50,14 +50,14 @@ def save_state(
 
 
 def save_rates(checkpoint: dict[str, Any], rates: Sequence[float]) -> None:
-    """Put the learning rates that the run began with into a checkpoint."""
+    """Put the initial learning rates of the run into a checkpoint."""
     checkpoint[_RATES] = list(rates)
 
 
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of :func:`save_state`, and ``learning_rates``.
 
-    There are no values of a run without a collector.
+    The result is empty for a run without a collector.
 
     ``directory`` is the first of the ``directories``: where the collector recorded.
     """
@@ -79,9 +79,9 @@ def steps_before_fit(
 ) -> int:
     """Return how many steps were done before this fit.
 
-    Warns if MindInsight will not draw one curve with the run that this fit resumes.
+    Warns if MindInsight will not show this fit and the resumed run as one curve.
 
-    ``state`` is that of :func:`saved_state`, empty if the fit starts from no checkpoint;
+    ``state`` is the result of :func:`saved_state`, empty if the fit starts from no checkpoint;
     ``directory`` is where it is recorded, ``None`` on ranks above zero.
     """
     step = state.get("step")

@@ -241,7 +241,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._open(trainer)
 
     def _runs_of(self, trainer: Any) -> list[CurrentRun]:
-        """Return the runs that a Trainer's call is recorded in, the collector's own first."""
+        """Return the runs that record a Trainer's call, the collector's own run first."""
         if trainer.fast_dev_run:
             return []
         logger = next(
@@ -268,7 +268,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _drop_earlier_fit(self, trainer: Any, is_needed: bool) -> None:
         """Drop the state of an earlier fit, except the values for a fit that continues it.
 
-        ``is_needed``: the call is an evaluation that is recorded, and one may save a checkpoint
+        ``is_needed``: the call is a recorded evaluation, and the user may save a checkpoint
         after it.
         """
         is_at_same_step = trainer.global_step == self._global_step
@@ -280,7 +280,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._steps = None
 
     def _open(self, trainer: Any) -> None:
-        """Record with the recorder of the first run from now on."""
+        """Start recording with the recorder of the first run."""
         if not self._runs:
             self._record, self._lineage = None, None
             return
@@ -300,7 +300,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._guard.raise_exception = record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Learn the length and optimizers of the run, and write the first lineage."""
+        """Read the length and optimizers of the run, and write the first lineage."""
         if not self._runs:
             return
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
@@ -348,7 +348,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Record the steps that have arrived, and begin to take operators' values."""
+        """Record the steps whose values have arrived, and begin to collect values."""
         steps = self._steps
         if steps is None:
             return
@@ -361,9 +361,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        """Take the loss, if asked for.
+        """Collect the loss if it is needed.
 
-        The first one tells which function it comes from.
+        The first loss tells which loss function the module uses.
         """
         self._chain.before_backward(loss)
         if self._lineage is not None and self._lineage.awaits_loss:
@@ -371,9 +371,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._lineage.loss_computed(loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """Collect gradients and their statistics, if asked for.
+        """Collect gradients and their statistics if they were requested.
 
-        They are accumulated, unscaled and not clipped yet.
+        The gradients are accumulated and unscaled, and not clipped yet.
         """
         if (self._gradients or self._statistics) and self._steps is not None:
             self._steps.take_gradients(
@@ -384,7 +384,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Record the step, if an optimizer stepped and the step is collected."""
+        """Record the step if an optimizer stepped and the step is collected."""
         steps = self._steps
         if steps is None:
             return
@@ -452,7 +452,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the step and the run directory into a checkpoint.
 
-        Its own path and size are recorded at the next batch.
+        The checkpoint's path and size are recorded at the next batch.
         """
         if self._steps is not None:  # a tuner saves one before any training
             # a callback before this one saves it
@@ -464,7 +464,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._lineage.checkpoint_saved(checkpoint)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Remember where the run that is being resumed was."""
+        """Remember the directory of the run that is being resumed."""
         self._resumed = saved_state(checkpoint)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
@@ -473,7 +473,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     # ---- the run ends
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the last step, if it was not collected, and the final lineage."""
+        """Record the last step if it was not collected, and the final lineage."""
         if self._steps is None:
             return
         with self._guard("the last step"):
@@ -486,7 +486,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _say_what_is_not_recorded(self, trainer: Any) -> None:
         """Warn which logged metrics are lost without a logger.
 
-        A library that makes its Trainer itself may have left ours out.
+        A library that makes its own Trainer may have omitted our logger.
         """
         logged = [name for name in trainer.logged_metrics if name not in ("epoch", "step")]
         has_logger = any(isinstance(logger, MindInsightLogger) for logger in trainer.loggers)

@@ -1,6 +1,6 @@
 """``CurrentRun``: the run of a logger, or of a collector with its own directory.
 
-It asks `run_ownership` where a call is recorded, and goes there. It is not known when a Trainer's
+`run_ownership` decides where a call is recorded. It is not known when a Trainer's
 call begins whether it records anything, so hyper-parameters, which come first, wait in the record
 until something else is recorded.
 """
@@ -54,7 +54,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def _no_trainer() -> None:
-    """Stand for the reference to a Trainer where there is none."""
+    """Return ``None``, in place of a weak reference to a Trainer."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class _Begun:
 
     Attributes:
         trainer: a weak reference to the Trainer.
-        call: which call it is.
-        held: what the directory held when it began.
-        to_enter: where it is recorded, until this process has gone there.
-        depth: how many calls of Trainers ran in this thread when it began, with this one.
+        call: the kind of call.
+        held: the contents of the directory when the call began.
+        to_enter: the place where the call is recorded, until this process has entered it.
+        depth: how many calls of Trainers ran in this thread when it began, including this call.
         is_launched: whether it began in the process that launched this one, with a copy of its
             Trainer that has not called here yet.
     """
@@ -84,7 +84,7 @@ _NO_CALL = _Begun(_no_trainer, TrainerCall.TUNING, Holds.OTHERS)
 
 @dataclass(frozen=True)
 class _Outer:
-    """The call that goes on when a call of its hook is over."""
+    """The outer call, which continues when a call made by its hook has ended."""
 
     begun: _Begun
     version: RunVersion
@@ -102,8 +102,8 @@ class CurrentRun:
 
     Attributes:
         version: the version of the run.
-        open_recorder: what records, once something has asked for it.
-        values_recorder: the same while values come, so that each costs nothing more; ``None``
+        open_recorder: the open recorder, once it was requested.
+        values_recorder: the open recorder while values arrive, for fast access; ``None``
             before the first one.
         last_step: the last step logged.
         has_explained_resume: whether the user was told that the present fit resumes in a run of its
@@ -136,7 +136,7 @@ class CurrentRun:
 
     @classmethod
     def in_directory(cls, directory: str, options: Mapping[str, Any]) -> CurrentRun:
-        """Return the runs of a collector with its own directory."""
+        """Make the ``CurrentRun`` of a collector with its own directory."""
         run = cls(*os.path.split(directory), "", options)
         run._view_dir = directory
         run._notes_start = False
@@ -175,7 +175,7 @@ class CurrentRun:
     # ---- what records
 
     def record(self) -> SummaryRecord:
-        """Return the run's record; the first call makes it and claims the version."""
+        """Return the run's record; the first call makes the record and claims a version."""
         if self._record is None:
             self.version.claim()
             self._record = SummaryRecord(self.directory, **self._options)
@@ -200,10 +200,10 @@ class CurrentRun:
         return self.values_recorder
 
     def take_options(self, options: Mapping[str, Any]) -> None:
-        """Take a collector's options of the record that the logger was not given.
+        """Adopt a collector's record options that the logger was not given.
 
         Raises:
-            ValueError: the logger was given another value.
+            ValueError: the logger was given a different value.
         """
         for name, value in options.items():
             own = self._options[name]
@@ -226,9 +226,9 @@ class CurrentRun:
     # ---- hyper-parameters
 
     def add_hyperparameters(self, info: UserDefinedInfo, is_trainers: bool) -> None:
-        """Record hyper-parameters of a call, or keep a user's for the next fit.
+        """Record the hyper-parameters of a call, or keep a user's for the next fit.
 
-        A Trainer's are recorded with its call's first value.
+        A Trainer's hyper-parameters are recorded with the first value of its call.
 
         Those that a Trainer gives of the module that it evaluates in a fit's run may not be those
         of the fit.
@@ -247,9 +247,9 @@ class CurrentRun:
     # ---- a Trainer's call
 
     def begin(self, trainer: Any) -> None:
-        """Enter the place where a Trainer's call is recorded.
+        """Switch to the run that records a Trainer's call.
 
-        All ranks call it, for they learn the version from rank zero.
+        All ranks call this method, because rank zero tells them the version.
         """
         if trainer.is_global_zero:
             self.launch(trainer)
@@ -265,7 +265,7 @@ class CurrentRun:
     def launch(self, trainer: Any) -> None:
         """Decide where a call is recorded.
 
-        That holds for the processes that the Trainer starts, too: each has a copy of this object.
+        The decision also holds for the processes that the Trainer starts, which copy this object.
         """
         if self._begun.is_launched:
             # Now the call is one of this process's, so that its end is recorded here.
@@ -295,7 +295,7 @@ class CurrentRun:
             self._waiting.hand_to(self.recorder())
 
     def _leave(self, held: Holds) -> None:
-        """Leave the call before, now that the contents of its directory are known."""
+        """End the previous call, as the contents of its directory are known now."""
         self._has_met_trainer, self.values_recorder = True, None
         self._waiting.settle(newest_fit_has_recorded(self.directory))
         self.recorder().discard_deferred_lineage()
@@ -303,13 +303,13 @@ class CurrentRun:
             self._drop_record()
 
     def _suspend(self) -> None:
-        """Keep the present call while a call of its hook runs."""
+        """Suspend the present call while a call made by its hook runs."""
         outer = _Outer(self._begun, self.version, self._record, self.open_recorder, self.last_step)
         self._outer.append(outer)
         self.values_recorder = None
 
     def _leave_call(self) -> None:
-        """Go on with the call whose hook has made the present call, if any."""
+        """Resume the call whose hook has made the present call, if any."""
         self._begun = _NO_CALL
         if self._outer:
             outer = self._outer.pop()
@@ -355,7 +355,7 @@ class CurrentRun:
         )
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
-        """Warn before a fit of surprises in its checkpoints or its curve."""
+        """Warn before a fit about lost checkpoints or a split curve."""
         if self._begun.call is TrainerCall.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
         new_run = (TrainerCall.RESUMED_FIT, Holds.NOTHING, False)
@@ -377,7 +377,7 @@ class CurrentRun:
 
         A run without records leaves no directory.
 
-        ``trainer`` is whose call it is, ``None`` for a user's.
+        ``trainer`` is the Trainer that ends; ``None`` if the user ends the run.
         """
         if self.has_recorded:
             if records_status and self._reports_status(trainer):
@@ -393,7 +393,7 @@ class CurrentRun:
     def _close_files(self) -> None:
         """Close the files.
 
-        A run without files gives its version back, if no call goes on in it.
+        A run without files releases its version if no outer call continues in it.
         """
         self.values_recorder = None
         if self.has_recorded:
@@ -455,13 +455,13 @@ def view_command(directory: str) -> str:
 
 
 def _shortest(path: str) -> str:
-    """Return a path relative to the working directory, if it is in there."""
+    """Return a path relative to the working directory if the path is inside it."""
     return value_or_default(path, _path_from_here, path)
 
 
 def _path_from_here(path: str) -> str:
     """Return a path relative to the working directory.
 
-    Raises ValueError for a path elsewhere, OSError if the working directory was removed.
+    Raises ValueError for a path outside it, OSError if the working directory was removed.
     """
     return str(PurePath(path).relative_to(os.getcwd()))

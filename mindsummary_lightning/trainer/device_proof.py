@@ -1,6 +1,6 @@
-"""Prove that recording on a device equals recording on a CPU.
+"""Proves that recording on a device equals recording on a CPU.
 
-A small training and its landscape give a report to paste.
+A small training and its landscape give a report that you can paste into an issue.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def prove_device(device: str) -> list[Proof]:
     Counts, weights, values and a landscape are compared.
 
     Raises:
-        ValueError: PyTorch has no such device here.
+        ValueError: PyTorch finds no such device on this machine.
     """
     accelerator = _accelerator(device)
     levels = {
@@ -126,7 +126,7 @@ def _count(run: SummaryReader) -> str:
 class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A count of copies from a device to the host, and of waits for the device.
 
-    Operations and events can wait.
+    Waits come from operations and from events.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -149,7 +149,7 @@ class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return answer
 
     def wait(self, copy: DeviceCopy) -> list[Tensor]:
-        """Count a wait of a copy of the values of a step."""
+        """Count a wait for the copy of a step's values."""
         self.events += copy._event is not None and copy._arrived is None
         return _WAIT(copy)
 

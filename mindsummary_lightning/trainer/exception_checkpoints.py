@@ -1,6 +1,6 @@
 """``ExceptionCheckpoints``: finds the checkpoint that is saved on an exception.
 
-Lightning calls ``on_exception`` of checkpoint callbacks after that of ours, and no public hook
+Lightning calls ``on_exception`` of checkpoint callbacks after our callbacks, and no public hook
 after theirs.
 """
 
@@ -24,9 +24,9 @@ class ExceptionCheckpoints:
     def follow(
         self, trainer: Any, module: Any, lineage: LineageRecorder, guard: HookGuard, releases: bool
     ) -> None:
-        """Write the first checkpoint that is saved from now on into the lineage.
+        """Record the first checkpoint that is saved from now on in the lineage.
 
-        ``releases`` its files then.
+        If ``releases``, close the files then.
         """
 
         def told(path: str) -> None:
@@ -45,7 +45,7 @@ class ExceptionCheckpoints:
             method.arm()
 
     def end(self) -> None:
-        """Give the callbacks their own methods back."""
+        """Restore the callbacks' own methods."""
         while self._methods:
             self._methods.pop().disarm()
 

@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 class GraphRecorder:
     """A recorder of the graph of a run's first training step with a loss.
 
-    If a later fit into the run trains other modules, it records theirs too.
+    If a later fit of the run trains different modules, their graph is recorded, too.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class GraphRecorder:
         self._modules = ""  # fingerprint of those that are observed
 
     def forget(self) -> None:
-        """Forget the graph of the run before."""
+        """Discard the graph of the previous run."""
         self._observer = self.recorded = None
 
     def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
@@ -51,14 +51,14 @@ class GraphRecorder:
 
     @property
     def losses(self) -> Mapping[int, str]:
-        """Return the names of the losses in the step observed last.
+        """Return the names of the losses in the last observed step.
 
         For :func:`loss_name`.
         """
         return {} if self._observer is None else self._observer.losses
 
     def begin_batch(self) -> None:
-        """Observe the next training step, until a step with a loss was observed."""
+        """Observe this training step unless a step with a loss was observed."""
         if self._observer is not None and not self._is_confirmed:
             self._observer.arm()
 
@@ -69,7 +69,7 @@ class GraphRecorder:
     def write_when_observed(self) -> None:
         """Write the graph of a confirmed step, or log the reason why it is missing.
 
-        It follows the values of the step.
+        The graph is written after the values of the step.
 
         MindInsight drops the tags it saw first when a run has more than 300, the graph's two among
         them.
@@ -87,7 +87,7 @@ class GraphRecorder:
     def end(self) -> None:
         """Write an observed graph, and restore the module's own method.
 
-        With manual optimization a step may have a loss without showing it.
+        With manual optimization a step may compute a loss without returning it.
         """
         if self._observer is not None:
             self._observer.disarm()

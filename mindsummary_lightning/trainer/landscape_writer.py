@@ -20,9 +20,9 @@ _WHAT = "the parameters for a landscape"
 
 
 class LandscapeSaver:
-    """A writer of the parameters at the steps and epochs of a landscape.
+    """Saves the parameters at the steps and epochs of a landscape.
 
-    It begins with :meth:`begin`, if any are wanted.
+    It starts in :meth:`begin` if a landscape is wanted.
     """
 
     def __init__(self, guard: HookGuard) -> None:
@@ -39,7 +39,7 @@ class LandscapeSaver:
     ) -> None:
         """Begin a fit.
 
-        Nothing is saved of it if no landscape is wanted, or the parameters cannot be saved.
+        Parameters are not saved if no landscape is wanted, or if they cannot be saved.
         """
         settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
         if settings is None:
@@ -84,14 +84,14 @@ class LandscapeSaver:
         )
 
     def end_step(self, step: int, module: nn.Module) -> None:
-        """Save the parameters of a step that is done, if it belongs to a landscape."""
+        """Save the parameters after a step that belongs to a landscape."""
         writer = self._writer
         if writer is not None and writer.unit == "step" and writer.wants(step):
             with self._guard(_WHAT):
                 writer.save(step, module.state_dict())
 
     def end_epoch(self, step: int, epoch: int, module: nn.Module) -> None:
-        """Save the parameters of an epoch that is done, if it belongs to a landscape.
+        """Save the parameters after an epoch that belongs to a landscape.
 
         ``epoch`` counts from 1; ``step`` is the count of steps so far.
         """
@@ -104,7 +104,7 @@ class LandscapeSaver:
                     writer.save(epoch, module.state_dict())
 
     def end(self, step: int, epoch: int, module: nn.Module) -> None:
-        """Save the last parameters of a fit after so many steps and whole epochs.
+        """Save the last parameters of a fit, given its steps and whole epochs.
 
         Later calls do nothing.
         """

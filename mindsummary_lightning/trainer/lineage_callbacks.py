@@ -1,4 +1,4 @@
-"""Record lineage without a collector: ``TrainLineage`` and ``EvalLineage``.
+"""``TrainLineage`` and ``EvalLineage``: record lineage without a collector.
 
 The Trainer is read in `trainer_info`, the lineage written by `lineage_recorder`.
 """
@@ -99,7 +99,7 @@ class _LineageCallback(CallbackBase):
 class TrainLineage(_LineageCallback):
     """A callback that records the lineage of a training job.
 
-    That is network, optimizer, loss, data set, hyper-parameters and checkpoint.
+    The lineage holds network, optimizer, loss, data set, hyper-parameters and checkpoint.
 
     It is written when training starts, after each checkpoint and when training ends, so that a
     killed run keeps it.
@@ -141,13 +141,13 @@ class TrainLineage(_LineageCallback):
     ) -> None:
         """Write the lineage with a checkpoint saved since the last batch.
 
-        The first batch is looked at as well.
+        The first batch is inspected as well.
         """
         if self._lineage is not None:
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Learn from the first loss which function it comes from."""
+        """Find the loss function of the first loss."""
         if self._lineage is not None and self._lineage.awaits_loss:
             self._lineage.loss_computed(loss, {})
 
@@ -163,20 +163,20 @@ class TrainLineage(_LineageCallback):
             self._lineage.end_early_batch(trainer, pl_module, outputs)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Learn whether the loader had as many batches as it states."""
+        """Check whether the loader had as many batches as it states."""
         if self._lineage is not None:
             self._lineage.end_epoch(trainer)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into a checkpoint.
 
-        Its own path and size are recorded at the next batch.
+        The checkpoint's path and size are recorded at the next batch.
         """
         if self._lineage is not None:
             self._lineage.checkpoint_saved(checkpoint)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Remember the learning rates that the run being resumed began with."""
+        """Remember the initial learning rates of the run that is being resumed."""
         self._saved_rates = saved_state(checkpoint)["learning_rates"]
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -206,9 +206,9 @@ class TrainLineage(_LineageCallback):
 class EvalLineage(EvaluationHooks, _LineageCallback):
     """A callback that records the lineage of every validation and test.
 
-    That is its metrics and its data set.
+    The lineage holds the metrics and the data set.
 
-    One that follows another within ten seconds waits that long, or for a later one, or for the end.
+    Lineage is written at most every ten seconds, and at the end.
 
     Args:
         summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a
@@ -224,14 +224,14 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
     """
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Learn whether a new run begins, whose metrics are its own."""
+        """Note that a fit begins; the metrics of an earlier run do not count for it."""
         if self._lineage is not None:
             self._lineage.fit_begins(trainer)
 
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Write the evaluation that has waited long enough."""
+        """Write the waiting evaluation if ten seconds have passed."""
         if self._lineage is not None:
             self._lineage.flush_when_due()
 

@@ -1,4 +1,4 @@
-"""Write a run's lineage.
+"""Writes a run's lineage.
 
 The collector and the lineage callbacks share it.
 
@@ -58,13 +58,13 @@ _MOST_SILENT_BATCHES = 8
 
 @dataclass(slots=True)
 class _WaitingEvaluation:
-    """An evaluation that is not written yet.
+    """An evaluation whose lineage is not written yet.
 
     Attributes:
         kind: ``validation`` or ``test``.
         loaders: its loader, or a list or dict of them.
         samples: number of samples that were read of each loader, ``None`` where it is not known.
-        metrics: what it has found, together with what earlier ones have found that were not written
+        metrics: its metrics, together with the metrics of earlier evaluations that were not written
             either.
     """
 
@@ -80,7 +80,7 @@ class LineageRecorder:
     ``custom`` data override everything else; ``timer`` is a monotonic clock.
 
     Attributes:
-        record: what it writes with.
+        record: the record that the lineage is written with.
         records_training: whether it writes the training's lineage, and not only that of
             evaluations.
         read_loss: gives the loss of the last step, if there is one; may wait for it.
@@ -152,7 +152,7 @@ class LineageRecorder:
         )
 
     def call_begins(self) -> None:
-        """Prepare for a call of the Trainer, which may be no fit."""
+        """Prepare for a call of the Trainer, which may be a fit or an evaluation."""
         self._has_begun = self._has_saved_checkpoint = False
         self._exception_checkpoint = None
 
@@ -166,7 +166,7 @@ class LineageRecorder:
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with.
 
-        ``saved_rates`` are those of a checkpoint, if there is one.
+        ``saved_rates`` are the rates in the checkpoint, if there is one.
         """
         self.fit_begins(trainer)
         self._has_begun, self._checkpoints = True, trainer.checkpoint_callback
@@ -180,7 +180,7 @@ class LineageRecorder:
     def begin_batch(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
         """Write a checkpoint saved since the last batch, at the start of a batch.
 
-        Check what the batch's loader states of batches, too.
+        Also check the number of batches that the loader states.
         """
         self.write_saved_checkpoint(trainer, module)
         self.flush_when_due()
@@ -198,12 +198,12 @@ class LineageRecorder:
             self.record.write_lineage(*self._joined_groups(trainer))
 
     def end_epoch(self, trainer: Any) -> None:
-        """Learn from the end of an epoch whether its loader was read completely."""
+        """Note at the end of an epoch whether its loader was read completely."""
         if self._sizes is not None and has_read_all(trainer):
             self._sizes.end_epoch()
 
     def loss_computed(self, loss: Any, observed: Mapping[int, str]) -> None:
-        """Name a loss that is about to be propagated back.
+        """Record the name of the loss function before the backward pass.
 
         ``observed`` is as for :func:`loss_name`.
         """
@@ -213,7 +213,7 @@ class LineageRecorder:
     def end_early_batch(
         self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True
     ) -> None:
-        """Write the lineage that a batch has shown of the training job and its data.
+        """Write the lineage that became known with a batch.
 
         Called while ``awaits_loss``.
 
@@ -266,9 +266,9 @@ class LineageRecorder:
             self.progress(trainer, module)
 
     def progress(self, trainer: Any, module: Any) -> None:
-        """Write the lineage as far as the training is.
+        """Write the lineage of the training so far.
 
-        The evaluation that waits is written, too. Before the training began there is no lineage.
+        The waiting evaluation is written, too. Before the training began there is no lineage.
         """
         self._has_saved_checkpoint, self._best_path = (
             False,
@@ -293,7 +293,7 @@ class LineageRecorder:
     ) -> None:
         """Write the present lineage of the training job.
 
-        The evaluation that waits goes into the same replacement of the file.
+        The waiting evaluation is written in the same replacement of the file.
 
         ``loss`` and ``epochs`` (done) as far as there are any.
         """
@@ -335,7 +335,7 @@ class LineageRecorder:
         )
 
     def evaluation_batch(self, trainer: Any, batch: Any, number: int, index: int) -> None:
-        """Learn from the batches of a loader how many samples are read of it."""
+        """Count the samples that an evaluation reads from a loader."""
         if index not in self._evaluated:
             _, loaders, batches = evaluation(trainer)
             every = list(loaders.values()) if isinstance(loaders, Mapping) else loaders
@@ -360,12 +360,12 @@ class LineageRecorder:
             self.evaluation_ends(trainer)
 
     def evaluation_ends(self, trainer: Any) -> None:
-        """Take the evaluation's metrics.
+        """Record the evaluation's metrics.
 
-        They are written now, or ten seconds after the last ones were.
+        The metrics are written now, or ten seconds after the last metrics.
 
-        ``metric`` has what all evaluations of the run have found, of each name the newest value.
-        ``valid_dataset`` is that of the last evaluation.
+        ``metric`` holds the newest value of each metric of all evaluations of the run.
+        ``valid_dataset`` is the data set of the last evaluation.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and
         # leaves the others.
@@ -400,7 +400,7 @@ class LineageRecorder:
             self.flush()
 
     def end(self) -> None:
-        """Finish the lineage of a run, maybe in its first batch."""
+        """Finish the lineage of a run, which may have ended in its first batch."""
         self._stop_watching()
         self.flush()
 
@@ -455,7 +455,7 @@ class EvaluationHooks:
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Look at the first batches of every loader."""
+        """Count the samples in the first batches of every loader."""
         recorder = self._evaluation_recorder()
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_batch(trainer, batch, batch_idx, dataloader_idx)

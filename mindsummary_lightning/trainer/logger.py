@@ -194,7 +194,7 @@ class MindInsightLogger(LoggerBase):
     def log_dir(self) -> str:
         """Return the directory of this run's files.
 
-        It is that of the version below the root, also where a subclass names these.
+        It is the version's directory in the root directory, also if a subclass names these.
         """
         return run_directory(self.root_dir, self.version, self._sub_dir)
 

@@ -17,7 +17,7 @@ _MAX_EXACT = 2**53  # ints below it are floats
 class MetricScalars:
     """A converter of metrics to tags and numbers, with a prefix before every name.
 
-    What is not a number is skipped as the record's policy says.
+    A value that is not a number is skipped or raises, as the record's options say.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -64,7 +64,7 @@ def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
 def without_added_epoch(metrics: Any, logger: Any) -> Any:
     """Return a Trainer's metrics without the ``epoch`` that Lightning adds to them.
 
-    It is an int, after all other metrics.
+    That ``epoch`` is an int and comes after all other metrics.
 
     ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6); what a user logs with
     ``self.log`` comes from there as a float. Calls from elsewhere are the user's: only theirs is
@@ -81,7 +81,7 @@ def without_added_epoch(metrics: Any, logger: Any) -> Any:
 def checked_step(step: Any, last_step: int, record: RunRecorder) -> int | None:
     """Return the step as an int; ``None`` gives the step after the last step.
 
-    The answer is ``None`` if the values are skipped with a warning.
+    The result is ``None`` if the values are skipped with a warning.
     """
     if type(step) is int:
         return step

@@ -1,4 +1,4 @@
-"""Define base classes for the Lightning namespaces that are installed.
+"""Defines base classes for the Lightning namespaces that are installed.
 
 Importing a namespace sets levels and makes it the one in whose name both log; what was set before
 stands again.
@@ -43,7 +43,7 @@ def _installed() -> list[ModuleType]:
 
 @contextlib.contextmanager
 def _logging_as_before() -> Iterator[None]:
-    """Keep the levels of Lightning's loggers through an import.
+    """Return a context that preserves the levels of Lightning's loggers.
 
     Lightning's messages go to the same logger after it.
     """
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     _F = TypeVar("_F", bound=Callable[..., object])
 
     def rank_zero_experiment(get_experiment: _F) -> _F:
-        """Stand for Lightning's decorator, which has no types."""
+        """Apply Lightning's decorator, with types."""
 else:
     LoggerBase = type("LoggerBase", tuple(space.loggers.Logger for space in _NAMESPACES), {})
     CallbackBase = type(

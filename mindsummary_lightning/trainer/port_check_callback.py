@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PortCheck(CallbackBase):
-    """Run a port's training step on recorded values, and judge its modules.
+    """Run a port's training step on recorded values, and check its modules.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -46,7 +46,7 @@ class PortCheck(CallbackBase):
             architecture.
 
     Attributes:
-        report: what was found; ``None`` before the check.
+        report: the :class:`PortReport`; ``None`` before the check.
 
     Example:
         .. code-block:: python
@@ -75,7 +75,7 @@ class PortCheck(CallbackBase):
         return f"{type(self).__name__}({self._reference!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Refuse unsupported setups, and keep the random state."""
+        """Refuse unsupported setups, and save the random state."""
         if stage != "fit":
             return
         if trainer.world_size > 1:
@@ -132,11 +132,11 @@ class PortCheck(CallbackBase):
         _LOG.warning("PortCheck is done and stops the Trainer; the module is as it was before")
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Give everything back."""
+        """Restore the state from before the check."""
         self._give_back(trainer)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Give everything back."""
+        """Restore the state from before the check."""
         if stage == "fit":
             self._give_back(trainer)
 
@@ -182,21 +182,21 @@ class _RunningStep:
         self._step = self._new_step()
 
     def begin(self) -> None:
-        """Put hooks and weights in place."""
+        """Install the hooks, and load the recorded weights."""
         self._enter()
         self._method.arm()
 
     def is_done(self) -> bool:
-        """Whether an optimizer has stepped."""
+        """Tell whether an optimizer has stepped."""
         return bool(self._trainer.global_step != self._global_step)
 
     def end_backward(self) -> None:
-        """The backward pass is done."""
+        """Compare the gradients at the end of the backward pass."""
         if self._failure is None:
             self._step.end_backward()
 
     def end(self) -> CheckedStep:
-        """The result; hooks are removed."""
+        """Remove the hooks, and return the result."""
         try:
             if self._failure is not None:
                 return self._step.step.finish([stopped_by(self._failure)])
@@ -264,7 +264,7 @@ class _RunningStep:
 def _with_batch(
     step: TorchStep, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of ``training_step`` with the recorded batch in them."""
+    """Replace the batch in the arguments of ``training_step`` by the recorded batch."""
     if args:
         return (step.batch(args[0]), *args[1:]), kwargs
     if "batch" in kwargs:

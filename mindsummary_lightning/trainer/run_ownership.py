@@ -1,4 +1,4 @@
-"""Decide by a table which run a Trainer's call belongs to.
+"""Decides by a table which run a Trainer's call belongs to.
 
 Rows are calls that begin, columns what their directory holds then. What it holds is read from the
 directory and from the fits that this process has begun there, through whatever objects: a
@@ -98,7 +98,7 @@ _FITS: dict[str, tuple[_Fit, _Fit]] = {}
 def event_files(directory: str) -> dict[str, int]:
     """Return names and sizes of a directory's summary and lineage files.
 
-    Empty if the directory is out of reach.
+    The result is empty if the directory is unreachable.
     """
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
@@ -132,7 +132,7 @@ def begin_fit(trainer: Any, directory: str) -> None:
 
 
 def contents(directory: str, has_own_values: bool) -> Holds:
-    """Return the column of the table that a directory is in.
+    """Return the contents of a directory, as a column of the table.
 
     ``has_own_values``: the caller has recorded there.
     """

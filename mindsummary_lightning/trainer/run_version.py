@@ -40,15 +40,15 @@ class RunVersion:
 
     @property
     def value(self) -> int | str:
-        """Return the version; before it is claimed, the number that is free now."""
+        """Return the version, or the next free number if no version is claimed yet."""
         if self._value is None:
             self._value = _next_number(self.root_dir)
         return self._value
 
     def tell(self) -> int | str:
-        """Return the version for a user.
+        """Return the version, and keep it for the next run.
 
-        What is recorded next goes there, also if its directory gets other files before.
+        The next run gets this version, even if other files appear in its directory.
         """
         self._is_told |= not self._made
         if not _is_further_rank():  # further ranks are told by rank zero
@@ -56,7 +56,7 @@ class RunVersion:
         return self.value
 
     def adopt(self, value: int | str) -> None:
-        """Take the version that rank zero decided."""
+        """Use the version that rank zero decided."""
         self._value = value
 
     def claim(self) -> None:
@@ -64,7 +64,7 @@ class RunVersion:
 
         A given version needs no directory.
 
-        One that cannot be made is left to the first record, which reports it.
+        If the directory cannot be made, the first record reports the error.
         """
         if self.is_given or self._made:
             return
@@ -81,9 +81,9 @@ class RunVersion:
             self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
 
     def release_unused(self) -> None:
-        """Remove the claimed directory and give the claim back.
+        """Remove the claimed directory, and release the claim.
 
-        A directory with files, or whose number was told, stays.
+        A directory stays if it has files, or if its number was told to the user.
         """
         if not self._is_told:
             self._cleanup()
@@ -94,7 +94,7 @@ class RunVersion:
 def _next_number(root_dir: str) -> int:
     """Return the number after the highest version.
 
-    On a further rank it is the highest itself where rank zero has claimed it.
+    On ranks above zero it is the highest version itself if rank zero has claimed that.
     """
     names: list[str] = []
     with contextlib.suppress(OSError):  # not there yet, or out of reach

@@ -1,4 +1,4 @@
-"""Describe the rows of a run's tables of parameters in a file."""
+"""Writes the row names of a run's parameter tables to a file."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 
 
 def statistics_names(record: RunRecorder) -> RowDescriptions[str]:
-    """Return the file's writer, with the names that an earlier fit has left there."""
+    """Return a writer of the file, with the names that an earlier fit wrote."""
     return RowDescriptions(record, ROW_NAMES_FILE, encode_row_names, row_names(record.directory)[0])

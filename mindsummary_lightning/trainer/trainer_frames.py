@@ -1,4 +1,4 @@
-"""Find the Trainer that makes a call, from the frames of the running call."""
+"""Finds the Trainer that makes a call, from the frames of the running call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _self(frame: FrameType) -> Any | None:
 def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | None:
     """Return the innermost frame of Lightning, if it calls the logger.
 
-    Between it and ``frame`` there are only the logger's own methods then.
+    All frames between it and ``frame`` are the logger's own methods.
     """
     while frame is not None:
         module = _module(frame)
@@ -88,14 +88,14 @@ def is_within_trainer() -> bool:
 def calls_of_trainers() -> int:
     """Count the calls of Trainers' methods that run in this thread.
 
-    There are two where a hook of one has made another.
+    There are two if a hook of one call has made the second call.
     """
     frames = _frames(inspect.currentframe())
     return sum((_module(frame), frame.f_code.co_name) in _CALLS for frame in frames)
 
 
 def launching_trainer() -> Any | None:
-    """Return the Trainer that launches processes now, with a copy of it in them."""
+    """Return the Trainer that is launching processes, which get a copy of it."""
     for frame in _frames(inspect.currentframe()):
         if _module(frame).endswith(".strategies.launchers.multiprocessing"):
             return frame.f_locals.get("trainer")

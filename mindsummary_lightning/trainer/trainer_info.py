@@ -1,4 +1,4 @@
-"""Read lineage values from a Trainer, its module and its data module.
+"""Reads lineage values from a Trainer, its module and its data module.
 
 A field that cannot be determined is skipped; nothing here raises, whatever the model or the data
 looks like.
@@ -40,7 +40,7 @@ def train_lineage(
 ) -> TrainInfo:
     """Return the fields of a training job that are known now.
 
-    ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first
+    ``epochs`` counts finished epochs, ``None``: planned epochs; ``learning_rate`` is what the first
     group was made with. ``checkpoints`` are those that decide which one is recorded.
     """
     loader = _known(lambda: training_loader(trainer))
@@ -87,9 +87,9 @@ def parallel_mode(trainer: Any) -> str:
 def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> str | None:
     """Return the absolute path of the checkpoint that the lineage names, or ``None``.
 
-    That is the best one of the Trainer's first checkpoint callback, else its last one.
+    It is the best checkpoint of the Trainer's first checkpoint callback, else its last checkpoint.
 
-    A callback without a ``monitor`` calls its newest one the best, which is
+    A callback without a ``monitor`` calls its newest checkpoint the best, which is
     ``exception_checkpoint`` if there is one.
     """
     callback = _known(lambda: trainer.checkpoint_callback)
@@ -103,14 +103,14 @@ def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> st
 def absolute_path(path: str) -> str:
     """Return the absolute path of a checkpoint.
 
-    The address of a remote one (``s3://...``) stays as it is.
+    The address of a remote checkpoint (``s3://...``) stays as it is.
     """
     return path if "://" in path else os.path.abspath(path)
 
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """A checkpoint, and when the newest of its files was written."""
+    """A checkpoint, and the time at which its newest file was written."""
 
     path: str | None
     modified_ns: int | None
@@ -135,8 +135,8 @@ class KnownCheckpoints:
     """The checkpoints between which a training's lineage chooses.
 
     Attributes:
-        earlier: the one of another fit, which is not recorded.
-        of_exception: path of the one that was saved when an exception ended the fit.
+        earlier: the checkpoint of a different fit, which is not recorded.
+        of_exception: path of the checkpoint that was saved when an exception ended the fit.
     """
 
     earlier: CheckpointFile | None = None
@@ -153,7 +153,7 @@ def recorded_checkpoint(trainer: Any, known: KnownCheckpoints) -> str | None:
 def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
     """Return the checkpoint that a callback saved in another fit.
 
-    For a fit that begins and neither resumes nor goes on.
+    Call it for a fit that begins and neither resumes nor continues.
     """
     return None if trainer.ckpt_path or trainer.global_step else checkpoint_file(trainer)
 
@@ -172,7 +172,7 @@ def size_of(path: str) -> int | None:
 def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str | None, int | None]:
     """Return path and size of the evaluation data sets.
 
-    The path is that of the first. The size is the number of samples that were read of all, if each
+    The path is the first data set's. The size is the number of samples read from all, if each
     is known.
 
     ``loaders`` is what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader,
@@ -194,7 +194,7 @@ def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str |
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
     """Return the flattened hyper-parameters of the data module and of the module.
 
-    The module's win. There are none if the Trainer logs none.
+    The module's take precedence. The result is empty if the Trainer logs none.
     """
     params: dict[str, CustomValue] = {}
     if not getattr(trainer, "enable_autolog_hparams", True):
@@ -218,7 +218,7 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
 def arithmetic(trainer: Any) -> dict[str, CustomValue]:
     """Return the settings that two runs must share to be comparable.
 
-    That is the precision, the optimizers' groups, and whether optimization is manual.
+    They are the precision, the optimizers' groups, and whether optimization is manual.
     """
     precision, groups = (
         _known(lambda: str(trainer.precision)),
@@ -235,9 +235,9 @@ def arithmetic(trainer: Any) -> dict[str, CustomValue]:
 
 
 def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
-    """Return class, count of parameters and settings of the parameter groups.
+    """Return class, number of parameters and settings of the parameter groups.
 
-    The settings are those that are numbers, texts or tuples.
+    Only settings that are numbers, texts or tuples are returned.
     """
     groups: dict[str, CustomValue] = {}
     for optimizer in real_optimizers(optimizers):
@@ -269,7 +269,7 @@ def _plain(value: Any) -> int | float | str | None:
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
     """Return the settings of a run that have no lineage field.
 
-    That is the type of the device, and first rates of several groups.
+    They are the type of the device, and the first rates of several groups.
     """
     accelerator = _known(lambda: str(trainer.strategy.root_device.type))
     return {**({"accelerator": accelerator} if accelerator else {}), **first_rates_by_group(rates)}
@@ -287,7 +287,7 @@ def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
 def learning_rates(trainer: Any) -> list[float]:
     """Return the present learning rates of the parameter groups.
 
-    In the optimizers' order; only finite rates.
+    The rates are in the optimizers' order; only finite rates are returned.
     """
     return _rates(trainer, "lr")
 
@@ -295,7 +295,7 @@ def learning_rates(trainer: Any) -> list[float]:
 def first_learning_rates(trainer: Any) -> list[float]:
     """Return the learning rates with which the parameter groups were made.
 
-    In the optimizers' order; only finite ones.
+    The rates are in the optimizers' order; only finite rates are returned.
 
     A scheduler of torch keeps it as ``initial_lr``, in checkpoints too; without one it is the rate
     when the fit begins. ``OneCycleLR`` and ``CyclicLR`` overrule the optimizer's own rate: there it

@@ -1,4 +1,4 @@
-"""Read the state of a Trainer.
+"""Reads the state of a Trainer.
 
 Only this module reads what Lightning keeps private.
 """
@@ -15,14 +15,14 @@ from torch.utils._pytree import tree_leaves
 
 
 def is_tuning(trainer: Any) -> bool:
-    """Tell whether a tuner runs the Trainer: it replaces the loggers while it tries."""
+    """Tell whether a tuner runs the Trainer and has replaced the loggers."""
     return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)
 
 
 def transferred(module: Any, batch: Any) -> Any:
-    """Return a batch as a Trainer hands it to its module.
+    """Return a batch as a Trainer passes it to its module.
 
-    It passes the hooks of batch transfer; without a Trainer it stays as it is.
+    The hooks of batch transfer are applied; without a Trainer the batch is returned as it is.
 
     Calls ``_on_before_batch_transfer`` and ``_apply_batch_transfer_handler`` (lightning 2.4 to
     2.6.6).
@@ -44,7 +44,7 @@ def planned_steps(trainer: Any) -> int | None:
 def steps_in_first_epoch(trainer: Any) -> int:
     """Return the optimizer steps of the first epoch.
 
-    The answer is 1 for a loader of unknown length.
+    The result is 1 for a loader of unknown length.
     """
     batches = trainer.num_training_batches
     return (
@@ -96,7 +96,7 @@ def training_loader(trainer: Any) -> Any:
 def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
     """Return kind, loaders and sizes of the present evaluation.
 
-    The loaders are one, a list or a dict. The sizes are the most batches read of each, if known.
+    The loaders are one loader, a list or a dict. The sizes are the most batches of each, if known.
     """
     kind, name = ("test", "test") if trainer.testing else ("validation", "val")
     batches: list[float] = []
@@ -108,7 +108,7 @@ def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
 def has_read_all(trainer: Any) -> bool:
     """Tell whether the training loader has no more batches in this epoch.
 
-    Otherwise something else has ended the epoch.
+    Otherwise the epoch has ended early.
 
     Reads ``fit_loop._data_fetcher`` (lightning 2.4 to 2.6.6).
     """
@@ -118,7 +118,7 @@ def has_read_all(trainer: Any) -> bool:
 def reads_in_turn(trainer: Any) -> bool:
     """Tell whether the present evaluation reads its loaders in turn.
 
-    Only a ``CombinedLoader`` may do it otherwise.
+    Only a ``CombinedLoader`` may read them at the same time.
 
     Reads ``_evaluation_loop._is_sequential`` (lightning 2.4 to 2.6.6).
     """
@@ -138,7 +138,7 @@ def steps_done(trainer: Any) -> int:
 def scales_loss(trainer: Any) -> bool:
     """Tell whether the loss is scaled.
 
-    Then gradients may overflow, and the step is skipped.
+    With a scaled loss, gradients may overflow, and the step is then skipped.
     """
     return getattr(trainer.precision_plugin, "scaler", None) is not None
 
@@ -146,7 +146,7 @@ def scales_loss(trainer: Any) -> bool:
 def given_loaders(trainer: Any) -> list[Any]:
     """Return the training loaders that were handed to ``fit``.
 
-    Asked before the Trainer has read from them. Loaders that it makes anew are not among them.
+    Call it before the Trainer reads from them. Loaders that the Trainer makes are not included.
 
     Reads ``fit_loop._data_source.instance`` (lightning 2.4 to 2.6.6).
     """
@@ -157,7 +157,7 @@ def given_loaders(trainer: Any) -> list[Any]:
 def backward_scale(trainer: Any) -> float:
     """Return the factor of the loss in the backward pass.
 
-    It is 1 but for ``precision="16-mixed"``.
+    The factor is 1 except with ``precision="16-mixed"``.
     """
     scaler = getattr(trainer.precision_plugin, "scaler", None)
     return 1.0 if scaler is None else float(scaler.get_scale())
@@ -166,7 +166,7 @@ def backward_scale(trainer: Any) -> float:
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
     """Return the factor of an optimizer's gradients in its step, or ``None``.
 
-    It is on the module's device.
+    The factor is a tensor on the module's device.
 
     With ``precision="16-mixed"`` the loss is scaled. Lightning unscales the gradients before the
     hooks of a step, but not those of fused optimizers, which do it in their step. Scaling a one

@@ -12,7 +12,7 @@ from mindsummary_lightning.values import UserDefinedInfo
 class WaitingHyperparameters:
     """The hyper-parameters of the next fit.
 
-    If no fit comes, the last run gets them, with the end of the logger or of the process.
+    If no fit follows, the last run records them when the logger or the process ends.
     """
 
     def __init__(self) -> None:
@@ -26,14 +26,14 @@ class WaitingHyperparameters:
         self._values.append(info)
 
     def hand_to(self, recorder: RunRecorder) -> None:
-        """Let a run record them with its first value."""
+        """Let a run record the hyper-parameters with its first value."""
         for info in self._values:
             recorder.defer_lineage(info)
         self._handed += self._values
         self._values.clear()
 
     def hand_again(self, recorder: RunRecorder) -> None:
-        """Let a recorder that replaces a run's record the hyper-parameters of the run."""
+        """Let a run's replacement recorder record the hyper-parameters of the run."""
         for info in self._handed:
             recorder.defer_lineage(info)
 

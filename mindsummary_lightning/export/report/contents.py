@@ -182,7 +182,7 @@ def curve_cards(runs: Sequence[ReportRun]) -> list[Callable[[], Card]]:
 def planned_cards(
     runs: Sequence[ReportRun], files: OpenFiles
 ) -> list[tuple[str, Callable[[], Card]]]:
-    """Title of the section and maker of every card, in the order of the page."""
+    """List the section title and the builder function of every card, in page order."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
     plan += [
         ("Parameters", partial(_parameter_card, run, run.parameters))
