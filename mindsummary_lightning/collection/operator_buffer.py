@@ -140,7 +140,7 @@ def end_training(buffer: OperatorBuffer) -> None:
 def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
     """Let operators put their values into a buffer from now on.
 
-    That of a SummaryRecord (``is_record``) gets nothing while a step of its thread's training is
+    A SummaryRecord's buffer (``is_record``) gets no values while a step of its thread's training is
     collected.
     """
     close(buffer)

@@ -45,7 +45,7 @@ class Schedule:
     Without a gap of their own, tensors are collected on the steps of the default range, input
     images on these too, or on every second of more than 10. A resumed run has done ``step`` steps
     before; ``default_steps_used`` are as many of them as :meth:`default_steps_until` said, ``None``
-    if unknown: those of this schedule. The chains of ``chain_steps`` are recorded, for ``None``
+    if unknown: those of this schedule. Output statistics of ``chain_steps`` are recorded; ``None``:
     those of the first three steps and of all with tables.
     """
 

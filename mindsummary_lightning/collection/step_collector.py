@@ -63,7 +63,7 @@ class StepCollector:
     Attributes:
         step: number of steps done.
         takes_chain: whether the output statistics of the present step are recorded.
-        raises: whether a value that cannot be recorded is raised when the others of its step are
+        raises: whether an unrecordable value raises an error when the values of its step are
             handed out, instead of skipped with a warning.
     """
 

@@ -1,4 +1,4 @@
-"""Values and graphs decoded from their location in a file.
+"""Decodes values and graphs from their location in a file.
 
 Locating them is a module of its own, because it needs no protobuf.
 """
@@ -22,11 +22,11 @@ _MAX_OPEN = 64
 
 
 class OpenFiles:
-    """The files of a pass over runs.
+    """The open files of a pass over runs.
 
-    A file is opened when something in it is asked for, and then stays open.
+    A file is opened when a value in it is requested, and then stays open.
 
-    A context manager; for one thread. Of more than 64 files the one opened first is closed, and
+    A context manager for one thread. Of more than 64 files, the file opened first is closed, and
     opened again.
     """
 
@@ -44,7 +44,7 @@ class OpenFiles:
         """Apply ``decode`` to the bytes at a location.
 
         Raises:
-            DamagedFileError: they are not such a value.
+            DamagedFileError: the bytes cannot be decoded.
             OSError: the file cannot be read, or is not a regular file.
         """
         file = self._files.get(location.path)
@@ -59,7 +59,7 @@ class OpenFiles:
             raise DamagedFileError(location.path, location.record, str(error)) from error
 
     def value(self, location: Location) -> SummaryValue:
-        """The summary value at a location; raises as :meth:`decoded`."""
+        """Read the summary value at a location; raises as :meth:`decoded`."""
         return self.decoded(location, decode_value)
 
 

@@ -1,6 +1,6 @@
 """``FollowedFile``: the content of a summary file that may still grow.
 
-Scalars are columns; of every other value only its location is held. An incomplete last record is
+Scalars are columns; for every other value only its location is stored. An incomplete last record is
 read once it is complete.
 """
 
@@ -125,7 +125,7 @@ class FollowedFile:
 
     Args:
         path: the file.
-        decoder: what decodes its records; the files of a run share one, which knows their shapes.
+        decoder: decodes the records; the files of a run share it, because it caches their shapes.
         raises: whether damage is an error.
 
     Attributes:
@@ -167,13 +167,13 @@ class FollowedFile:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it had no byte when it was last read."""
+        """Tell whether the file was empty when it was last read."""
         return self._state is None or self._state[2] == 0
 
     def was_rewritten(self, stat: os.stat_result) -> bool:
-        """Whether the file must be read from its start.
+        """Tell whether the file must be read from its start.
 
-        That is so if it is not merely longer than when it was last read.
+        It must unless it has only become longer since it was last read.
         """
         if self._state is None:
             return False
@@ -223,7 +223,7 @@ class FollowedFile:
             self.offset, self._scanner = scanner.offset, scanner
 
     def _take(self, payloads: Records) -> None:
-        """Take up neighbouring records.
+        """Add neighbouring records.
 
         The first of them begins where the last call ended.
         """
@@ -328,7 +328,7 @@ class FollowedFile:
             chunks[-2:] = [_joined(*chunks[-2:])]
 
     def scalar_parts(self, tag: str) -> list[ScalarPart]:
-        """Steps, wall times and values of a scalar, in parts.
+        """Return steps, wall times and values of a scalar, in parts.
 
         All parts together are in file order.
         """
@@ -350,7 +350,7 @@ class FollowedFile:
         return [(steps[order], wall_times[order], values[order])]
 
     def time_span(self) -> tuple[float, float] | None:
-        """Wall times of the first and the last scalar; ``None`` without any.
+        """Return the wall times of the first and the last scalar, or ``None``.
 
         They are seconds since the epoch.
         """
@@ -367,9 +367,9 @@ class FollowedFile:
         return first, last
 
     def samples(self, kind: str, tag: str) -> NDArray[np.void]:
-        """Samples of a tag in file order, with the columns of :data:`SAMPLE`.
+        """Return samples of a tag in file order, with the columns of :data:`SAMPLE`.
 
-        ``kind`` is any but scalar.
+        ``kind`` is any kind except scalar.
         """
         parts = [np.frombuffer(bytes(self._samples[kind, tag]), _BYTES)]
         for blocks, number in self._columns_of.get(tag, []) if kind == "histogram" else ():
@@ -381,14 +381,14 @@ class FollowedFile:
         return rows[np.argsort(rows["record"], kind="stable")]
 
     def tags_in_order(self, kind: str) -> list[str]:
-        """Tags of a kind as they first appear in the file."""
+        """Return the tags of a kind in the order in which they appear in the file."""
         if kind == "scalar":
             return list(self._places)
         return [tag for found, tag in self._samples if found == kind]
 
 
 def joined_parts(parts: Sequence[ScalarPart]) -> ScalarPart:
-    """Join the parts of a scalar; there is at least a part."""
+    """Join the parts of a scalar; at least one part is needed."""
     steps = np.concatenate([steps for steps, _, _ in parts])
     wall_times = np.concatenate([wall_times for _, wall_times, _ in parts])
     return steps, wall_times, np.concatenate([values for _, _, values in parts])

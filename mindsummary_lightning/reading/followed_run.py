@@ -1,6 +1,6 @@
 """``FollowedRun``: the reader of a run directory.
 
-Whenever it is asked, it reads on from where it stopped.
+Every refresh reads the records that were added since the last refresh.
 
 Over the files samples are merged by MindInsight's rule for resumed runs: from the first step of a
 tag in a later file on, samples of that tag in older files are dropped; of two samples of one tag,
@@ -52,7 +52,7 @@ class FollowedRun:
 
     Args:
         run_dir: the directory with the summary files.
-        on_damage: ``"skip"`` leaves out what is damaged, with a warning; ``"raise"`` makes it an
+        on_damage: ``"skip"`` leaves out damaged records, with a warning; ``"raise"`` makes it an
             error of every :meth:`refresh`.
         decoder: what decodes scalars; runs of one training script that share it are read faster.
 
@@ -60,7 +60,7 @@ class FollowedRun:
         run_dir: the directory.
         is_complete: whether the file written last ended with a complete record then, and none was
             damaged.
-        state: another object whenever something had changed when the run was refreshed.
+        state: a new object after every refresh that found a change.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class FollowedRun:
             return changed
 
     def _known_files(self, stats: Mapping[str, os.stat_result]) -> dict[str, FollowedFile]:
-        """The files that were read; none if any of them was removed or rewritten."""
+        """Return the files that were read; none if any was removed or rewritten."""
         known = {os.path.basename(file.path): file for file in self._files}
         for name, file in known.items():
             if name not in stats or file.was_rewritten(stats[name]):
@@ -150,12 +150,12 @@ class FollowedRun:
             self._has_news |= file.offset > before
 
     def tags(self) -> dict[str, list[str]]:
-        """Sorted tags by kind, as :meth:`SummaryReader.tags` gives them."""
+        """Return the sorted tags by kind, as in :meth:`SummaryReader.tags`."""
         with self._lock:
             return dict(self._tags)
 
     def scalars(self, tag: str) -> ScalarSeries:
-        """All samples of a scalar.
+        """Return all samples of a scalar.
 
         Raises:
             LookupError: the run has no scalar of this tag.
@@ -166,7 +166,7 @@ class FollowedRun:
         return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
     def scalar_parts(self, tag: str, size: int = 1 << 15) -> Iterator[ScalarSeries]:
-        """The samples of :meth:`scalars`, at most ``size`` at a time.
+        """Yield the samples of :meth:`scalars`, at most ``size`` at a time.
 
         No second copy of all samples is made.
 
@@ -181,7 +181,7 @@ class FollowedRun:
                 yield ScalarSeries(steps[some].astype(np.int64), wall_times[some], values[some])
 
     def time_spans(self) -> list[tuple[float, float]]:
-        """Wall times of the first and the last scalar, for every file with scalars.
+        """Return first and last wall time of the scalars in every file with scalars.
 
         They are seconds since the epoch.
         """
@@ -195,7 +195,7 @@ class FollowedRun:
         tag: str,
         select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None,
     ) -> list[LocatedSample]:
-        """Samples of a tag that is not a scalar's, located but not decoded, by step.
+        """Locate the samples of a tag that is not a scalar, by step.
 
         ``select`` chooses among them: it returns indices for the ascending steps; ``None`` takes
         all.
@@ -215,7 +215,7 @@ class FollowedRun:
         return found
 
     def rows(self, kind: str, tag: str) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
-        """The samples of :meth:`samples` as a table.
+        """Return the samples of :meth:`samples` as a table.
 
         Returns:
             Paths of files; of each sample the index of its path, shape ``(n,)``; and the samples by
@@ -229,7 +229,7 @@ class FollowedRun:
             return _merged_samples(self._files_with(kind, tag), kind, tag)
 
     def tags_in_order(self, kind: str) -> list[str]:
-        """Tags of a kind as they first appear in the files."""
+        """Return the tags of a kind in the order in which they appear in the files."""
         with self._lock:
             tags: dict[str, None] = {}
             for file in self._files:
@@ -243,7 +243,7 @@ class FollowedRun:
         return files
 
     def _lacking_tag(self, kind: str, tag: str) -> LookupError:
-        """The error for a lacking tag, with the kind or the name that may be meant."""
+        """Make the error for a missing tag, with the closest kind or name."""
         others = [other for other, tags in self._tags.items() if tag in tags]
         if others and others[0] != "loss_landscape":
             call = f"reader.{others[0]}s({tag!r})"
@@ -259,7 +259,7 @@ class FollowedRun:
         return LookupError(f"{self.run_dir} has no {kind} {tag!r}{advice}; it has {known}")
 
     def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
-        """A result that depends on recorded bytes alone.
+        """Return a cached result that depends on recorded bytes only.
 
         It is kept until a file is rewritten, or ``state`` differs from its state.
         """
@@ -267,12 +267,12 @@ class FollowedRun:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it takes, roughly."""
+        """Estimate the bytes of memory that the run takes."""
         of_files = sum(file.nbytes for file in self._files)
         return _RUN_BYTES + self._decoder.nbytes + self._kept.nbytes + of_files
 
     def graphs(self) -> list[GraphLocation]:
-        """The newest graph of the summary files, if any, and every ``.pb`` file.
+        """Return the newest graph of the summary files, if any, and every ``.pb`` file.
 
         The ``.pb`` files are in the order of their times.
         """
@@ -286,7 +286,7 @@ def _file_state(stat: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _is_complete(files: Sequence[FollowedFile]) -> bool:
-    """Whether the last file that is not empty ends with a complete record."""
+    """Tell whether the last file that is not empty ends with a complete record."""
     for file in reversed(files):
         if not file.is_empty:
             return file.is_complete
@@ -294,7 +294,7 @@ def _is_complete(files: Sequence[FollowedFile]) -> bool:
 
 
 def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
-    """Sorted tags of the files of a run, for all of :data:`KINDS`."""
+    """Return the sorted tags of the files of a run for every kind."""
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, tag in sorted(set().union(*(file.tags for file in files))):
         found[kind].append(tag)
@@ -302,7 +302,7 @@ def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
 
 
 def _merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]:
-    """The parts of a scalar of a run, by step.
+    """Merge the parts of a scalar of a run, by step.
 
     ``files`` are in the reader's order, and at least one of them holds the scalar.
     """
@@ -323,7 +323,7 @@ def _merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]
 
 
 def _ascend(steps_of_parts: Sequence[NDArray[np.int64]]) -> bool:
-    """Whether steps ascend within all parts and from part to part."""
+    """Tell whether steps ascend within all parts and from part to part."""
     if not all(map(_ascends, steps_of_parts)):
         return False
     neighbours = itertools.pairwise(steps_of_parts)
@@ -333,7 +333,7 @@ def _ascend(steps_of_parts: Sequence[NDArray[np.int64]]) -> bool:
 def _merged_samples(
     files: Iterable[FollowedFile], kind: str, tag: str
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
-    """Samples of a tag that is no scalar's, by step.
+    """Merge the samples of a tag that is not a scalar, by step.
 
     The result has the paths, for every sample the index of its path, and its row.
     """
@@ -353,7 +353,7 @@ def _merged_samples(
 
 
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """Indices of the samples that count, by step, by MindInsight's rule.
+    """Select samples by step by MindInsight's rule, and return their indices.
 
     Every step occurs once.
 
@@ -373,7 +373,7 @@ def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[
 
 
 def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list[int | None]:
-    """The step from which later files replace a file, for all files.
+    """Return for every file the step from which later files replace it.
 
     It is ``None`` for a file that no later file replaces.
     """
@@ -396,7 +396,7 @@ def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list
 
 
 def _insert_first(ranks: list[int], firsts: list[int], rank: int, first: int) -> None:
-    """Insert the first step of a rank, in the place of larger first steps behind it."""
+    """Insert the first step of a file in place of larger first steps after it."""
     at = bisect_left(ranks, rank)
     end = at
     while end < len(firsts) and firsts[end] >= first:
@@ -410,7 +410,7 @@ def _ascends(steps: NDArray[np.int64]) -> bool:
 
 
 def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the last sample of every step, by step."""
+    """Return the indices of the last sample of every step, by step."""
     if _ascends(steps):
         return np.arange(steps.size)
     _, from_the_end = np.unique(steps[::-1], return_index=True)
@@ -441,7 +441,7 @@ def _files_by_name(
 
 
 def _models(run_dir: str, stats: Mapping[str, os.stat_result]) -> list[GraphLocation]:
-    """The ``.pb`` files with content, oldest first."""
+    """Return the non-empty ``.pb`` files, oldest first."""
     models = []
     for name, stat in stats.items():
         if name.endswith(".pb") and stat.st_size:

@@ -1,4 +1,4 @@
-"""``KeptResults``: results that are kept for the next caller, in bounded memory."""
+"""``KeptResults``: caches results in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _RESULT_BYTES = 500  # of a result beside what it holds, measured
 
 
 class KeptResults:
-    """Results by their keys, of which the newest are kept.
+    """A cache of the newest results, by key.
 
     It is safe to use from several threads.
 
     Args:
-        most: results.
+        most: greatest number of results.
         most_bytes: of all of them; one tells its size by an attribute ``nbytes``.
 
     Attributes:
@@ -30,7 +30,7 @@ class KeptResults:
         self._lock = threading.Lock()
 
     def of(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
-        """The result of a key: computed now, unless it is known from the same ``state``."""
+        """Return the result of a key, computed now unless cached for this ``state``."""
         known = self._results.get(key)
         if known is not None and known[0] == state:
             return cast("_T", known[1])
@@ -47,11 +47,11 @@ class KeptResults:
         return result
 
     def known(self, key: Hashable) -> object:
-        """The result of a key as it was last computed, or ``None``."""
+        """Return the cached result of a key, or ``None``."""
         return self._results.get(key, (None, None))[1]
 
     def forget(self, key: Hashable) -> None:
-        """Keep the result of a key no longer."""
+        """Remove the result of a key."""
         with self._lock:
             self._forget(key)
 

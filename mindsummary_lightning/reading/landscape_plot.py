@@ -1,4 +1,4 @@
-"""Recorded landscapes, and figures: contours, the path of training and its end.
+"""Draws landscapes: contours, the path of training and its end.
 
 Figures need matplotlib (the ``plot`` extra).
 """
@@ -58,7 +58,7 @@ class RecordedLandscape:
 
     @property
     def surface(self) -> Points:
-        """``x``, ``y`` and ``z`` together, as a landscape that was computed has them."""
+        """Return ``x``, ``y`` and ``z`` together, as in a computed landscape."""
         return Points(self.x, self.y, self.z)
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ def plot_landscapes(
 
 
 def _checked_landscapes(landscapes: object) -> list[LossLandscape | RecordedLandscape]:
-    """The landscapes as a list.
+    """Return the landscapes as a list.
 
     Raises:
         TypeError: something else than landscapes is given.
@@ -147,7 +147,7 @@ def _checked_landscapes(landscapes: object) -> list[LossLandscape | RecordedLand
 
 
 class Landscapes(dict[str, LossLandscape]):
-    """Landscapes by tag; a notebook draws them."""
+    """Landscapes by tag; a notebook shows them as figures."""
 
     def _repr_png_(self) -> bytes | None:
         return picture_of(self) if self else None
@@ -156,7 +156,7 @@ class Landscapes(dict[str, LossLandscape]):
 def picture_of(
     landscapes: Mapping[str, LossLandscape] | Iterable[RecordedLandscape],
 ) -> bytes | None:
-    """The picture that a notebook draws; ``None`` without matplotlib."""
+    """Draw the picture for a notebook; ``None`` without matplotlib."""
     try:
         return _png(plot_landscapes(landscapes))
     except ImportError:
@@ -242,7 +242,7 @@ def _draw_end(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None:
 
 
 def _levels(z: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], bool]:
-    """The strictly ascending levels of contours, and whether they are logarithmic.
+    """Return the ascending levels of contours, and whether they are logarithmic.
 
     They are logarithmic if the loss spans decades, so that the basin shows.
     """

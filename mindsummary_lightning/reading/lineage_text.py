@@ -1,4 +1,4 @@
-"""The lineage of a run, and its values by name, typed for tables and as text."""
+"""Lists the lineage of a run by name, as typed values and as text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RunLineage:
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
-    """Values by name, in a fixed order.
+    """Return the values of a lineage by name, in a fixed order.
 
     The order is: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
 
@@ -80,12 +80,12 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:
-    """The values as text."""
+    """Return the values of a lineage as text."""
     return {name: as_text(value) for name, value in lineage_values(lineage).items()}
 
 
 def as_text(value: Any) -> str:
-    """A value as text, a float in six significant digits."""
+    """Write a value as text, a float in six significant digits."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)

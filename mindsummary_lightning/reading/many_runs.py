@@ -1,4 +1,4 @@
-"""Scalars of many runs as a table."""
+"""Reads the scalars of many runs as a table."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_scalars(
 
 
 def _named(runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """Paths of runs and their names: all in a directory, or the runs of a list."""
+    """Return the paths and names of runs in a directory or in a list."""
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
         base = local_path("runs", runs)
         return run_names(find_run_directories(base), base)

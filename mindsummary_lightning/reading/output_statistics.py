@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputStatistics:
-    """Statistics of every part of a step, at every step that has a table.
+    """Output statistics of every recorded step.
 
     The parts are batch, weights, modules, loss, gradients and update.
 
     Attributes:
         steps: optimizer steps, int64, shape ``(s,)``.
-        rows: what the ``r`` rows are of.
+        rows: descriptions of the ``r`` rows.
         columns: names of the ``c`` statistics. ``order`` is the row's place in the step; ``rms``,
             ``mean``, ``minimum``, ``maximum`` and ``zeros`` (a share, 0 to 1) are of the finite
             elements, ``non_finite`` counts the others; ``sample_0`` to ``sample_15`` are elements
@@ -64,7 +64,7 @@ class OutputStatistics:
         return f"{type(self).__name__}({steps} steps, {rows} rows, {columns} columns)"
 
     def rows_at(self, step: int) -> tuple[list[OutputRow], NDArray[np.float64]]:
-        """The rows of a step in their order, and their statistics of shape ``(n, c)``.
+        """Return the rows of a step in order, and their statistics, shape ``(n, c)``.
 
         Raises:
             ValueError: the step has no table.
@@ -120,7 +120,7 @@ class OutputStatistics:
 
 
 def _origin(bad: list[OutputRow]) -> OutputRow:
-    """The row that non-finite numbers come from, of all rows of a step that have some."""
+    """Find the row of a step that non-finite numbers come from."""
     with_bad_inputs = set()
     outputs_end = len(bad)
     for number, row in enumerate(bad, 1):
@@ -135,7 +135,7 @@ def _origin(bad: list[OutputRow]) -> OutputRow:
 
 
 def row_name(row: OutputRow) -> str:
-    """Name, call, port and path of a row, for people."""
+    """Return name, call, port and path of a row as text."""
     name = Phrase("{}{}", row.name, Phrase(" (call {})", row.call + 1)) if row.call else row.name
     port = Phrase(row.port) if row.link in ("forward", "settings") else ""
     parts = [part for part in (name, port, row.path) if part]
@@ -143,7 +143,7 @@ def row_name(row: OutputRow) -> str:
 
 
 def origin_text(step: int, row: OutputRow) -> Phrase:
-    """Where a number that is not finite comes from, in words."""
+    """Describe where a non-finite number comes from."""
     kinds = {
         "data": "the batch",
         "weights": "the weight",
@@ -165,7 +165,7 @@ def origin_text(step: int, row: OutputRow) -> Phrase:
 
 
 def output_rows(run_dir: str) -> list[OutputRow]:
-    """The rows of a run's tables; empty if their file is missing or damaged."""
+    """Read the rows of a run's tables; empty if their file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError):
         return decode_output_rows(read_regular(os.path.join(run_dir, OUTPUT_ROWS_FILE)))
     return []
@@ -184,7 +184,7 @@ def read_output_statistics(run: FollowedRun) -> OutputStatistics | None:
 def output_statistics_facts(
     run: FollowedRun, has_rows: bool
 ) -> tuple[OutputStatistics, dict[str, Any]] | None:
-    """The table of a run and its facts for JSON, or ``None``.
+    """Return the table of a run and its facts for JSON, or ``None``.
 
     ``has_rows`` includes the rows of the last step.
     """

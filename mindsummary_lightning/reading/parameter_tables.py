@@ -33,7 +33,7 @@ _LOSS_TAG = "loss/auto"
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """The first number that was not finite.
+    """The first non-finite number of a run.
 
     It is known by the ``step``, the ``parameter``, and ``"gradient"`` or ``"weight"``.
     """
@@ -80,7 +80,7 @@ class ParameterTable:
         return f"{type(self).__name__}({steps} steps, {parameters} parameters, {columns} columns)"
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """The values of a statistic, shape ``(s, p)``.
+        """Return the values of a statistic, shape ``(s, p)``.
 
         Raises:
             ValueError: there is no column of this name.
@@ -91,7 +91,7 @@ class ParameterTable:
         return self.values[:, :, self.columns.index(name)]
 
     def gradient_logarithms(self) -> NDArray[np.float64]:
-        """log10 of ``gradient_rms``, shape ``(s, p)``.
+        """Return log10 of ``gradient_rms``, shape ``(s, p)``.
 
         It is -inf for zero, and +inf where the gradient or the weight is not finite.
         """
@@ -101,7 +101,7 @@ class ParameterTable:
         return np.where(is_bad, np.inf, logarithms)
 
     def first_non_finite(self) -> NonFinite | None:
-        """The first number of the tables that is not finite, or ``None``.
+        """Find the first non-finite number of the tables, or ``None``.
 
         The warning of the training names the same number.
         """
@@ -112,7 +112,7 @@ class ParameterTable:
         return None
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row per step and parameter, which are its index, and a column per statistic.
+        """Return a table with a row per step and parameter, a column per statistic.
 
         Raises:
             ImportError: pandas is not installed.
@@ -127,7 +127,7 @@ class ParameterTable:
 
 
 def loss_at(run: FollowedRun, step: int) -> float | None:
-    """The loss that a collector recorded at a step, or ``None``."""
+    """Return the loss that a collector recorded at a step, or ``None``."""
     if _LOSS_TAG not in run.tags()["scalar"]:
         return None
     series = run.scalars(_LOSS_TAG)
@@ -135,7 +135,7 @@ def loss_at(run: FollowedRun, step: int) -> float | None:
 
 
 def row_names(run_dir: str) -> tuple[list[str], list[str]]:
-    """Names of the rows and columns of a run's tables.
+    """Read the names of the rows and columns of a run's tables.
 
     There are no rows if their file is missing or damaged.
     """
@@ -147,7 +147,7 @@ def row_names(run_dir: str) -> tuple[list[str], list[str]]:
 def stacked_tables(
     run: FollowedRun, tag: str, width: int, rows: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Steps and values of a run's tables, shape ``(s, r, width)``.
+    """Read the steps and values of a run's tables, shape ``(s, r, width)``.
 
     Without tables the result is ``None``.
 
@@ -177,7 +177,7 @@ def stacked_tables(
 def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
     """Read all tables of a run in the state of its last refresh, or ``None``.
 
-    A row without a name has its number.
+    A row without a name is named by its number.
     """
     names, columns = row_names(run.run_dir)
     found = stacked_tables(run, STATISTICS_TAG, len(COLUMNS)) if columns == list(COLUMNS) else None
@@ -192,7 +192,7 @@ def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
 
 
 def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] | None:
-    """The table of a run and its facts for JSON, or ``None``."""
+    """Return the table of a run and its facts for JSON, or ``None``."""
     table = read_parameter_table(run)
     if table is None:
         return None

@@ -1,4 +1,4 @@
-"""Files of a run by their names alone; no file is opened."""
+"""Finds the files of a run by their names, without opening them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SMALL = 16 << 20
 
 
 def local_path(name: str, path: Any) -> str:
-    """The text of a path that runs are read from, without ``file://``.
+    """Return a path of runs as text, without ``file://``.
 
     Raises:
-        TypeError: it is not a path.
-        NotADirectoryError: it is the address of a remote store.
+        TypeError: the argument is not a path.
+        NotADirectoryError: the path is the address of a remote store.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
@@ -48,7 +48,7 @@ def _without_scheme(address: str) -> str:
 
 
 def summary_files(run_dir: str) -> list[str]:
-    """Paths of a run's summary files in the reader's order.
+    """Return the paths of a run's summary files in the reader's order.
 
     The last of them is the live file.
     """
@@ -56,7 +56,7 @@ def summary_files(run_dir: str) -> list[str]:
 
 
 def lineage_file_paths(run_dir: str) -> list[str]:
-    """Paths of a run's lineage files in the reader's order."""
+    """Return the paths of a run's lineage files in the reader's order."""
     return _files(run_dir, is_lineage_name)
 
 
@@ -91,7 +91,7 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 
 
 def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
-    """The folders with an event file.
+    """Return the folders with an event file.
 
     As in a list of runs, a hidden folder may be a run but contains none.
     """
@@ -109,7 +109,7 @@ def _place(path: str) -> tuple[int, int]:
 
 
 def files_size(run: str) -> int:
-    """Bytes of all event files of a run.
+    """Return the size in bytes of all event files of a run.
 
     The size is 0 if the run cannot be read; the error is raised where it is read.
     """

@@ -1,4 +1,4 @@
-"""The name of a run, the same in every table, export and function.
+"""Names a run in the same way in every table, export and function.
 
 Rows of different tables can therefore be joined by it.
 """
@@ -14,7 +14,7 @@ _ITSELF = "./"  # MindInsight's name of a run that is the base directory itself
 
 
 class RunPath(str):
-    """Path of a run that was found in a directory: a text that also has its name.
+    """Path of a run that was found in a directory, as a text with the run's name.
 
     Attributes:
         run: the run's name, as in every table.
@@ -34,7 +34,7 @@ class RunPath(str):
 
 
 def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
-    """The names of runs by their paths.
+    """Return the names of runs by their paths.
 
     A name is the path below ``base`` with ``/`` between its parts. A run that is ``base`` itself
     has the name of that directory, or ``.`` if another run has this name.
@@ -45,7 +45,7 @@ def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
 
 
 def names_of_ids(train_ids: Sequence[str], base: str) -> list[str]:
-    """The names of runs by MindInsight's names: ``./`` and the path in ``base``.
+    """Return the names of runs by MindInsight's names, ``./`` and the path.
 
     See :func:`run_names`.
     """

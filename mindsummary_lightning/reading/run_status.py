@@ -1,4 +1,4 @@
-"""The status of a run, in the words of every table.
+"""Determines the status of a run, in the words of every table.
 
 It is one of :data:`STATUSES`, or ``None`` if it is not known.
 
@@ -38,18 +38,18 @@ _TRAINER_VERSIONS = (
 
 
 def recorded_status(status: object) -> str | None:
-    """The plain word of a recorded end; ``None`` if no end was recorded."""
+    """Return the plain word of a recorded end; ``None`` if no end was recorded."""
     if status is None or status == STARTED:
         return None
     return _PLAIN.get(str(status), str(status))
 
 
 def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str | None:
-    """The status of a run.
+    """Return the status of a run.
 
     Args:
-        run_dir: its directory, which is looked into if no end was recorded.
-        recorded: what the run notes of itself, with the entry ``status`` if there is one.
+        run_dir: the run's directory, which is read if no end was recorded.
+        recorded: the run's own metadata, with the entry ``status`` if there is one.
         now_s: the time now, seconds since the epoch.
     """
     status = recorded_status(recorded.get("status"))
@@ -67,7 +67,7 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
 
 
 def last_written(run_dir: str) -> float | None:
-    """The time of the last write to an event file of a run; ``None`` without files.
+    """Return when an event file of a run was last written; ``None`` without files.
 
     It is in seconds since the epoch.
     """

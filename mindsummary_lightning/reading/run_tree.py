@@ -1,4 +1,4 @@
-"""``RunTree``: the runs at any depth, followed as they appear, grow and vanish.
+"""``RunTree``: finds runs at any depth, and follows them as they change.
 
 It is the only walk of directories. A scan lists only directories that changed since the last scan
 and asks every run for the state of a file, so that thousands of runs cost milliseconds. No file is
@@ -60,7 +60,7 @@ class ListedRun(NamedTuple):
 
     @property
     def lineage_files(self) -> int:
-        """Number of lineage files."""
+        """The number of lineage files."""
         return len(self.lineage_names)
 
 
@@ -107,7 +107,7 @@ class _Entries:
 
 @dataclass(slots=True)
 class RunTree:
-    """The runs below a directory.
+    """The runs in a directory at any depth.
 
     MindInsight lists the directory and its direct children; here deeper ones count too
     (``save_dir/name/version_n``, Hydra's folders). There a ``.pb`` file alone does not make a run,
@@ -154,7 +154,7 @@ class RunTree:
         return self._order
 
     def event_directories(self) -> set[str]:
-        """Paths of all directories of the last scan with summary or lineage files.
+        """Return the directories of the last scan with summary or lineage files.
 
         They include misdated files.
         """
@@ -293,7 +293,7 @@ def runs_with_lineage(tree: RunTree) -> list[RunDirectory]:
 
 
 def with_lineage_files(run: ListedRun) -> RunDirectory:
-    """A listed run with the present states of its lineage files.
+    """Return a listed run with the present states of its lineage files.
 
     Files that have vanished since it was listed are left out.
     """
@@ -310,7 +310,7 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
 
 
 def _utf8(name: str) -> str:
-    """A name with escapes for bytes that are not UTF-8.
+    """Escape the bytes of a name that are not UTF-8.
 
     Neither an address nor a browser can hold such bytes.
     """
@@ -323,7 +323,7 @@ def _utf8(name: str) -> str:
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:
-    """Bring the run of a directory up to date; say whether it changed."""
+    """Update the run of a directory, and return whether the run changed."""
     if directory.run is not None:
         try:
             if os.lstat(directory.newest).st_mtime_ns == directory.newest_mtime_ns:
@@ -338,7 +338,7 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
 
 
 class _NewestFile(NamedTuple):
-    """The file whose modification time is the run's; without a file the path is empty."""
+    """The file that dates the run; the path is empty without a file."""
 
     path: str
     created_s: float

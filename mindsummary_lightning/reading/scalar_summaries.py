@@ -1,4 +1,4 @@
-"""Last, least and greatest value of every scalar of many runs.
+"""Summarizes every scalar of many runs: last, least and greatest value.
 
 The curves are not kept.
 
@@ -56,9 +56,9 @@ class TagSummary:
     max_step: int | None
 
     def best_step(self, tag: str) -> int | None:
-        """The step of the best value; see :func:`is_lower_better`.
+        """Return the step of the best value; see :func:`is_lower_better`.
 
-        For some tags that is the least value.
+        For a tag such as a loss, the least value is best.
         """
         if is_lower_better(tag):
             return self.min_step
@@ -83,12 +83,12 @@ class RunScalars:
 
     @property
     def is_diverged(self) -> bool | None:
-        """Whether a loss ended as NaN or infinite; ``None`` without a loss."""
+        """Tell whether a loss ended as NaN or infinite; ``None`` without a loss."""
         return is_diverged({tag: summary.last for tag, summary in self.tags.items()})
 
 
 def is_diverged(last: Mapping[str, float]) -> bool | None:
-    """Whether a loss ended as NaN or infinite, by the last values of scalars.
+    """Tell whether a loss ended as NaN or infinite, by the last values of scalars.
 
     The result is ``None`` if no scalar is a loss.
     """
@@ -99,7 +99,7 @@ def is_diverged(last: Mapping[str, float]) -> bool | None:
 
 
 def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
-    """Seconds of recording, by the first and the last time of every file.
+    """Return the seconds of recording by the first and last time of every file.
 
     A clock that was set back counts as no time.
     """
@@ -109,7 +109,7 @@ def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
 
 
 def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) -> float | None:
-    """The median of the times between samples, by the steps between them.
+    """Return the median seconds per step between neighbouring samples.
 
     The result is ``None`` where time does not pass.
 
@@ -127,7 +127,7 @@ def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) 
 
 
 def is_lower_better(tag: str) -> bool:
-    """Whether smaller values of a scalar are better, judged by its name.
+    """Tell whether smaller values of a scalar are better, by its name.
 
     The names mean a loss, an error, a perplexity and so on.
     """
@@ -167,7 +167,7 @@ class _SmallFile(NamedTuple):
 
 
 def _small_file(run_dir: str) -> _SmallFile | None:
-    """The only summary file of a run, if it is small.
+    """Return the only summary file of a run if the file is small.
 
     The result is ``None`` for a large file or several files.
     """
@@ -193,7 +193,7 @@ def _read_alone(run_dir: str, decoder: ScalarDecoder) -> _Result:
 
 
 def run_scalars(run: FollowedRun) -> RunScalars:
-    """The scalars of a run that was read."""
+    """Summarize the scalars of a run that was read."""
     summaries = {}
     last_steps = []
     for tag in run.tags()["scalar"]:
@@ -206,7 +206,7 @@ def run_scalars(run: FollowedRun) -> RunScalars:
 
 
 def tag_summary(series: ScalarSeries) -> TagSummary:
-    """The summary of a scalar with at least a step."""
+    """Summarize a scalar with at least one step."""
     _, summaries = _summarized(np.zeros(len(series), np.int64), series.steps, series.values)
     return summaries[0]
 
@@ -214,7 +214,7 @@ def tag_summary(series: ScalarSeries) -> TagSummary:
 def _read_together(
     files: Sequence[_SmallFile], decoder: ScalarDecoder
 ) -> Iterator[tuple[str, _Result]]:
-    """The scalars of runs with a small file.
+    """Read the scalars of runs with a small file.
 
     If a file is damaged, all of the runs are read by themselves.
     """
@@ -255,7 +255,7 @@ class _ScalarSamples(NamedTuple):
 
 
 def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamples | None:
-    """All scalars of some files.
+    """Decode all scalars of some files.
 
     The result is ``None`` if a file is damaged, or does not end with a complete record.
     """
@@ -285,7 +285,7 @@ def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamp
 def _loose_samples(
     outline: EventOutline, run: int, row: int, tags: dict[str, int]
 ) -> Iterator[_Columns]:
-    """The scalars of a record whose set of tags is rare.
+    """Return the scalars of a record whose set of tags is rare.
 
     New tags are added to ``tags``.
     """
@@ -299,7 +299,7 @@ def _loose_samples(
 def _samples_of(
     columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict[str, int]
 ) -> _Columns:
-    """Records with the same tags, as samples; new tags are added to ``tags``."""
+    """Convert records with the same tags to samples; adds new tags to ``tags``."""
     numbers = np.array([tags.setdefault(tag, len(tags)) for tag in columns.tags])
     count = len(columns.tags)
     return (
@@ -321,7 +321,7 @@ def _joined(parts: Sequence[_Columns], tags: Mapping[str, int]) -> _ScalarSample
 
 
 def _by_run(samples: _ScalarSamples, runs: int) -> list[RunScalars]:
-    """The scalars of the runs."""
+    """Group the samples by run."""
     found: list[dict[str, TagSummary]] = [{} for _ in range(runs)]
     group = samples.run * max(1, len(samples.tags)) + samples.tag
     order = np.lexsort((samples.row, samples.step, group))
@@ -346,7 +346,7 @@ class _RunFacts:
 
 
 def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:
-    """Last step and times of the runs with scalars, by their indices."""
+    """Return last step and times of the runs with scalars, by run index."""
     if not samples.run.size:
         return {}
     order = np.argsort(samples.run, kind="stable")
@@ -367,7 +367,7 @@ def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:
 def _summarized(
     group: NDArray[np.int64], step: NDArray[np.int64], value: NDArray[np.float32]
 ) -> tuple[list[int], list[TagSummary]]:
-    """The groups of samples, and the summaries of the groups.
+    """Group the samples, and summarize the groups.
 
     Samples are ordered by group and step; of samples of the same step the last one counts.
     """
@@ -407,7 +407,7 @@ def _summarized(
 
 
 def _shortest(values: NDArray[np.float32]) -> list[float]:
-    """The numbers with the fewest digits, for an array.
+    """Round the numbers of an array to the fewest digits that identify them.
 
     It is faster than :func:`~mindsummary_lightning.values.text.shortest_float32`.
     """

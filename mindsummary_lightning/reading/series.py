@@ -19,9 +19,9 @@ _T = TypeVar("_T")
 
 
 def html_table(rows: Mapping[str, str]) -> str:
-    """Names and texts as a notebook shows them.
+    """Format names and texts as an HTML table for a notebook.
 
-    They are on the left, where JupyterLab would have them on the right.
+    They are left-aligned; JupyterLab's default is right.
     """
     cell = '<td style="text-align: left">{}</td>'.format
     cells = []
@@ -44,12 +44,12 @@ class Sample(tuple[int, float, _T]):
 
     @property
     def step(self) -> int:
-        """The step it was recorded at."""
+        """The step of the sample."""
         return self[0]
 
     @property
     def wall_time(self) -> float:
-        """Seconds since the epoch."""
+        """Time of recording, in seconds since the epoch."""
         return self[1]
 
     @property
@@ -89,7 +89,7 @@ class ScalarSeries:
 def scalar_table(
     names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]
 ) -> pandas.DataFrame:
-    """A table of scalars with a row per sample.
+    """Make a table of scalars with a row per sample.
 
     It has a categorical column for each of ``names``, which names every series, then step, wall
     time and value.

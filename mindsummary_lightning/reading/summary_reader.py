@@ -1,8 +1,8 @@
 """``SummaryReader``: the content of a run as NumPy arrays and plain values.
 
-The run is of MindSpore or of this package.
+MindSpore or this package recorded the run.
 
-A facade of ``FollowedRun`` that refuses what is damaged. Several files of a resumed run are merged
+A facade of ``FollowedRun`` that raises on damage. Several files of a resumed run are merged
 as MindInsight does it. Neither torch nor MindSpore is needed.
 """
 
@@ -110,7 +110,7 @@ class SummaryReader:
     # ---- values
 
     def tags(self) -> dict[str, list[str]]:
-        """Sorted tags by kind, without MindInsight's suffix.
+        """Return the sorted tags by kind, without MindInsight's suffix.
 
         The kinds are scalar, image, tensor, histogram and loss_landscape.
 
@@ -120,7 +120,7 @@ class SummaryReader:
         return {kind: [*tags] for kind, tags in self._refreshed().tags().items()}
 
     def scalars(self, tag: str) -> ScalarSeries:
-        """All samples of a scalar.
+        """Return all samples of a scalar.
 
         Raises:
             LookupError: the run has no scalar of this tag.
@@ -129,7 +129,7 @@ class SummaryReader:
         return self._refreshed().scalars(tag)
 
     def all_scalars(self) -> dict[str, ScalarSeries]:
-        """Every scalar of the run by its tag; tags are sorted.
+        """Return every scalar of the run by its tag; tags are sorted.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -149,7 +149,7 @@ class SummaryReader:
         return self._values("histogram", tag)
 
     def histogram_statistics(self) -> dict[str, HistogramStatistics]:
-        """Minimum, maximum, mean and counts of every histogram by its tag, as columns.
+        """Return minimum, maximum, mean and counts of every histogram by tag.
 
         Buckets are not decoded.
 
@@ -159,11 +159,11 @@ class SummaryReader:
         return read_statistics(self._refreshed())
 
     def images(self, tag: str) -> Iterator[Sample[Image]]:
-        """Encoded images of a tag; yields and raises as :meth:`histograms`."""
+        """Read the encoded images of a tag; yields and raises as :meth:`histograms`."""
         return self._values("image", tag)
 
     def pictures(self, tag: str) -> Iterator[Sample[PIL.Image.Image]]:
-        """Images of a tag, opened with Pillow; yields as :meth:`histograms`.
+        """Open the images of a tag with Pillow; yields as :meth:`histograms`.
 
         Pillow reads PNG, JPEG, GIF, BMP and WebP.
 
@@ -175,11 +175,11 @@ class SummaryReader:
         return self._values("image", tag, _opened_picture)
 
     def tensors(self, tag: str) -> Iterator[Sample[Tensor]]:
-        """Tensors of a tag; yields and raises as :meth:`histograms`."""
+        """Read the tensors of a tag; yields and raises as :meth:`histograms`."""
         return self._values("tensor", tag)
 
     def parameter_statistics(self) -> ParameterTable | None:
-        """Statistics of every parameter; ``None`` if the run has none.
+        """Return the statistics of every parameter, or ``None``.
 
         ``collect_parameter_statistics`` records them.
 
@@ -189,7 +189,7 @@ class SummaryReader:
         return read_parameter_table(self._refreshed())
 
     def output_statistics(self) -> OutputStatistics | None:
-        """Output statistics of every recorded step; ``None`` if the run has none.
+        """Return the output statistics of every recorded step, or ``None``.
 
         ``collect_output_statistics`` records it.
 
@@ -199,7 +199,7 @@ class SummaryReader:
         return read_output_statistics(self._refreshed())
 
     def landscapes(self) -> list[RecordedLandscape]:
-        """Every loss landscape of the run, by tag and step.
+        """Return every loss landscape of the run, by tag and step.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -224,7 +224,7 @@ class SummaryReader:
         return found
 
     def graph(self) -> Graph | None:
-        """The newest computational graph in the summary files, or ``None``.
+        """Return the newest computational graph in the summary files, or ``None``.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -233,7 +233,7 @@ class SummaryReader:
         return read_graph(newest[0])[0] if newest else None
 
     def lineage(self) -> RunLineage:
-        """Newest lineage of every kind in the run's lineage files, custom data joined.
+        """Return the newest lineage of every kind, with custom data joined.
 
         As in MindInsight, a file with training or dataset lineage replaces all earlier files: it is
         of another training, or repeats what they say.
@@ -290,12 +290,12 @@ class SummaryReader:
             poll_s: seconds between two reads of the files.
             timeout_s: give up after this many seconds of waiting without a new event; ``None``
                 never does.
-            stop: called whenever there is no new event; a true answer ends it.
+            stop: called whenever there is no new event; a true result ends the loop.
             wait: waits that many seconds; a ``threading.Event().wait`` can be cut short.
 
         Raises:
             DamagedFileError: a file is damaged.
-            FileNotFoundError: the directory is not a run but holds some.
+            FileNotFoundError: the directory is not a run but contains runs.
         """
         self._check_is_run()
         has_stopped = stop or (lambda: False)
@@ -312,7 +312,7 @@ class SummaryReader:
             waited += poll_s
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All scalars as a table with a row per sample.
+        """Return all scalars as a table with a row per sample.
 
         The columns are ``tag`` (categorical), ``step``, ``wall_time`` (seconds) and ``value``
         (float32).
@@ -336,7 +336,7 @@ class SummaryReader:
         return self._run
 
     def _check_is_run(self) -> None:
-        """Refuse a directory that holds runs but is none itself."""
+        """Refuse a directory that contains runs but is not a run."""
         if summary_files(self.run_dir) or lineage_file_paths(self.run_dir):
             return
         runs = [os.path.relpath(path, self.run_dir) for path in find_run_directories(self.run_dir)]
@@ -348,7 +348,7 @@ class SummaryReader:
 
 
 def table_of(reader: SummaryReader) -> FollowedRun:
-    """The run of a reader, read as far as it has been written.
+    """Return the run of a reader, read as far as it has been written.
 
     Raises as :meth:`SummaryReader.tags`.
     """
@@ -381,7 +381,7 @@ class _EventFollower:
             self._scanner = RecordScanner(later[0])
 
     def _summary_files(self) -> list[str]:
-        """Paths of the summary files; none if the directory was removed."""
+        """Return the paths of the summary files; empty if the directory was removed."""
         try:
             return summary_files(self._run_dir)
         except FileNotFoundError:
@@ -407,14 +407,14 @@ def _file_to_read(
 
 
 def _restarted_if_rewritten(scanner: RecordScanner) -> RecordScanner:
-    """Start again with a file that was rewritten, or that is another file of its name."""
+    """Restart with a file that was rewritten or replaced by a file of the same name."""
     if scanner.was_rewritten():
         return RecordScanner(scanner.path)
     return scanner
 
 
 def _later_files(paths: list[str], path: str) -> list[str]:
-    """The files after ``path``, which may be gone, in the reader's order."""
+    """Return the files after ``path``, which may be gone, in the reader's order."""
     names = read_order({*map(os.path.basename, paths), os.path.basename(path)})
     later = names[names.index(os.path.basename(path)) + 1 :]
     return [other for other in paths if os.path.basename(other) in later]

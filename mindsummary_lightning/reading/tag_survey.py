@@ -1,6 +1,6 @@
-"""``TagSurvey``: tags of many runs for lists.
+"""``TagSurvey``: finds the tags of many runs for lists.
 
-They come from the beginning and the end of files.
+It reads only the beginning and the end of large files.
 
 A tag appears early or never in most runs, so the numbers are nearly always right; what was not read
 is said.
@@ -38,11 +38,11 @@ class TagSurvey:
         self._decoder = ScalarDecoder()
 
     def tags(self, paths: Iterable[str], is_exact: bool = False) -> tuple[Tags, bool]:
-        """Kinds and tags in summary files, and whether all of the files was read.
+        """Return kinds and tags in summary files, and whether everything was read.
 
         Every file is opened once.
 
-        ``is_exact`` asks for that; otherwise it is the first and last part of a large file.
+        With ``is_exact`` everything is read, otherwise the first and last part of a large file.
 
         Raises:
             DamagedFileError: what was read is damaged.

@@ -1,6 +1,6 @@
-"""The samples of a tag that a page shows, if there are more than it can draw.
+"""Selects the samples of a tag for a page that cannot draw all of them.
 
-Of curves these are points, and of other kinds steps.
+For curves it selects points, for other kinds steps.
 
 A front end smooths the points that it gets as if they were all. So a curve keeps samples that have
 the mean and the spread of what they stand for, and few that stand far out: a spike is seen, and a
@@ -36,7 +36,7 @@ _MAX_SHIFT = 0.02  # of a window's mean magnitude: as far may spikes move its me
 
 
 def every_nth(count: int, max_samples: int) -> NDArray[np.intp]:
-    """At most ``max_samples`` evenly spaced indices of ``count`` samples.
+    """Return at most ``max_samples`` evenly spaced indices of ``count`` samples.
 
     The first and the last sample are among them.
     """
@@ -70,7 +70,7 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
 
 
 def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """``count`` points of a curve without gaps."""
+    """Select ``count`` points of a curve without gaps."""
     if values.size <= count:
         return np.arange(values.size)
     kept, moves = _kept(values, count)
@@ -81,14 +81,14 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
 
 
 def _before(places: NDArray[np.intp], deleted: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The places before deletion of samples that have these places after it."""
+    """Map indices after a deletion to the indices before the deletion."""
     return places + np.searchsorted(
         np.sort(deleted) - np.arange(deleted.size), places, side="right"
     )
 
 
 def _apart(values: NDArray[np.float32]) -> list[int]:
-    """Points that stand out, the farthest first.
+    """Find the points that stand out, the farthest first.
 
     They are farther from the points around them than the tail of all distances leads to expect.
     """
@@ -123,7 +123,7 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
 
 
 def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Points that are shown in any case, and how far the rest moves for them.
+    """Return the points that are always shown, and how far the rest moves for them.
 
     The others of a window move to take back the weight of its kept points.
 
@@ -171,7 +171,7 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
 
 
 def _stretches(size: int, count: int) -> NDArray[np.intp]:
-    """Begins of at most ``count`` equally long stretches.
+    """Return the starts of at most ``count`` equally long stretches.
 
     Those longer by a point are mixed: at regular places they may always meet the same part of a
     period of the curve.
@@ -186,7 +186,7 @@ def _stretches(size: int, count: int) -> NDArray[np.intp]:
 def _levels(
     values: NDArray[np.float32], begins: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean, least and greatest value of every stretch."""
+    """Return mean, least and greatest value of every stretch."""
     means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(begins, append=values.size)
     least = np.minimum.reduceat(values, begins).astype(np.float64)
     greatest = np.maximum.reduceat(values, begins).astype(np.float64)
@@ -196,7 +196,7 @@ def _levels(
 def _unbiased(
     values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """A point of every stretch, so that together they have the mean of the curve.
+    """Select a point of every stretch so that the mean of the curve is preserved.
 
     ``moves`` moves the mean as far as wanted. Eight neighbouring stretches take different
     quantiles, corrected by part of the error of the stretches before.
