@@ -209,7 +209,7 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
     """
     if is_json or not sys.stdout.isatty():
         raise UsageError(
-            "--follow draws on a terminal; elsewhere and for --json, call the verb again"
+            "--follow needs a terminal and excludes --json. Run the command again instead"
         )
     drawn, size = 0, shutil.get_terminal_size()
     try:

@@ -39,7 +39,7 @@ _LARGE_BYTES = 20_000_000
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Write the page; exit 1 if it lacks a run that cannot be read."""
+    """Write the page; exit 1 if a run cannot be read and is left out."""
     from mindsummary_lightning.export.report import write_report
 
     run_dirs = runs_in(arguments.runs)
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     def announce(size: int) -> None:
         if size > _LARGE_BYTES:
             expected = f"the page will have about {readable_size(size)}"
-            say(f"{expected}; name fewer runs for a smaller one", sys.stderr)
+            say(f"{expected}. For a smaller page, name fewer runs", sys.stderr)
 
     with progress_bar("report", 100, "%") as advance:
         asked = {"by": arguments.by, "best": arguments.best, "group": arguments.group}

@@ -87,7 +87,7 @@ class SummaryReader:
         if not os.path.isdir(self.run_dir):
             named = self.run_dir or "''"
             raise NotADirectoryError(
-                f"{named} is not a directory; give the one that holds the run's event files"
+                f"{named} is not a directory; give the directory with the run's event files"
             )
         self._run = FollowedRun(self.run_dir, on_damage="raise")
 

@@ -1,6 +1,6 @@
-"""Copies of runs: ``RunCopies`` fills a ``Store``.
+"""Copies runs between stores: ``RunCopies`` fills a ``Store``.
 
-A store is a local directory or an address as ``s3://bucket/runs``.
+A store is a local directory or an address such as ``s3://bucket/runs``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Store:
         self.root: str = (os.path.realpath(address) if self.is_local else root).rstrip("/")
         if type(self.files).modified is fsspec.AbstractFileSystem.modified:
             raise RemotePathError(
-                f"{self.name}: its driver does not tell when a file was changed; nothing was copied"
+                f"{self.name}: this store does not report when files changed; nothing was copied"
             )
 
     def list(
@@ -89,7 +89,7 @@ class Store:
         return {name: facts for name, facts in listed.items() if _is_visible(name)}
 
     def _changed_ns(self, path: str, info: Mapping[str, Any]) -> int:
-        """The time of the last change of a remote file, in ns since 1970."""
+        """Return when a remote file was last changed, in ns since 1970."""
         for key in _TIMES:
             if isinstance(info.get(key), float | int | datetime):
                 time = info[key]
@@ -100,7 +100,7 @@ class Store:
         return round(seconds * 1e9)
 
     def md5(self, name: str, size: int) -> str:
-        """The MD5 of a file's first bytes, in hexadecimal digits.
+        """Return the MD5 of a file's first bytes, in hexadecimal digits.
 
         It is S3's ETag of an object that came in a single request.
         """
@@ -114,7 +114,7 @@ class Store:
 
     @contextlib.contextmanager
     def opened(self, name: str, size: int) -> Iterator[FileIO]:
-        """A file of at least some bytes to read: itself, or a temporary copy."""
+        """Open a file, or a temporary copy, of at least some bytes."""
         with contextlib.ExitStack() as stack:
             root, path = self.root, os.path.join(self.root, name)
             if not self.is_local:
@@ -128,7 +128,7 @@ class Store:
             yield file
 
     def put(self, name: str, source: Store, size: int, ns: int) -> int:
-        """Copy a file of another store to here, and return its size.
+        """Copy a file of a different store to this store, and return its size.
 
         The copy gets the time that was listed.
         """
@@ -145,11 +145,11 @@ class Store:
 
 
 def _is_visible(name: str) -> bool:
-    """Whether no part of a name is hidden or empty.
+    """Tell whether no part of a name is hidden or empty.
 
     A first directory may be hidden: ``.run/file``.
 
-    ``..`` in an object's name would lead out of the other side.
+    ``..`` in an object's name would lead out of the destination.
     """
     first, _, rest = name.partition("/")
     is_in_hidden = rest != "" and first.startswith(".") and first not in (".", "..")
@@ -181,7 +181,7 @@ class RunCopies:
         self.missing: int = 0
 
     def send(self) -> bool:
-        """Do a round; return whether the source has changed since the round before."""
+        """Copy once, and return whether the source has changed since the last round."""
         before, self.problems = self._files, {}
         closed: list[OSError] = []
         try:
@@ -227,9 +227,9 @@ class RunCopies:
                 raise error
 
     def silence_s(self) -> float:
-        """Seconds without a change after which the runs have ended.
+        """Return the seconds without a change after which the runs have ended.
 
-        They are infinite if a writer holds a file, or there is no run.
+        The result is infinite if a writer holds a file, or there is no run.
         """
         names = [name for name in self._files if is_summary_name(os.path.basename(name))]
         if not self._source.is_local:
@@ -262,7 +262,7 @@ class RunCopies:
         return is_due
 
     def _is_beginning(self, name: str, size: int, tag: str = "") -> bool:
-        """Whether the original begins with the bytes of its copy.
+        """Tell whether the original begins with the bytes of its copy.
 
         A copy that was made while the original grew is such a beginning.
         """

@@ -1,4 +1,4 @@
-"""TensorBoard event files as MindInsight runs."""
+"""Imports TensorBoard event files as MindInsight runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_SECOND = 1e11
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """The run that was made of a directory of TensorBoard.
+    """A run that was made from a directory of TensorBoard files.
 
     Attributes:
         source: the directory with TensorBoard's event files.
@@ -64,7 +64,7 @@ class ImportedRun:
 def event_files(
     directory: str, on_error: Callable[[OSError], object] | None = None
 ) -> dict[str, list[str]]:
-    """TensorBoard event files in a directory at any depth, by their directory.
+    """Find the TensorBoard event files in a directory at any depth, by directory.
 
     Every list is in the order of the names.
 
@@ -123,14 +123,14 @@ def import_tensorboard(
         tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s")
     )
     if not sources:
-        raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
+        raise FileNotFoundError(f"no TensorBoard event file in {tb_dir}")
     runs: dict[str, ImportedRun] = {}
     for folder in sources:
         parts = os.path.relpath(folder, tb_dir).split(os.sep)
         name = "" if parts == ["."] else "-".join(parts)
         if name in runs:
             raise FileExistsError(
-                f"{folder} and {runs[name].source} would both be the run {name}; import one alone"
+                f"{folder} and {runs[name].source} would both become run {name}. Import each alone"
             )
         runs[name] = ImportedRun(folder, os.path.join(out_dir, name) if name else out_dir)
     with OutputDirectory(out_dir, force=force) as out:
@@ -180,7 +180,7 @@ class _RunImport:
         self._count()
 
     def _purge_step(self, path: str) -> float:
-        """The step from which a file replaces the files before it.
+        """Return the step from which a file replaces the files before it.
 
         ``SummaryWriter(purge_step=...)`` sets it; otherwise it is infinite.
         """
