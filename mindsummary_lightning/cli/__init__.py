@@ -1,8 +1,8 @@
-"""The command ``mindsummary`` with a small module per verb.
+"""The command ``mindsummary``, with a small module for each subcommand.
 
-A module is found by its verb's name, and imported only when the verb is used.
+A module is found by its subcommand's name, and imported only when the subcommand is used.
 
-A verb module has ``ARGUMENTS`` and ``run(arguments) -> Answer``, which is printed here, as text or
+A module has ``ARGUMENTS`` and ``run(arguments) -> Answer``, which is printed here, as text or
 JSON. Exit codes: 0 all is well; 1 something is damaged, missing or could not be done (one line on
 standard error says what); 2 the command line is wrong. Only errors that are expected become one
 line (``--debug`` shows where they come from); any other exception is a fault of this package and

@@ -1,4 +1,4 @@
-"""The parser of a verb, made from its ``ARGUMENTS``, and the help."""
+"""Makes the parser and the help of a subcommand from its ``ARGUMENTS``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def json_of(what: str) -> Argument:
     return flag("--json", f"print {what} as JSON")
 
 
-FOLLOW = flag("--follow", "draw it again every two seconds, until Ctrl-C")
+FOLLOW = flag("--follow", "redraw the output every two seconds, until Ctrl-C")
 OUT = argument(
     "-o",
     "--out",
@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
                 option = word.partition("=")[0]
                 self.error(f"no option {option}{closest(option, known)}")
         arguments = " ".join(taken) or "no argument"
-        self.error(f"it takes {arguments}; there is {' '.join(unknown)} too")
+        self.error(f"expected {arguments}; found {' '.join(unknown)} in addition")
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -102,7 +102,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
         top.refuse(unknown)
     verb, *rest = words[len(before_verb) :] or [""]
     if verb not in VERBS:
-        top.error(f"no verb {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
+        top.error(f"no subcommand {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
     is_help = {"-h", "--help"}.intersection(rest)
     parser = _Parser(f"mindsummary {verb}", **(_texts(verb) if is_help else {}))
     for names, options in verb_module(verb).ARGUMENTS:

@@ -1,6 +1,6 @@
 """``mindsummary list DIR --best SCALAR``: runs ranked from best to worst.
 
-The table has the settings that tell the runs apart.
+The table shows the settings that differ between the runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mindsummary_lightning.reading.run_directory import local_path
 def best_runs(arguments: argparse.Namespace) -> Answer:
     """List the best runs as a table or JSON; exit 1 if a run cannot be read."""
     if len(arguments.directories) != 1:
-        raise UsageError("--best compares the runs in one directory: give one")
+        raise UsageError("--best needs exactly one directory")
     (directory,) = arguments.directories
     runs_in([directory])  # refuses a directory without runs
     table = RunRows(local_path("DIR", directory))

@@ -36,12 +36,12 @@ ARGUMENTS = (
     argument(
         "--same",
         metavar="REPEAT",
-        help="a repeat of BASELINE: three times what the two differ by is equal",
+        help="a repeat of BASELINE: up to three times their difference counts as equal",
     ),
-    flag("--strict", "end with 1, too, if only one run has some steps or tensors"),
+    flag("--strict", "also exit with 1 if only one run has some steps or tensors"),
     json_of("the result"),
     argument(
-        "--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"
+        "--html", metavar="FILE", help="also write a page with curves and a map of all tensors"
     ),
     argument(
         "--language", choices=("en", "zh"), default="en", help="language of the page (default: en)"

@@ -1,6 +1,6 @@
-"""``mindsummary completion SHELL``: a script that completes verbs and options.
+"""``mindsummary completion SHELL``: print a shell completion script.
 
-It is made from the arguments of the verbs; zsh reads the script of bash.
+It is made from the arguments of the subcommands; zsh reads the script of bash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from mindsummary_lightning.cli.arguments import argument
 from mindsummary_lightning.cli.output import Answer
 from mindsummary_lightning.cli.verbs import VERBS, verb_module
 
-ARGUMENTS = (argument("shell", choices=["bash", "zsh", "fish"], help="the shell that reads it"),)
+ARGUMENTS = (
+    argument("shell", choices=["bash", "zsh", "fish"], help="the shell to print a script for"),
+)
 _BASH = """_mindsummary() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" words=""
     if [ "$COMP_CWORD" -eq 1 ]; then

@@ -1,4 +1,4 @@
-"""``mindsummary doctor``: check the needs of ``mindsummary view``, or a device."""
+"""``mindsummary doctor``: check the needs of ``view``, or a device."""
 
 from __future__ import annotations
 

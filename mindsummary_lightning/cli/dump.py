@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     if os.path.isdir(arguments.file):
         files = summary_files(arguments.file) + lineage_file_paths(arguments.file)
         listed = "its files are: " + " ".join(files) if files else "it holds no event file"
-        raise UsageError(f"{arguments.file} is a directory, dump takes a file; {listed}")
+        raise UsageError(f"{arguments.file} is a directory; dump needs a file; {listed}")
     return Answer(lines=_records(arguments.file))
 
 
@@ -52,11 +52,11 @@ def _records(path: str) -> Iterator[str]:
         if offset or error.offset:
             raise
         raise UsageError(
-            f"{path} is not an event file, or it is damaged: it looks like {appearance(path)}"
+            f"{path} must be an event file, but looks like {appearance(path)}"
         ) from error
     rest = os.path.getsize(path) - scanner.offset
     if rest:
         say(
-            f"mindsummary: {rest} bytes after the last complete record are not a record yet",
+            f"mindsummary: the last record is incomplete: {rest} bytes are not printed",
             sys.stderr,
         )

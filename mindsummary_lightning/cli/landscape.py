@@ -40,10 +40,10 @@ ARGUMENTS = (
         "--out",
         "--output",
         metavar="DIR",
-        help="write the landscapes there and not into the run",
+        help="write the landscapes to DIR instead of the run",
     ),
     argument(
-        "--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)"
+        "--plot", metavar="FILE", help="also draw them, as a .png, .svg or .pdf (needs matplotlib)"
     ),
     json_of("the landscapes"),
 )
@@ -97,7 +97,7 @@ def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
 
     callback_fn, named = callback_from_reference(arguments.module), f"--module {arguments.module}"
     landscape = SummaryLandscape(arguments.run_dir)
-    say_step("loading the model, the checkpoints and the data, and trying the loss out")
+    say_step("loading the model, the checkpoints and the data, and computing a first loss")
     try:
         made = landscape.gen_landscapes_with_multi_process(
             callback_fn, device_ids=arguments.device_ids, output=arguments.out
@@ -124,7 +124,7 @@ def callback_from_reference(reference: str) -> CallbackFn:
         UsageError: the text does not have that form, or does not name a callable.
     """
     if not all(reference.partition(":")):
-        raise UsageError(f"expected package.module:function, not {reference!r}")
+        raise UsageError(f"--module must be package.module:function, not {reference!r}")
     # As with ``python -m``. The path stays, because worker processes import the module again.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -133,5 +133,7 @@ def callback_from_reference(reference: str) -> CallbackFn:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{reference!r} cannot be imported: {error}") from error
     if not callable(function):
-        raise UsageError(f"{reference!r} is a {type(function).__name__}, not a function")
+        raise UsageError(
+            f"--module {reference!r} must be a function, not {type(function).__name__}"
+        )
     return function  # type: ignore[no-any-return]  # what it returns is checked when it is called

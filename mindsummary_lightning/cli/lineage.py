@@ -51,12 +51,10 @@ ARGUMENTS = (
         help="keep runs with, for example, 'accuracy>0.9', 'network=LeNet' or "
         "'last:train_loss<=0.1'; operators are = != < <= > >=; may be given several times",
     ),
-    argument(
-        "--sort", metavar="FIELD", help="sort by this field, smallest first; no value is last"
-    ),
+    argument("--sort", metavar="FIELD", help="sort by this field, smallest first, missing last"),
     flag("--descending", "with --sort: largest first"),
     argument("--limit", type=positive, metavar="N", help="show the first N runs"),
-    flag("--json", "print JSON: the answer of filter_summary_lineage and run_info"),
+    flag("--json", "print the results of filter_summary_lineage and run_info as JSON"),
 )
 _SETTING = "a setting"
 # Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and
@@ -128,7 +126,7 @@ def _query(
     A name that is in no lineage file may be the name of a scalar.
     """
     if arguments.descending and not arguments.sort:
-        raise UsageError("--descending is the direction of --sort: give both")
+        raise UsageError("--descending needs --sort. Give both")
     fields = {*known, *PLAIN_FIELDS, *_ALWAYS}
     try:
         query = _parsed(arguments, directory, fields)
@@ -197,7 +195,7 @@ def _refuse_repetition(conditions: Conditions) -> None:
         if compared in seen and condition.operator != "!=":
             text = f"{condition.field}{condition.operator}{condition.text}"
             raise UsageError(
-                f"--where {text!r}: another --where compares {condition.field} in the same way; "
+                f"--where {text!r}: a second --where compares {condition.field} in the same way; "
                 "give one of them"
             )
         seen.add(compared)

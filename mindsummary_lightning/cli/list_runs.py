@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         return _best(arguments)
     if arguments.where or arguments.limit:
         raise output.UsageError(
-            "--where and --limit belong to --best; without it: mindsummary lineage"
+            "--where and --limit need --best. Without --best, use mindsummary lineage"
         )
     survey = TagSurvey()
     if arguments.follow:

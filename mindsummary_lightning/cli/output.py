@@ -1,9 +1,9 @@
-"""The answer of a verb, and text for a terminal or a pipe.
+"""Writes the answer of a subcommand to a terminal or a pipe.
 
 Text is columns, curves, sizes, times and progress bars.
 
 :func:`say` and :func:`redraw` escape control characters, so nothing that was recorded, and no name
-of a file, can send commands to the terminal. Verbs print through them and nothing else.
+of a file, can send commands to the terminal. Subcommands print only through them.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
     """
     if is_json or not sys.stdout.isatty():
         raise UsageError(
-            "--follow draws on a terminal; elsewhere and for --json, call the verb again"
+            "--follow needs a terminal and excludes --json. Run the command again instead"
         )
     drawn, size = 0, shutil.get_terminal_size()
     try:

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     def announce(size: int) -> None:
         if size > LARGE_BYTES:
             expected = f"the page will have about {readable_size(size)}"
-            say(f"{expected}; name fewer runs for a smaller one", sys.stderr)
+            say(f"{expected}. For a smaller page, name fewer runs", sys.stderr)
 
     with progress_bar("report", 100, "%") as advance:
         asked = {"by": arguments.by, "best": arguments.best, "group": arguments.group}

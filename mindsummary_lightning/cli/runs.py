@@ -1,4 +1,4 @@
-"""The runs that a command line names."""
+"""Finds the runs that a command line names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of ``show`` about statistics.
+"""Formats the lines of ``show`` about statistics.
 
 They name the first number that is not finite, and draw a heat map of the parameters.
 """

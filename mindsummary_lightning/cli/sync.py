@@ -23,18 +23,16 @@ ARGUMENTS = (
         help="a run or a directory of runs: a path, or an address as s3://...",
     ),
     argument("destination", metavar="DESTINATION", help="a directory or address for the copies"),
-    flag(
-        "--follow", "go on until the runs have ended, or until Ctrl-C or SIGTERM and a last round"
-    ),
+    flag("--follow", "continue until the runs have ended, or until Ctrl-C or SIGTERM"),
     argument(
         "--every",
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="from round to round (default: %(default)g)",
+        help="time between two rounds (default: %(default)g)",
     ),
-    flag("--force", "replace copies that differ and are newer than what is sent"),
-    flag("--verify", "compare whole contents, too, once; each copy is read"),
+    flag("--force", "replace copies that differ from the source and are newer"),
+    flag("--verify", "also compare whole contents, once; this reads each copy"),
     json_of("what was sent"),
 )
 
@@ -74,14 +72,14 @@ def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
         UsageError: the arguments contradict each other, or the destination is in the source.
     """
     if not arguments.every > 0:
-        raise UsageError("--every must be a positive number of seconds")
+        raise UsageError("--every must be greater than 0 seconds")
     if arguments.verify and arguments.follow:
-        raise UsageError("--verify reads once: give it without --follow")
+        raise UsageError("--verify works only once. Give it without --follow")
     source, destination = Store(arguments.source), Store(arguments.destination)
     is_same_store = type(source.files) is type(destination.files)
     if is_same_store and f"{destination.root}/".startswith(f"{source.root}/"):
         raise UsageError(
-            f"{destination.name} is in {source.name}: the next round would copy the copies, too"
+            f"{destination.name} is in {source.name}: the copies would be copied again"
         )
     return source, destination
 

@@ -1,6 +1,6 @@
-"""The verbs in groups, with their descriptions and modules.
+"""The subcommands in groups, with their descriptions and modules.
 
-Reading this imports no module of a verb.
+Importing this module imports no module of a subcommand.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "share and set up": ("sync", "completion"),
 }
 VERBS = {  # in the order of the help
-    "view": "Open runs in MindInsight's pages; Ctrl-C ends it.",
-    "list": "List the runs in a directory and below it.",
+    "view": "Open runs in MindInsight's pages; Ctrl-C stops the server.",
+    "list": "List the runs in a directory, at any depth.",
     "show": "Show a run on one page: tags, steps, last values, curves and lineage.",
     "lineage": "List the runs in a directory with their settings and results, filtered and sorted.",
     "compare": "Compare two runs: are they the same training, and if not, at which step and in "
-    "which tensors do they part? Exit 0: the same, 1: different, 2: undecided or not comparable.",
+    "which tensors do they diverge? Exit 0: same, 1: different, 2: undecided or not comparable.",
     "report": "Write one self-contained HTML page about some runs.",
     "dump": "Print the records of a summary or lineage file, one JSON object per line.",
     "verify": "Check every record of every run in a directory; exit 1 if anything is damaged.",
     "repair": "Rebuild damaged files of the runs in a directory from their complete records; the "
-    "damaged ones are kept in RUN/.damaged.",
+    "damaged files are kept in RUN/.damaged.",
     "doctor": "Check what `mindsummary view` needs, or how a device records; exit 1 if anything "
     "is missing or differs.",
     "export": "Write the values of runs to CSV, Parquet, NumPy or TensorBoard files.",
     "import": "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
     "landscape": "Compute a run's loss landscapes from its collector's checkpoints, or show those "
-    "that it has.",
-    "sync": "Copy runs to or from a remote store; exit 1 if anything is not there at the end.",
-    "completion": "Print what a shell needs to complete verbs, options and their values.",
+    "that exist already.",
+    "sync": "Copy runs to or from a remote store; exit 1 if a copy is missing at the end.",
+    "completion": "Print a script that completes subcommands, options and values in a shell.",
 }
 MORE = {  # of each verb two lines that use it, and the page about it
     "view": ("view runs", "view runs --port 8080 --no-browser", "viewer"),

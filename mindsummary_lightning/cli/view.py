@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 
 ARGUMENTS = (
     DIRECTORY,
-    argument(
-        "--port", type=int, help="port to listen on; without it 8080, or any if that is taken"
-    ),
+    argument("--port", type=int, help="port to listen on (default: 8080, or any free port)"),
     argument(
         "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
     ),
     flag("--no-browser", "do not open a browser"),
-    flag("--no-token", "answer everyone who reaches the port"),
+    flag("--no-token", "let everyone who can reach the port see the runs"),
     argument(
         "--memory",
         type=int,
@@ -45,7 +43,7 @@ ARGUMENTS = (
         help="memory for runs kept loaded (%(default)s)",
     ),
     argument(
-        "--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"
+        "--wheel", metavar="FILE", help="path or URL of MindInsight's wheel, for the first start"
     ),
 )
 _FEW_RUNS = 20  # lineage of more is read ahead
@@ -56,9 +54,9 @@ def run(arguments: argparse.Namespace) -> Answer:
     if not os.path.isdir(local_path("DIR", arguments.directory)):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
-        raise UsageError(f"--port {arguments.port} is not between 0 and 65535")
+        raise UsageError(f"--port must be between 0 and 65535, not {arguments.port}")
     if arguments.memory < 1:
-        raise UsageError(f"--memory {arguments.memory} is less than 1 MB")
+        raise UsageError(f"--memory must be at least 1 MB, not {arguments.memory}")
     if importlib.util.find_spec("aiohttp") is None:
         raise missing_packages("the viewer", "aiohttp")
     _serve(arguments)

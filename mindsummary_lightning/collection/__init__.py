@@ -1,4 +1,4 @@
-"""The steps, parameters and values of a run that are recorded.
+"""Chooses the steps and parameters of a run, and collects their values.
 
-Knows torch; no Lightning, no files.
+It uses torch, but neither Lightning nor files.
 """

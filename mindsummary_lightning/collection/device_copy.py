@@ -1,4 +1,4 @@
-"""A copy of tensors from a device to the CPU that does not wait.
+"""Copies tensors from a device to the CPU without waiting.
 
 A device without pinned memory or events, or without memory for the buffer, gets plain copies, which
 wait for it.

@@ -1,4 +1,4 @@
-"""The histogram of a tensor, reduced on its device.
+"""Reduces the histogram of a tensor on its device.
 
 It is also reduced over the ranks that share the tensor.
 
@@ -135,7 +135,7 @@ def _edges(
 
 
 def rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
-    """float64 numbers in float16, rounded once as NumPy does.
+    """Convert float64 numbers to float16, rounded once as NumPy does.
 
     Torch rounds them to float32 on the way.
 
@@ -149,7 +149,7 @@ def rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def bucket_counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
-    """How many elements have 0, 1, ... 89 of the inner edges at or below them."""
+    """Count the elements that have 0, 1, ... 89 inner edges at or below them."""
     # torch.histc would raise
     if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":
         return bucket_counts_by_sorting(chunk, inner)

@@ -1,6 +1,6 @@
-"""Gradients as an optimizer is about to use them.
+"""Collects the gradients that an optimizer is about to use.
 
-They are the gradients of its last step in a batch.
+Of several steps in a batch, the last step's gradients count.
 """
 
 from __future__ import annotations

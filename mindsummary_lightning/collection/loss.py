@@ -1,4 +1,4 @@
-"""The loss in the outputs of a training step."""
+"""Finds the loss in the outputs of a training step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary operators: called with a name and a value anywhere inside a model.
+"""Summary operators: call them with a name and a value inside a model.
 
 They record on collected steps.
 

@@ -1,6 +1,6 @@
-"""Options of a SummaryCollector, checked: MindSpore's keys, defaults and merging.
+"""Checks the options of a SummaryCollector, and merges them as MindSpore does.
 
-Nothing here knows a Trainer; a bad argument is refused before any run begins.
+No Trainer is needed, so that a wrong argument raises before any run begins.
 """
 
 from __future__ import annotations

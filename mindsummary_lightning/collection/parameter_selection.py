@@ -1,6 +1,6 @@
-"""The recorded parameters of a model, or their gradients.
+"""Selects the recorded parameters of a model.
 
-They are taken as they are when a step is collected.
+Their values are read when a step is collected.
 """
 
 from __future__ import annotations

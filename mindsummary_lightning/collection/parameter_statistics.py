@@ -1,6 +1,6 @@
-"""Statistics of every parameter.
+"""Collects statistics of every parameter.
 
-They are taken of gradients and weights, and become values of a step.
+They are computed from gradients and weights, and become values of a step.
 """
 
 from __future__ import annotations
@@ -295,8 +295,8 @@ class ParameterStatistics:
     ) -> None:
         self._has_warned = True
         _LOG.warning(
-            "step %d: the %s of %s is not finite, the first in this run; %d of %d parameters are "
-            "affected, the loss is %s; `mindsummary show` on the run shows what came before",
+            "step %d: the %s of %s is not finite, the first such value of this run. %d of %d "
+            "parameters are affected, the loss is %s. See the steps before: mindsummary show RUN",
             *(
                 step,
                 first[1],

@@ -1,4 +1,4 @@
-"""Statistics of many tensors at once, in few operations.
+"""Computes statistics of many tensors at once, in few operations.
 
 They do not wait for the device, and need no function of the tensors' own.
 

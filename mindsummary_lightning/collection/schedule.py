@@ -1,4 +1,4 @@
-"""Is this step collected? Integers only.
+"""Decides which steps are collected, by integers only.
 
 The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own:
 the last step is collected as well, so that a run shorter than ``collect_freq`` shows where it
@@ -36,14 +36,14 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 
 
 class Schedule:
-    """Tells the collected parts of a step, counted from 1.
+    """Tells which values of a step, counted from 1, are collected.
 
     The ``total`` of a run may be unknown.
 
     Without a gap of their own, tensors are collected on the steps of the default range, input
     images on these too, or on every second of more than 10. A resumed run has done ``step`` steps
     before; ``default_steps_used`` are as many of them as :meth:`default_steps_until` said, ``None``
-    if unknown: those of this schedule. The chains of ``chain_steps`` are recorded, for ``None``
+    if unknown: those of this schedule. Output statistics of ``chain_steps`` are recorded; ``None``:
     those of the first three steps and of all with tables.
     """
 

@@ -1,4 +1,4 @@
-"""Tensors of which a rank holds only a part."""
+"""Recognizes tensors of which a rank holds only a shard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_sharded(tensor: torch.Tensor) -> bool:
 
 
 def is_flattened(parameter: torch.Tensor) -> bool:
-    """Whether FSDP1 has moved a parameter into a flat parameter.
+    """Tell whether FSDP1 has moved a parameter into a flat parameter.
 
     It looks whole, and holds this rank's part at most.
 

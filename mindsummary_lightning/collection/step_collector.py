@@ -1,6 +1,6 @@
-"""The values of a run's collected steps.
+"""Collects the values of a run's collected steps.
 
-They go from hooks to tags and values that are ready to be written.
+Values arrive from hooks and become tags and values that are ready to be written.
 
 It counts the steps and asks the schedule; tensors are converted in `step_values`, and nothing is
 written here.

@@ -1,4 +1,4 @@
-"""Tensors on any device -> the values of a collected step.
+"""Converts tensors on any device to the values of a collected step.
 
 CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one
 buffer, copied without waiting, and turned into values when ``drain`` is called, which should be at

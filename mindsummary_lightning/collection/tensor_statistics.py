@@ -1,8 +1,8 @@
-"""Statistics of a tensor, reduced on its device without waiting for it.
+"""Reduces statistics of a tensor on its device, without waiting.
 
-They are the numbers of a row of a step's chain.
+They are the numbers in a row of a step's output statistics.
 
-A tensor that a module takes or returns may be changed in place by the next, so each is reduced at
+The next module may change an input or output tensor in place, so each tensor is reduced at
 once. `row_statistics` is for many tensors that lie still.
 """
 

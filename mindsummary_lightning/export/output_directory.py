@@ -79,7 +79,7 @@ class OutputDirectory:
         if others:
             other = os.path.join(self._path, min(others))
             raise FileExistsError(
-                f"{other} is not of an earlier call, so {self._path} is not replaced"
+                f"{other} is not from an earlier call, so {self._path} is not replaced"
             )
         os.makedirs(self._path, exist_ok=True)
         # Two levels down in a hidden directory neither MindInsight nor this package takes what is

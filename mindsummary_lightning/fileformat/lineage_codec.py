@@ -44,7 +44,9 @@ def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
     try:
         field, fill, *_ = _KINDS[type(event.what)]
     except KeyError:
-        raise TypeError(f"a lineage event carries a lineage value, not {event.what!r}") from None
+        raise TypeError(
+            f"event.what must be lineage such as a TrainInfo, not {event.what!r}"
+        ) from None
     part = getattr(message, field)
     part.SetInParent()
     fill(part, event.what)

@@ -53,6 +53,6 @@ def decode_output_rows(content: bytes) -> list[OutputRow]:
             raise ValueError("a name is not a text")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{OUTPUT_ROWS_FILE} should be JSON with rows and columns of this package: {error}"
+            f'{OUTPUT_ROWS_FILE} must be JSON with the keys "rows" and "columns": {error}'
         ) from error
     return rows

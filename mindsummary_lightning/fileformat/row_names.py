@@ -37,7 +37,7 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
             f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}"
         ) from error
     if not _are_names(rows) or not _are_names(columns):
-        raise ValueError(f"{ROW_NAMES_FILE} should have lists of names in rows and columns")
+        raise ValueError(f'{ROW_NAMES_FILE} must have lists of names under "rows" and "columns"')
     return utf8_json(rows), utf8_json(columns)
 
 

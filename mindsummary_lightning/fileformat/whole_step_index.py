@@ -46,7 +46,7 @@ def decode_whole_step(content: bytes) -> WholeStep:
         del found["format"], found["version"]
         return _step(found)
     except (KeyError, TypeError, AttributeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"index.json must be the index of a whole step: {error!r}") from error
+        raise ValueError(f"index.json must be the index of a recorded step: {error!r}") from error
 
 
 def _step(found: dict[str, Any]) -> WholeStep:

@@ -160,7 +160,7 @@ class WholeStepReader:
                 }
         except (zipfile.BadZipFile, KeyError) as error:
             raise ValueError(
-                f"{self.path} must be the complete file of a whole step. Record the step again"
+                f"{self.path} must be the complete file of a recorded step. Record the step again"
             ) from error
         self.step: WholeStep = decode_whole_step(content)
 

@@ -1,4 +1,4 @@
-"""Damaged files of a run rebuilt from their complete records.
+"""Rebuilds the damaged files of a run from their complete records.
 
 The damaged ones are kept, never deleted.
 """

@@ -1,1 +1,1 @@
-"""Read a run directory; find runs below a directory."""
+"""Reads a run directory, and finds the runs in a directory."""

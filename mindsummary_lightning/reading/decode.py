@@ -1,4 +1,4 @@
-"""Values and graphs decoded from their location in a file.
+"""Decodes values and graphs from their location in a file.
 
 Locating them is a module of its own, because it needs no protobuf.
 """

@@ -1,6 +1,6 @@
 """``FollowedFile``: the content of a summary file that may still grow.
 
-Scalars are columns; of every other value only its location is held. An incomplete last record is
+Scalars are columns; for every other value only its location is stored. An incomplete last record is
 read once it is complete.
 """
 

@@ -1,6 +1,6 @@
 """``FollowedRun``: the reader of a run directory.
 
-Whenever it is asked, it reads on from where it stopped.
+Every refresh reads the records that were added since the last refresh.
 
 Over the files samples are merged by MindInsight's rule for resumed runs: from the first step of a
 tag in a later file on, samples of that tag in older files are dropped; of two samples of one tag,

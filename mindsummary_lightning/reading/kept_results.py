@@ -1,4 +1,4 @@
-"""``KeptResults``: results that are kept for the next caller, in bounded memory."""
+"""``KeptResults``: caches results in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded landscapes, and figures: contours, the path of training and its end.
+"""Draws landscapes: contours, the path of training and its end.
 
 Figures need matplotlib (the ``plot`` extra).
 """
@@ -119,7 +119,7 @@ def plot_landscapes(
     named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
     if not len(drawn) == len(row) == len(named):
         raise ValueError(
-            f"{len(drawn)} landscapes need as many axes and titles, not {len(row)} and {len(named)}"
+            f"{len(drawn)} landscapes need one axes and title each, not {len(row)} and {len(named)}"
         )
     for axes, title, landscape in zip(row, named, drawn, strict=True):
         _draw(axes, title, landscape)
@@ -142,7 +142,7 @@ def _checked_landscapes(landscapes: object) -> list[LossLandscape | RecordedLand
         expected = "those of SummaryLandscape.generate() or of SummaryReader.landscapes()"
         raise TypeError(f"landscapes must be {expected}, not {landscapes!r}")
     if not drawn:
-        raise ValueError("there is no landscape to draw")
+        raise ValueError("landscapes must hold at least one landscape, got none")
     return drawn
 
 

@@ -1,4 +1,4 @@
-"""The lineage of a run, and its values by name, typed for tables and as text."""
+"""Lists the lineage of a run by name, as typed values and as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars of many runs as a table."""
+"""Reads the scalars of many runs as a table."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ class OutputStatistics:
         shape = (self.steps.size, len(self.rows), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values need a shape of steps, rows and columns, {shape}, not {self.values.shape}"
+                f"values must have the shape of steps, rows, columns, {shape}, "
+                f"not {self.values.shape}"
             )
 
     def __repr__(self) -> str:

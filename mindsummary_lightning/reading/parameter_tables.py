@@ -71,7 +71,7 @@ class ParameterTable:
         shape = (self.steps.size, len(self.parameters), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values need a shape of steps, parameters and columns, {shape}, "
+                f"values must have the shape of steps, parameters, columns, {shape}, "
                 f"not {self.values.shape}"
             )
 

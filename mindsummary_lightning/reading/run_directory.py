@@ -1,4 +1,4 @@
-"""Files of a run by their names alone; no file is opened."""
+"""Finds the files of a run by their names, without opening them."""
 
 from __future__ import annotations
 

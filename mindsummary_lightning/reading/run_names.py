@@ -1,4 +1,4 @@
-"""The name of a run, the same in every table, export and function.
+"""Names a run in the same way in every table, export and function.
 
 Rows of different tables can therefore be joined by it.
 """

@@ -1,4 +1,4 @@
-"""The statistics of a histogram, which stand in its last bytes."""
+"""Reads the statistics of histograms from the last bytes of samples."""
 
 from __future__ import annotations
 

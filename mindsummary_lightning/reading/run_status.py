@@ -1,4 +1,4 @@
-"""The status of a run, in the words of every table.
+"""Determines the status of a run, in the words of every table.
 
 It is one of :data:`STATUSES`, or ``None`` if it is not known.
 

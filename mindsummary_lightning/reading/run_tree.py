@@ -1,4 +1,4 @@
-"""``RunTree``: the runs at any depth, followed as they appear, grow and vanish.
+"""``RunTree``: finds runs at any depth, and follows them as they change.
 
 It is the only walk of directories. A scan lists only directories that changed since the last scan
 and asks every run for the state of a file, so that thousands of runs cost milliseconds. No file is

@@ -1,4 +1,4 @@
-"""Last, least and greatest value of every scalar of many runs.
+"""Summarizes every scalar of many runs: last, least and greatest value.
 
 The curves are not kept.
 

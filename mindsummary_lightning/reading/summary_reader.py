@@ -1,8 +1,8 @@
 """``SummaryReader``: the content of a run as NumPy arrays and plain values.
 
-The run is of MindSpore or of this package.
+MindSpore or this package recorded the run.
 
-A facade of ``FollowedRun`` that refuses what is damaged. Several files of a resumed run are merged
+A facade of ``FollowedRun`` that raises on damage. Several files of a resumed run are merged
 as MindInsight does it. Neither torch nor MindSpore is needed.
 """
 
@@ -87,7 +87,7 @@ class SummaryReader:
         if not os.path.isdir(self.run_dir):
             named = self.run_dir or "''"
             raise NotADirectoryError(
-                f"{named} is not a directory; give the one that holds the run's event files"
+                f"{named} is not a directory; give the directory with the run's event files"
             )
         self._run = FollowedRun(self.run_dir, on_damage="raise")
 

@@ -1,6 +1,6 @@
-"""``TagSurvey``: tags of many runs for lists.
+"""``TagSurvey``: finds the tags of many runs for lists.
 
-They come from the beginning and the end of files.
+It reads only the beginning and the end of large files.
 
 A tag appears early or never in most runs, so the numbers are nearly always right; what was not read
 is said.

@@ -1,6 +1,6 @@
-"""The samples of a tag that a page shows, if there are more than it can draw.
+"""Selects the samples of a tag for a page that cannot draw all of them.
 
-Of curves these are points, and of other kinds steps.
+For curves it selects points, for other kinds steps.
 
 A front end smooths the points that it gets as if they were all. So a curve keeps samples that have
 the mean and the spread of what they stand for, and few that stand far out: a spike is seen, and a

@@ -1,4 +1,4 @@
-"""Copies of runs in remote stores, made by a command next to the training.
+"""Copies runs to and from remote stores, next to a running training.
 
 Files are deleted neither in the source nor in the destination.
 """

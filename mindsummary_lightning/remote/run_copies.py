@@ -1,6 +1,6 @@
-"""Copies of runs: ``RunCopies`` fills a ``Store``.
+"""Copies runs between stores: ``RunCopies`` fills a ``Store``.
 
-A store is a local directory or an address as ``s3://bucket/runs``.
+A store is a local directory or an address such as ``s3://bucket/runs``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Store:
         self.root: str = (os.path.realpath(address) if self.is_local else root).rstrip("/")
         if type(self.files).modified is fsspec.AbstractFileSystem.modified:
             raise RemotePathError(
-                f"{self.name}: its driver does not tell when a file was changed; nothing was copied"
+                f"{self.name}: this store does not report when files changed; nothing was copied"
             )
 
     def list(

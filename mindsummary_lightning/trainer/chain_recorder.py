@@ -1,4 +1,4 @@
-"""``ChainRecorder``: takes the output statistics in the moments of a step."""
+"""``ChainRecorder``: records output statistics in the hooks of a step."""
 
 from __future__ import annotations
 

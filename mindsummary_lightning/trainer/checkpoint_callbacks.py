@@ -1,4 +1,4 @@
-"""``CheckpointCallbacks``: directories of a Trainer's callbacks in a later run."""
+"""``CheckpointCallbacks``: moves checkpoint callbacks to a later run's directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the collector's state in checkpoints, so that a resumed fit continues.
+"""Saves the collector's state in checkpoints, so that a resumed fit continues.
 
 A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved
 in the middle of an epoch holds one batch less than was trained (``_batches_that_stepped``, read in

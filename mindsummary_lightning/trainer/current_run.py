@@ -1,6 +1,6 @@
 """``CurrentRun``: the run of a logger, or of a collector with its own directory.
 
-It asks `run_ownership` where a call is recorded, and goes there. It is not known when a Trainer's
+`run_ownership` decides where a call is recorded. It is not known when a Trainer's
 call begins whether it records anything, so hyper-parameters, which come first, wait in the record
 until something else is recorded.
 """
@@ -378,7 +378,7 @@ class CurrentRun:
         A run without records leaves no directory. A fit that fails in launched processes ends in
         the process that launched them, which has recorded no value itself.
 
-        ``trainer`` is whose call it is, ``None`` for a user's.
+        ``trainer`` is the Trainer that ends; ``None`` if the user ends the run.
         """
         if self.has_recorded or newest_fit_has_recorded(self.directory):
             if records_status and self._reports_status(trainer):

@@ -1,6 +1,6 @@
-"""Prove that recording on a device equals recording on a CPU.
+"""Proves that recording on a device equals recording on a CPU.
 
-A small training and its landscape give a report to paste.
+A small training and its landscape give a report that you can paste into an issue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``ExceptionCheckpoints``: finds the checkpoint that is saved on an exception.
 
-Lightning calls ``on_exception`` of checkpoint callbacks after that of ours, and no public hook
+Lightning calls ``on_exception`` of checkpoint callbacks after our callbacks, and no public hook
 after theirs.
 """
 

@@ -1,4 +1,4 @@
-"""Guard the hooks of callbacks: a failure to record never stops the training.
+"""Guards the hooks of callbacks, so that an error never stops the training.
 
 `guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each
 other get a guard of their own. `KeyboardInterrupt` and `SystemExit` pass.

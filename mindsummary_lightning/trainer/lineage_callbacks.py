@@ -1,4 +1,4 @@
-"""Record lineage without a collector: ``TrainLineage`` and ``EvalLineage``.
+"""``TrainLineage`` and ``EvalLineage``: record lineage without a collector.
 
 The Trainer is read in `trainer_info`, the lineage written by `lineage_recorder`.
 """

@@ -1,4 +1,4 @@
-"""Write a run's lineage.
+"""Writes a run's lineage.
 
 The collector and the lineage callbacks share it.
 

@@ -1,4 +1,4 @@
-"""Define base classes for the Lightning namespaces that are installed.
+"""Defines base classes for the Lightning namespaces that are installed.
 
 Importing a namespace sets levels and makes it the one in whose name both log; what was set before
 stands again.

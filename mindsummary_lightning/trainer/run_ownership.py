@@ -1,4 +1,4 @@
-"""Decide by a table which run a Trainer's call belongs to.
+"""Decides by a table which run a Trainer's call belongs to.
 
 Rows are calls that begin, columns what their directory holds then. What it holds is read from the
 directory and from the fits that this process has begun there, through whatever objects: a

@@ -1,4 +1,4 @@
-"""Describe the rows of a run's tables of parameters in a file."""
+"""Writes the row names of a run's parameter tables to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the Trainer that makes a call, from the frames of the running call."""
+"""Finds the Trainer that makes a call, from the frames of the running call."""
 
 from __future__ import annotations
 

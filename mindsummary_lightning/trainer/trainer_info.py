@@ -1,4 +1,4 @@
-"""Read lineage values from a Trainer, its module and its data module.
+"""Reads lineage values from a Trainer, its module and its data module.
 
 A field that cannot be determined is skipped; nothing here raises, whatever the model or the data
 looks like.

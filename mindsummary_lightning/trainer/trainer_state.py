@@ -1,4 +1,4 @@
-"""Read the state of a Trainer.
+"""Reads the state of a Trainer.
 
 Only this module reads what Lightning keeps private.
 """

@@ -72,7 +72,7 @@ def test_a_metric_of_an_evaluation_is_better_the_higher_it_is(
         (["--best", "loss"], "which of train/loss, val/loss?"),
         (["--best", "val/los"], "no run has a scalar 'val/los'"),
         (["--best", "val/loss", "--where", "sede=1"], "no field 'sede'"),
-        (["--limit", "3"], "--where and --limit belong to --best"),
+        (["--limit", "3"], "--where and --limit need --best"),
     ],
 )
 def test_what_cannot_be_answered_is_said(

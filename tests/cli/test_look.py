@@ -283,7 +283,7 @@ def test_dump_mentions_a_tail_that_is_no_record_yet(
 
     answer = mindsummary(capsys, "dump", path)
 
-    told = "mindsummary: 3 bytes after the last complete record are not a record yet\n"
+    told = "mindsummary: the last record is incomplete: 3 bytes are not printed\n"
     assert (answer.code, answer.err) == (0, told)
 
 

@@ -75,12 +75,12 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (
             ("runs", "link/far", "--follow"),
             2,
-            "link/far is in runs: the next round would copy the copies, too",
+            "link/far is in runs: the copies would be copied again",
         ),
         (
             ("link", "runs", "--follow"),
             2,
-            "runs is in link: the next round would copy the copies, too",
+            "runs is in link: the copies would be copied again",
         ),
         (("nothing", "far"), 1, "there is no directory nothing: nothing was sent"),
         (("file", "far"), 1, "file is a file; give its directory: nothing was sent"),
@@ -88,17 +88,17 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (
             ("runs", "far", "--verify", "--follow"),
             2,
-            "--verify reads once: give it without --follow",
+            "--verify works only once. Give it without --follow",
         ),
         (
             ("runs", "far", "--follow", "--every", "nan"),
             2,
-            "--every must be a positive number of seconds",
+            "--every must be greater than 0 seconds",
         ),
         (
             ("runs", "http://me:pw@host/runs"),
             1,
-            "http://***@host/runs: its driver does not tell when a file was",
+            "http://***@host/runs: this store does not report when files",
         ),
         (("runs", "nothing://me:pw@host/runs"), 1, "nothing://***@host/runs cannot be reached"),
     ],

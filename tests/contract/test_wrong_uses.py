@@ -99,7 +99,7 @@ StepRecorder("x", steps="3") | TypeError | steps must be an int or a sequence of
 StepRecorder("x").step(net, None).__enter__() | TypeError | must be a torch.optim.Optimizer or a sequence of them
 values.UserDefinedInfo(5) | TypeError | values of UserDefinedInfo must be a dict, not 5
 SummaryReader(5) | TypeError | run_dir must be a path, not 5
-SummaryReader("nowhere") | NotADirectoryError | is not a directory; give the one that holds the run's event files
+SummaryReader("nowhere") | NotADirectoryError | is not a directory; give the directory with the run's event files
 SummaryReader("s3://bucket/run") | NotADirectoryError | bring it here first: mindsummary sync s3://bucket/run runs
 SummaryReader("runs").tags() | FileNotFoundError | runs below it: a, b, c; give one of them
 SummaryReader("runs/a").scalars("los") | LookupError | has no scalar 'los'; closest: 'loss/auto'; it has 'accuracy',
@@ -126,26 +126,26 @@ SummaryLandscape("runs/a").generate(nn.Linear, [], nn.MSELoss()) | TypeError | n
 SummaryLandscape("runs/a").generate(net, [], nn.MSELoss()) | FileNotFoundError | collect_landscape switched on
 SummaryLandscape("runs/a").gen_landscapes_with_multi_process(3) | TypeError | callback_fn must be a function, not 3
 plot_landscapes(SummaryReader("runs/a")) | TypeError | must be those of SummaryLandscape.generate() or of
-plot_landscapes([]) | ValueError | there is no landscape to draw
+plot_landscapes([]) | ValueError | landscapes must hold at least one landscape
 ms.viewer.show("nope") | NotADirectoryError | nope is not a directory (the working one is
 ms.viewer.show("runs", height="tall") | TypeError | height must be an int of pixels, not 'tall'
 """
 # Words of a command, its exit code, words of the one line.
 _WORDS = """
-lsit runs | 2 | no verb 'lsit'; closest: 'list'
-exp runs | 2 | no verb 'exp'; closest: 'export'
-help nope | 2 | no verb 'nope'; `mindsummary --help` lists them
+lsit runs | 2 | no subcommand 'lsit'; closest: 'list'
+exp runs | 2 | no subcommand 'exp'; closest: 'export'
+help nope | 2 | no subcommand 'nope'; `mindsummary --help` lists them
 -x | 2 | no option -x
 list --exat runs | 2 | no option --exat; closest: '--exact'
 lineage --srt=loss | 2 | no option --srt; closest: '--sort'
-lineage a b | 2 | it takes DIR; there is b too
-doctor extra | 2 | it takes no argument; there is extra too
+lineage a b | 2 | expected DIR; found b in addition
+doctor extra | 2 | expected no argument; found extra in addition
 lineage runs --limit x | 2 | argument --limit: must be a whole number of at least 1, not 'x'
 lineage runs --where loss | 2 | must be FIELD, one of = != < <= > >=, and a value, not 'loss'
 lineage runs --where 'loss>high' | 2 | loss is compared with a number, not 'high'
 lineage runs --where 'los!=1' | 2 | no field 'los'; closest: 'loss'
 lineage runs --where 'epoch>many' | 2 | epoch is compared with a number, not 'many'
-lineage runs --where 'loss>1' --where 'loss>2' | 2 | another --where compares loss in the same way
+lineage runs --where 'loss>1' --where 'loss>2' | 2 | a second --where compares loss in the same way
 lineage runs --sort accurcy | 2 | no field 'accurcy'; closest: 'metric/accuracy'
 compare runs/a | 2 | the following arguments are required: CANDIDATE
 compare runs/a runs | 2 | runs contains 3 runs (a, b, c); give one of them
@@ -160,33 +160,33 @@ list empty | 1 | no run in empty: neither it nor a directory below it contains a
 list notes.txt | 1 | notes.txt is a file; give its directory: .
 list s3://bucket/runs | 1 | bring it here first: mindsummary sync s3://bucket/runs runs
 show runs | 2 | runs contains 3 runs (a, b, c); give one of them
-show runs/a --follow | 2 | --follow draws on a terminal
+show runs/a --follow | 2 | --follow needs a terminal
 show bad | 1 | run `mindsummary repair`
-dump runs/a | 2 | is a directory, dump takes a file; its files are: runs/a/events.out.events.summary
-dump notes.txt | 2 | not an event file, or it is damaged: it looks like another kind of file: it begins with
+dump runs/a | 2 | is a directory; dump needs a file; its files are: runs/a/events.out.events.summary
+dump notes.txt | 2 | must be an event file, but looks like another kind of file: it begins with
 verify nowhere | 2 | nowhere: no such file or directory
 repair | 2 | the following arguments are required: DIR
 export runs/a --to csv | 2 | the following arguments are required: -o/--out/--output
 export runs/a --to xls --out o | 2 | invalid choice: 'xls' (choose from
 export runs/a --to csv --out runs | 1 | runs is not empty
 export runs/a --to csv --out notes.txt | 1 | notes.txt is a file; give an --out that is a new or empty directory
-import empty --out o | 1 | no TensorBoard event file at or below empty
+import empty --out o | 1 | no TensorBoard event file in empty
 report runs/a -o /nope/x.html | 1 | /nope/x.html: there is no directory /nope
-landscape runs/a --module json | 2 | expected package.module:function, not 'json'
+landscape runs/a --module json | 2 | --module must be package.module:function, not 'json'
 landscape runs/a --module nowhere:f | 2 | 'nowhere:f' cannot be imported: No module named 'nowhere'
 landscape runs/a --module json:nothing | 2 | 'json:nothing' cannot be imported: module 'json' has no attribute 'nothing'
-landscape runs/a --module json:__name__ | 2 | 'json:__name__' is a str, not a function
+landscape runs/a --module json:__name__ | 2 | --module 'json:__name__' must be a function, not str
 landscape runs/a --module json:loads | 1 | train the run with SummaryCollector and collect_landscape switched on
 landscape runs/a --out x | 2 | are for landscapes that are computed: name a function with --module
 landscape runs/a --plot x.docx | 2 | --plot writes a file that ends in .png, .svg, .pdf, not x.docx
 landscape runs/c | 1 | runs/c has no loss landscape; to compute those of a collector, name a function: --module
 sync nowhere far | 1 | there is no directory nowhere: nothing was sent
-sync runs runs/far | 2 | runs/far is in runs: the next round would copy the copies
-sync runs far --every 0 | 2 | --every must be a positive number of seconds
+sync runs runs/far | 2 | runs/far is in runs: the copies would be copied again
+sync runs far --every 0 | 2 | --every must be greater than 0 seconds
 sync runs gs://bucket/runs | 1 | pip install gcsfs
 view nowhere | 1 | nowhere is not a directory
-view runs --port 70000 | 2 | --port 70000 is not between 0 and 65535
-view runs --memory 0 | 2 | --memory 0 is less than 1 MB
+view runs --port 70000 | 2 | --port must be between 0 and 65535, not 70000
+view runs --memory 0 | 2 | --memory must be at least 1 MB, not 0
 view runs --host nowhere.invalid --port 1 | 1 | cannot listen on port 1 of nowhere.invalid
 completion tcsh | 2 | invalid choice: 'tcsh' (choose from
 """

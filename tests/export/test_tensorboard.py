@@ -467,7 +467,7 @@ def test_directories_whose_names_would_merge_are_refused(
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
-    assert (answer.code, "would both be the run lr-1" in answer.err) == (1, True)
+    assert (answer.code, "would both become run lr-1" in answer.err) == (1, True)
     assert not (tmp_path / "mi").exists()
 
 

@@ -120,7 +120,7 @@ def test_half_a_file_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "whole_step_1.npz"
     path.write_bytes(content)
 
-    with pytest.raises(ValueError, match="must be the complete file of a whole step"):
+    with pytest.raises(ValueError, match="must be the complete file of a recorded step"):
         WholeStepReader(path)
 
 

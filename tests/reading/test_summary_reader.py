@@ -199,7 +199,7 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "advice"),
     [
-        ("missing", "give the one that holds the run's event files"),
+        ("missing", "give the directory with the run's event files"),
         ("s3://bucket/run", "bring it here first: mindsummary sync s3://bucket/run runs"),
     ],
 )

@@ -418,7 +418,7 @@ def test_a_local_tree_is_listed_once_a_round(
     [
         (
             "http://user:secret@localhost/runs?sig=token",
-            "http://***@localhost/runs?***: its driver does not tell when",
+            "http://***@localhost/runs?***: this store does not report when",
         ),
         ("gs://bucket/runs", "gs://bucket/runs cannot be reached .*gcsfs"),
         ("nothing://user:secret@x/y", r"nothing://\*\*\*@x/y cannot be reached .*s3://"),

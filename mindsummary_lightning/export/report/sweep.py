@@ -1,4 +1,4 @@
-"""Report of many runs: a ranked table, settings that differ, and some curves."""
+"""Makes the report of many runs: ranking, settings that differ, some curves."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _usual_scalar(rows: Sequence[RunRow]) -> str:
                 tags[name.removeprefix("last:")] += 1
     if not tags:
         raise LineageSearchConditionParamError(
-            "no run has a scalar to compare runs by; name a column: --by COLUMN"
+            "no run has a scalar to compare by. Name a column: --by COLUMN"
         )
 
     def likelihood(tag: str) -> tuple[bool, bool, int]:

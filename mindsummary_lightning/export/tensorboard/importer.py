@@ -1,4 +1,4 @@
-"""TensorBoard event files as MindInsight runs."""
+"""Imports TensorBoard event files as MindInsight runs."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def import_tensorboard(
         tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s")
     )
     if not sources:
-        raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
+        raise FileNotFoundError(f"no TensorBoard event file in {tb_dir}")
     runs: dict[str, ImportedRun] = {}
     for folder in sources:
         parts = os.path.relpath(folder, tb_dir).split(os.sep)
         name = "" if parts == ["."] else "-".join(parts)
         if name in runs:
             raise FileExistsError(
-                f"{folder} and {runs[name].source} would both be the run {name}; import one alone"
+                f"{folder} and {runs[name].source} would both become run {name}. Import each alone"
             )
         runs[name] = ImportedRun(folder, os.path.join(out_dir, name) if name else out_dir)
     with OutputDirectory(out_dir, force=force) as out:
