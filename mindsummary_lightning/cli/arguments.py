@@ -66,7 +66,8 @@ class _Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, prog: str, **texts: str) -> None:
-        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)  # type: ignore[arg-type]
+        lines_as_written = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog, formatter_class=lines_as_written, **texts)  # type: ignore[arg-type]
 
     def refuse(self, unknown: list[str]) -> NoReturn:
         known: list[str] = []

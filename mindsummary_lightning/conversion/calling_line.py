@@ -8,7 +8,8 @@ import sys
 from types import FrameType
 
 _NOT_THE_USERS = re.compile(
-    r"(torch|lightning|pytorch_lightning|lightning_fabric|mindspore|mindsummary_lightning|contextlib)(\.|$)"
+    r"(torch|lightning|pytorch_lightning|lightning_fabric|mindspore|mindsummary_lightning|"
+    r"contextlib)(\.|$)"
 )
 
 

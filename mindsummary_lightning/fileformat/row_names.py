@@ -34,7 +34,7 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
         rows, columns = names["rows"], names["columns"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}"
+            f"{ROW_NAMES_FILE} must be JSON with lists of rows and columns: {error}"
         ) from error
     if not _are_names(rows) or not _are_names(columns):
         raise ValueError(f'{ROW_NAMES_FILE} must have lists of names under "rows" and "columns"')

@@ -67,7 +67,8 @@ class WholeStepWriter:
         self._directory = directory
         self._max_bytes = max_bytes
         self._temporary = temporary_name(directory)
-        self._opened = open(self._temporary, "xb", opener=partial(os.open, mode=0o600))  # noqa: SIM115 # until the end
+        opener = partial(os.open, mode=0o600)
+        self._opened = open(self._temporary, "xb", opener=opener)  # noqa: SIM115 # until the end
         self._file: zipfile.ZipFile | None = zipfile.ZipFile(self._opened, "w", zipfile.ZIP_STORED)
         self._count = 0
 

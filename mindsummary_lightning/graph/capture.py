@@ -132,7 +132,8 @@ def _preserved_state(network: nn.Module) -> Iterator[None]:
     kind = max((device.type for device in devices), default="cuda")
     with contextlib.ExitStack() as restored, torch.random.fork_rng(devices, device_type=kind):
         restored.callback(random.setstate, random.getstate())
-        restored.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002 - the legacy state is the global one
+        # the legacy state is the global one
+        restored.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002
         for part in network.modules():
             for generator in vars(part).values():
                 if isinstance(generator, torch.Generator):

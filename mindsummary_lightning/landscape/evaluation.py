@@ -272,7 +272,8 @@ class PlaneLoss:
             # replaces it again.
             tensors = {slot: values.get(first, moving[first]) for slot, first in slots.items()}
             data = (self._batch(index), index)
-            return functional_call(network, tensors, data, tie_weights=False)  # type: ignore[no-any-return]
+            output: torch.Tensor = functional_call(network, tensors, data, tie_weights=False)
+            return output
 
         losses = []
         for chunk in torch.split(torch.from_numpy(points), self._options.points_at_once):

@@ -186,7 +186,8 @@ class _CopyUnpickler(pickle.Unpickler):
         if isinstance(value, TypedStorage) and not self._shares_memory:
             memory = value._untyped_storage
             own = self._copy(memory.data_ptr(), memory.clone)
-            return TypedStorage(wrap_storage=own, dtype=value.dtype, _internal=True)  # type: ignore[no-untyped-call]
+            typed: Any = TypedStorage
+            return typed(wrap_storage=own, dtype=value.dtype, _internal=True)
         if isinstance(value, torch.jit.ScriptModule):
             return self._copy(number, partial(copy.deepcopy, value))
         return value

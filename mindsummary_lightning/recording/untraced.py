@@ -35,7 +35,8 @@ def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
             return _call_without_compiler(method, *args, **kwargs)
         return method(*args, **kwargs)
 
-    call._torchdynamo_disable = True  # type: ignore[attr-defined]  # what torch.compiler.disable sets
+    # as torch.compiler.disable does
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
     return call
 
 

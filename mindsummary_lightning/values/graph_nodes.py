@@ -46,7 +46,8 @@ GraphType: TypeAlias = TensorType | TupleType | DataType
 
 AttributeValue: TypeAlias = (
     # one text: a checker reads no joined ones
-    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] | dict[str, AttributeValue] | None"  # noqa: E501
+    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] "
+    "| dict[str, AttributeValue] | None"
 )
 
 

@@ -24,5 +24,5 @@ def test_names_that_utf8_cannot_hold_are_escaped() -> None:
 b'{"rows": [1], "columns": []}',
                                      b"\xff", b"[" * 100_000])  # fmt: skip
 def test_another_file_is_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match=r"parameter_statistics\.json should"):
+    with pytest.raises(ValueError, match=r"parameter_statistics\.json must"):
         decode_row_names(content)

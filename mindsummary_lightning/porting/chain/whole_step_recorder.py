@@ -182,7 +182,8 @@ class WholeStepRecorder:
         call.random = b""
         for path, tensor in tensors:
             if tensor.requires_grad:
-                tensor.register_hook(partial(self._take_output_gradient, call, path, self._writer))  # type: ignore[no-untyped-call]
+                take = partial(self._take_output_gradient, call, path, self._writer)
+                tensor.register_hook(take)  # type: ignore[no-untyped-call]
 
     def _take_output_gradient(
         self, call: _OpenCall, path: str, writer: WholeStepWriter, gradient: torch.Tensor

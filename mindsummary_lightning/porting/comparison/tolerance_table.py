@@ -71,14 +71,16 @@ LOSS_FLOOR = Bound(
     bounds="divisor of a loss distance from below: a loss near zero is mostly noise",
     unit="of the first loss",
     source="four nets: rounding reached 7.3e-6 without it, 6e-7 with it",
-    test="test_distances.py::test_losses_differ_by_the_larger_one_and_infinitely_where_only_one_is_a_number",
+    test="test_distances.py::"
+    "test_losses_differ_by_the_larger_one_and_infinitely_where_only_one_is_a_number",
 )
 SCALE_FLOOR = Bound(
     0.1,
     bounds="divisor of a tensor distance from below: a small bias rounds as large weights do",
     unit="of the upper quartile of the tensors' largest elements",
     source="a convention: five overfitted nets do not depend on it",
-    test="test_distances.py::test_tensors_differ_by_the_largest_element_and_no_less_than_a_tenth_of_the_larger_ones",
+    test="test_distances.py::"
+    "test_tensors_differ_by_the_largest_element_and_no_less_than_a_tenth_of_the_larger_ones",
 )
 MAX_ROUNDING_GROWTH = Bound(
     3e3,
@@ -144,7 +146,8 @@ MAX_INPUT_AMPLIFICATION = Bound(
     bounds="size of inputs over outputs that excuses a distance in a module without weights",
     unit="times",
     source="decision 82: a ReLU may keep a hundredth of its inputs",
-    test="test_rounding.py::test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are",
+    test="test_rounding.py::"
+    "test_what_an_activation_leaves_of_its_inputs_may_be_rounded_as_they_are",
 )
 GRADIENT_GROWTH = Bound(
     25.0,

@@ -159,7 +159,8 @@ class TorchStep:
                         receive = partial(self._receive_weight_gradient, name)
                         hooks.callback(register_first_hook(tensor, receive).remove)
                     take = partial(self._take_weight_gradient, name)
-                    hooks.callback(tensor.register_post_accumulate_grad_hook(take).remove)  # type: ignore[no-untyped-call]
+                    tensor_hooks: Any = tensor
+                    hooks.callback(tensor_hooks.register_post_accumulate_grad_hook(take).remove)
             hooks.callback(register_optimizer_step_pre_hook(self._before_optimizer).remove)
             hooks.callback(register_optimizer_step_post_hook(self._after_optimizer).remove)
             forward = self.step.forward
@@ -372,7 +373,8 @@ class TorchStep:
             # The module's own tensor receives what other outputs pass on, too, as the original's
             # did.
             hooked = own if own.shape == result.shape else result
-            hooked.register_hook(partial(self._take_gradient, call, output))  # type: ignore[no-untyped-call]
+            take = partial(self._take_gradient, call, output)
+            hooked.register_hook(take)  # type: ignore[no-untyped-call]
 
     def _write_back(self, running: _RunningCall, table: Mapping[int, torch.Tensor]) -> None:
         """Put the original's values into inputs that a module has changed in place."""
