@@ -71,6 +71,8 @@ class Divergence(NamedTuple):
         last_match: the last row before it that agrees.
         settings: settings that differ in this step.
         has_gradients: whether gradients of the step were compared.
+        tolerance: the tolerance that the first tensor exceeds; ``None`` for the tolerance of the
+            precision.
     """
 
     step: int
@@ -80,3 +82,4 @@ class Divergence(NamedTuple):
     last_match: RowPair | None = None
     settings: tuple[SettingDifference, ...] = ()
     has_gradients: bool = True
+    tolerance: float | None = None

@@ -180,7 +180,7 @@ def _divergence(
     tensors: tuple[RowPair, ...] = (step.row_pair(*rows),)
     if not is_at_input:
         tensors += moved_without_gradient(step, location.baseline)
-    return Divergence(step.step, "forward", tensors, location, last_match)
+    return Divergence(step.step, "forward", tensors, location, last_match, tolerance=tolerance)
 
 
 def moved_without_gradient(step: StepPair, module: str) -> tuple[RowPair, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mindsummary_lightning.porting.comparison.divergence import Divergence
+from mindsummary_lightning.porting.comparison.divergence import Divergence, RowPair
 from mindsummary_lightning.porting.comparison.forward_stage import ForwardResult
 from mindsummary_lightning.porting.comparison.input_stage import StageResult
 from mindsummary_lightning.porting.comparison.pair_table import Stage, relation_of
@@ -23,7 +23,8 @@ def compare_loss(step: StepPair, forward: ForwardResult) -> StageResult:
     If no output was compared, a difference belongs to the forward pass.
     """
     carried_on = _carried_on(step, forward)
-    rows, exceeding = [], []
+    rows = []
+    exceeding: list[tuple[RowPair, float]] = []
     for pair in step.losses:
         distance = step.calls.distance(*pair)
         tolerance = _own_rounding(step, pair) + carried_on
@@ -31,13 +32,17 @@ def compare_loss(step: StepPair, forward: ForwardResult) -> StageResult:
         relation = relation_of(distance, exceeds=exceeds, is_skipped=False)
         rows.append(step.table_row("loss", pair, distance, tolerance, relation))
         if exceeds and pair[0] < forward.end:  # before an update of the same step
-            exceeding.append(step.row_pair(*pair))
+            exceeding.append((step.row_pair(*pair), tolerance))
     rows += step.unpaired_of("loss", "loss", step.losses)
     if not exceeding:
         return StageResult(rows, None)
-    tensors = tuple(sorted(exceeding, key=lambda pair: -pair.distance))
+    exceeding.sort(key=lambda found: -found[0].distance)
+    tensors = tuple(pair for pair, _ in exceeding)
     stage: Stage = "loss" if step.calls.pairs else "forward"
-    return StageResult(rows, Divergence(step.step, stage, tensors, settings=step.loss_counts))
+    divergence = Divergence(
+        step.step, stage, tensors, settings=step.loss_counts, tolerance=exceeding[0][1]
+    )
+    return StageResult(rows, divergence)
 
 
 def _carried_on(step: StepPair, forward: ForwardResult) -> float:

@@ -131,6 +131,8 @@ def divergence_text(divergence: Divergence, tolerance: Tolerance) -> Phrase:
     if divergence.stage in ("data", "weights", "forward", "loss"):
         is_loss = bool(divergence.tensors) and divergence.tensors[0].baseline.link == "loss"
         limit = tolerance.recorded_loss if is_loss else tolerance.row
+        if divergence.tolerance is not None:
+            limit = divergence.tolerance
         text = Phrase("{} (tolerance {:.1g})", text, limit)
     for setting in divergence.settings:
         text = Phrase("{}; {}", text, setting_text(setting))

@@ -4,6 +4,7 @@ a module did.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -498,6 +499,11 @@ def test_a_loss_that_is_wrong_by_a_hundredth_is_named_though_outputs_round(
 
     assert comparison.verdict == verdict
     assert (first and first.stage) == (None if verdict == "same" else "loss")
+    if first:  # what outputs explain is allowed, and said
+        allowed = 0.002 + 3 * rounding
+        said = re.search(r"\(tolerance (.+)\)$", comparison.sentence)
+        assert said
+        assert float(said.group(1)) == pytest.approx(allowed, rel=0.25)
 
 
 @pytest.mark.parametrize("differs_in", ["forward", "update"])
