@@ -20,9 +20,14 @@ EXCEPTIONS = {
     ("fileformat/event_outline.py", "_bounds"),
 }
 LONGEST_SUMMARY = 80
-# Words that need a noun, which a reader of the first line does not have.
-WITHOUT_NOUN = re.compile(r"\b(those|that of|what|one|ones|others?|each)\b", re.IGNORECASE)
-
+# Words that stand for a noun, which a reader of the first line does not have.
+PRONOUN = re.compile(r"\b(that of|what|ones|others)\b", re.IGNORECASE)
+# Words that need a noun behind them, and that word.
+BEFORE_NOUN = re.compile(r"\b(those|one|other|each)\b(\s+\w+)?", re.IGNORECASE)
+NO_NOUN = re.compile(
+    "|an?|and|are|as|at|by|for|from|has|have|in|into|is|its?|of|on|or|than|that|the|to|was|were|"
+    "when|where|which|while|whose|with"
+)
 
 CODE = re.compile("``.*?``")
 
@@ -56,6 +61,29 @@ def is_dense(node: ast.AST) -> bool:
     return False
 
 
+def lacks_noun(line: str) -> bool:
+    """Tell whether a first line has a pronoun whose noun is not in it."""
+    text = CODE.sub("code", line)
+    if PRONOUN.search(text):
+        return True
+    following = [(found[2] or "").strip().lower() for found in BEFORE_NOUN.finditer(text)]
+    return any(NO_NOUN.fullmatch(word) for word in following)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_wrong"),
+    [
+        ("Return what was recorded.", True),
+        ("Tell whether each is recorded.", True),
+        ("Compare a tensor with the other.", True),
+        ("Return the rows of each module.", False),
+        ("Check one recorded step.", False),
+    ],
+)
+def test_a_word_that_needs_a_noun_is_found(line: str, is_wrong: bool) -> None:
+    assert lacks_noun(line) == is_wrong
+
+
 def documented(module: ast.Module) -> Iterator[tuple[str, str]]:
     """Names and first lines of docstrings."""
     for node in ast.walk(module):
@@ -81,7 +109,7 @@ def test_a_docstring_begins_with_a_short_line_that_names_its_thing() -> None:
     wrong = []
     for name, module in modules():
         for thing, line in documented(module):
-            if len(line) > LONGEST_SUMMARY or WITHOUT_NOUN.search(CODE.sub("", line)):
+            if len(line) > LONGEST_SUMMARY or lacks_noun(line):
                 wrong.append(f"{name} {thing}: {line}")
 
     assert wrong == []

@@ -80,7 +80,7 @@ def train_first_run(folder: Path, run: Callable[[Path], object] = run_script) ->
     """
     text = (ROOT / FIRST_RUN).read_text(encoding="utf-8")
     (script,) = (block.code for block in blocks(text) if block.language == "python")
-    found = re.search(r"Change the line to `(model = .*?)`", text)
+    found = re.search(r"change the line `model = Digits\(\)` to `(model = .*?)`", text)
     assert found is not None
     for code in (script, script.replace("model = Digits()", found[1])):
         script_path = folder / "first_run.py"
