@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 def runs_in(directories: Sequence[str]) -> list[str]:
-    """Find the runs in one or more directories, such as a shell's ``runs/*``.
+    """Find the runs in some directories, such as a shell's ``runs/*``.
 
     Of several directories, some may hold no run.
 

@@ -46,7 +46,9 @@ def compare_loss(step: StepPair, forward: ForwardResult) -> StageResult:
 
 
 def _carried_on(step: StepPair, forward: ForwardResult) -> float:
-    """Return how far a loss may differ because outputs do, or weights where no output is compared.
+    """Return how far a loss may differ because its inputs differ.
+
+    These are the outputs, or the weights where no output is compared.
 
     A loss is mostly a mean over many elements: it differs little more than its outputs do.
     """

@@ -221,7 +221,10 @@ def distance_map(
 
 
 def _lost_marks(distances: Floats) -> str:
-    """Draw a cross in every row where it stops being finite, so that colour is not alone."""
+    """Draw a cross in every row where its values stop being finite.
+
+    A reader who sees no colours finds the place by the cross.
+    """
     crosses = ""
     rows, columns = distances.shape
     for row, lost in enumerate(np.isinf(distances)):
@@ -256,7 +259,10 @@ def _picture(distances: Floats) -> str:
 
 
 def _row_labels(names: list[str], rows: NDArray[np.int64]) -> list[str]:
-    """Name the rows; a row of several tensors has the first name and the number of others."""
+    """Name the rows.
+
+    A row of several tensors has the first name, and the number of the remaining names.
+    """
     more = np.diff([*rows, len(names)]) - 1
     labels = []
     for row, others in zip(rows, more, strict=True):

@@ -70,7 +70,10 @@ def other_shapes(
 
 
 def _other_shape(name: str, *runs: tuple[Mapping[str, Any], Mapping[str, int]]) -> list[OtherShape]:
-    """Return the shapes of a tensor, or numbers of elements; nothing where they are equal."""
+    """List the two shapes of a tensor, or its two numbers of elements.
+
+    The list is empty if they are equal.
+    """
     for known in zip(*runs, strict=True):
         sizes = [of_run.get(name) for of_run in known]
         if None not in sizes:

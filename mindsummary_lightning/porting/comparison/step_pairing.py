@@ -142,7 +142,7 @@ class StepPairing:
         return Similarity.ONE_OTHER_DIMENSION if other_sizes < 2 else Similarity.UNRELATED
 
     def both_occur_elsewhere(self, row_a: int, row_b: int) -> bool:
-        """Tell whether each of two different tensors also occurs in the second run."""
+        """Tell whether two different tensors both occur in both runs."""
         limit = min(self._limit, self.distance(row_a, row_b) / 10)
         in_b = self.occurs_in_other_run(row_a, limit, of_baseline=True)
         return in_b and self.occurs_in_other_run(row_b, limit, of_baseline=False)

@@ -73,7 +73,9 @@ def _size(size: tuple[int, ...] | int) -> str:
 
 
 def _only_text(run: str, only: OnlyIn, other: Collection[str]) -> str:
-    """Say what one run alone has; ``""`` if it has no more than the other run.
+    """Name the steps and tensors that a single run has.
+
+    ``""`` if there are none.
 
     ``other`` names the tensors that both runs have in different shapes.
     """
@@ -136,7 +138,7 @@ def _stage_lines(statistics: StatisticsComparison) -> Iterator[str]:
 
 
 def _short_details(divergence: Divergence) -> Iterator[str]:
-    """Yield what explains a divergence: one row that differs, and the code lines in one line.
+    """Yield a row that differs and the lines of code, which explain a divergence.
 
     The sentence counts the other rows.
     """

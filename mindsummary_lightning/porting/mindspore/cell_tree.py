@@ -33,7 +33,7 @@ def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | No
 
 
 def _is_inner(cell: Any) -> bool:
-    """Whether a cell is a private part of one of MindSpore's own layers."""
+    """Tell whether a cell is a private part of a layer of MindSpore."""
     kind = type(cell)
     return kind.__name__.startswith("_") and kind.__module__.startswith("mindspore.")
 

@@ -1,4 +1,4 @@
-"""``GradientPaths``: modules and code that the gradient of an output or weight has passed."""
+"""``GradientPaths``: the modules and the code that a gradient has passed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Blame:
 
 
 class GradientPaths:
-    """Finds what a gradient has passed in the port.
+    """Finds the modules and the code of the port that a gradient has passed.
 
     Args:
         reference: the recorded step.

@@ -1,4 +1,4 @@
-"""``KeptState``: saves everything that a step changes, and restores it bit for bit."""
+"""``KeptState``: saves all state that a step changes, and restores it exactly."""
 
 from __future__ import annotations
 

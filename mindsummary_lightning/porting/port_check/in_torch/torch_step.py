@@ -78,7 +78,7 @@ class _RunningCall:
 
 @dataclass(slots=True, eq=False)
 class _Update:
-    """What is known about the state of the port's optimizers."""
+    """Known facts about the state of the port's optimizers."""
 
     settings: list[dict[str, Any]] = field(default_factory=list)
     is_known: bool = True
