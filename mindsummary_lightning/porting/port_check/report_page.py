@@ -39,7 +39,7 @@ def report_page(report: PortReport, language: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{title}</title><style>{style}</style></head>"
-        f"<body>{''.join(page.parts())}</body></html>\n"
+        f"<body><main>{''.join(page.parts())}</main></body></html>\n"
     )
 
 
@@ -69,7 +69,9 @@ class _Page:
         for number, finding in enumerate(report.findings, 1):
             yield self._finding(number, finding)
         yield f"<h2>{self.say('Modules of the port')}</h2>"
-        legend = "Green agrees, red is wrong, grey has no counterpart or follows from a mistake."
+        legend = (
+            "\u2713 agrees, \u00d7 is wrong, \u2013 has no counterpart or follows from a mistake."
+        )
         yield f'<p class="small">{self.say(legend)}</p><div class="tree">{self._tree()}</div>'
         yield from self._not_tested()
         yield from self._unpaired()
@@ -108,7 +110,7 @@ class _Page:
         cells = ""
         for name, value in rows:
             if value:
-                cells += f"<tr><th>{name}</th><td>{value}</td></tr>"
+                cells += f'<tr><th scope="row">{name}</th><td>{value}</td></tr>'
         code = ""
         if finding.operations:
             operations = "\n".join(f"{each.line}  {each.name}" for each in finding.operations)
@@ -116,7 +118,7 @@ class _Page:
             code = f"<details><summary>{title}</summary><pre>{escape(operations)}</pre></details>"
         return (
             f"<section><h2>{number}. {self.say(finding.sentence)}</h2>"
-            f'<div class="scroll"><table>{cells}</table></div>'
+            f'<div class="scroll" tabindex="0"><table>{cells}</table></div>'
             f"{code}{self._consequences(finding)}</section>"
         )
 
