@@ -1,6 +1,6 @@
 """Rebuilds the damaged files of a run from their complete records.
 
-The damaged ones are kept, never deleted.
+The damaged files are kept in ``.damaged``, never deleted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class RepairedFile:
 
     Attributes:
         path: the file.
-        records: usable records, which are kept; a file without one is left as it is.
-        dropped: bytes that belong to no usable record.
-        backup: path of the damaged one; ``None`` if the file was not rebuilt.
+        records: number of usable records; a file without a usable record is not changed.
+        dropped: number of bytes that belong to no usable record.
+        backup: path of the kept damaged file; ``None`` if the file was not rebuilt.
         looks_like: what a file without a usable record looks like, else ``None``.
     """
 
@@ -48,13 +48,13 @@ def repair_run(
 
     ``progress`` is called with numbers of bytes read.
 
-    A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the
-    damaged one is then in ``.damaged`` inside the run. Files without damage are not touched, nor
-    those without one usable record; with ``is_dry`` none is.
+    A rebuilt file is complete and fsynced before it atomically replaces the damaged file. The
+    damaged file is then in ``.damaged`` inside the run. Files without damage and files without a
+    usable record are not changed. With ``is_dry``, no file is changed.
 
     Raises:
         BlockingIOError: a file of the run is being written; nothing was changed.
-        OSError: a file could not be read or written; it is as it was.
+        OSError: a file could not be read or written; that file is unchanged.
     """
     files: list[tuple[str, Callable[[bytes], object]]] = [
         (path, checked_event) for path in summary_files(run_dir)
@@ -121,7 +121,7 @@ def _is_usable(piece: Piece, check: Callable[[bytes], object]) -> bool:
 def _keep(path: str) -> str:
     """Give the damaged file a second name in ``.damaged``.
 
-    The rebuilt file then takes its first name.
+    The rebuilt file then takes the original name of the damaged file.
     """
     backup = damaged_path(path, "damaged")
     with place_below(os.path.dirname(path), backup, is_made=True) as (name, directory):
