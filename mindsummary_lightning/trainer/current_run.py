@@ -275,7 +275,7 @@ class CurrentRun:
         while self._begun.depth > depth:  # of a call that has not said that it is over
             self._leave_call()
         call = kind_of_call(trainer, self.directory, path is not None, is_called_by_tuner())
-        if self._begun.trainer() is trainer and self._begun.call is call:
+        if (self._begun.trainer(), self._begun.call) == (trainer, call):
             return
         held = contents(self.directory, self.has_recorded)
         if 0 <= self._begun.depth < depth:
