@@ -118,7 +118,9 @@ def data(batches: int = 6, batch_size: int = 4) -> TensorDataset:
 
 
 def loader(batches: int = 6, batch_size: int = 4) -> DataLoader[Any]:
-    return DataLoader(data(batches, batch_size), batch_size)
+    # batch_size by name: with Python 3.14, Lightning 2.6 cannot make a loader of a hook again
+    # whose batch size is positional
+    return DataLoader(data(batches, batch_size), batch_size=batch_size)
 
 
 def trainer(namespace: str = "lightning.pytorch", **options: Any) -> Any:
