@@ -2,8 +2,8 @@
 
 The reader follows only the newest summary file of a directory, so whoever records into a directory
 gets the same :class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file
-starts and what is already written; it raises errors. ``run_recorder`` catches
-them, and ``failure_policy`` decides whether they are logged or raised.
+starts and what is already written. It raises errors: ``run_recorder`` catches them, and
+``failure_policy`` decides whether they are logged or raised.
 """
 
 from __future__ import annotations

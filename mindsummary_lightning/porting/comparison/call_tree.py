@@ -19,7 +19,10 @@ from mindsummary_lightning.values.text import Phrase
 
 
 def call_tree(step: StepComparison, divergence: Divergence | None, say: Callable[..., str]) -> str:
-    """Draw the calls of the baseline as a tree, opened at the diverging call."""
+    """Draw the calls of the baseline as a tree, opened at the diverging call.
+
+    Calls that only the candidate has are not drawn. The table of stages counts them.
+    """
     baseline = step.pair.a
     rows = _rows_by_call(step)
     diverging = _diverging_call(baseline.calls, divergence)

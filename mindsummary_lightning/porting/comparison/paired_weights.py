@@ -18,8 +18,6 @@ class PairedWeights:
 
     Attributes:
         names: names in the candidate by names in the baseline.
-        only_a: names that only the baseline has.
-        only_b: names that only the candidate has.
     """
 
     def __init__(self, a: RecordedStep, b: RecordedStep, given: Mapping[str, str]) -> None:
@@ -31,8 +29,6 @@ class PairedWeights:
             self.names[pair.a] = pair.b
             if pair.rule not in ("name", "given"):
                 self._inferred[pair.a] = pair.b
-        self.only_a: tuple[str, ...] = match.unmatched_a
-        self.only_b: tuple[str, ...] = match.unmatched_b
 
     def swapped(self, module: str, among: Collection[str] = ()) -> list[RowIndices]:
         """Return weights of a module whose pairs by value and by position disagree.

@@ -1,6 +1,7 @@
 """``StepPair``: a step of two runs, with paired weights and calls.
 
-The stages only read it.
+The stages only read it. A row that only one run has is shown as ``only_baseline`` or
+``only_candidate``, and never decides the verdict.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ _SETTING = TOLERANCES["float32"].row  # settings are recorded as float32
 def compare_update(step: StepPair, forward: ForwardResult) -> StageResult:
     """Compare the updates of a step.
 
-    If the learning rate differs, only the tolerance of the outputs remains.
+    The tolerance is the larger of UPDATE and OUTPUT_GROWTH times the differences of outputs. If the
+    learning rate differs, UPDATE does not count.
     """
     settings = [*_applied_norms(step), *setting_differences_of_step(step)]
     has_other_rate = any(setting.name == "lr" for setting in settings)

@@ -129,10 +129,7 @@ def divergence_text(divergence: Divergence, tolerance: Tolerance) -> Phrase:
     else:
         text = Phrase("from step {}, first {}", divergence.step, _stage_text(divergence))
     if divergence.stage in ("data", "weights", "forward", "loss"):
-        is_loss = bool(divergence.tensors) and divergence.tensors[0].baseline.link == "loss"
-        limit = tolerance.recorded_loss if is_loss else tolerance.row
-        if divergence.tolerance is not None:
-            limit = divergence.tolerance
+        limit = tolerance.row if divergence.tolerance is None else divergence.tolerance
         text = Phrase("{} (tolerance {:.1g})", text, limit)
     for setting in divergence.settings:
         text = Phrase("{}; {}", text, setting_text(setting))
