@@ -1,4 +1,4 @@
-"""Export many runs, every run into a directory of its own."""
+"""Export several runs with the same export function, a directory per run."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ def export_each(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Export runs into ``out_dir/<name>``, the path relative to ``root``.
+    """Export several runs, each run to a subdirectory of ``out_dir`` with its name.
 
-    All directories appear together.
+    The name of a run is its path relative to ``root``. All subdirectories appear together.
 
     Args:
-        export: what exports one run, such as ``export_csv`` or ``export_tensorboard``.
-        run_dirs: the runs, those above others first. One that is damaged or cannot be read is
-            skipped, unless all are.
-        root: the directory that their names are relative to.
-        out_dir: where the directories go: a directory that is new or empty.
-        progress: called with bytes of the runs' files.
-        force: replace what an earlier export left in ``out_dir``.
+        export: the function that exports a run, such as ``export_csv`` or ``export_tensorboard``.
+        run_dirs: the runs; a run comes before the runs in its subdirectories. A run that is damaged
+            or cannot be read is skipped, unless this is so for every run.
+        root: the directory that the runs' names are relative to.
+        out_dir: the output directory, which must be new or empty.
+        progress: called with numbers of bytes of the runs' files, as they are exported.
+        force: replace the files of an earlier export in ``out_dir``.
 
     Returns:
         Paths of the files, and the counts of all runs together.
 
     Raises:
         DamagedFileError: every run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
-            export.
+        FileExistsError: ``out_dir`` is not empty, or holds files that no earlier export wrote.
         ImportError: a package that ``export`` needs is missing.
         OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.

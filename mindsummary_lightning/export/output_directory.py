@@ -1,6 +1,6 @@
-"""``OutputDirectory``: the directory of converted files.
+"""Write converted files to a directory, so that all files appear together.
 
-It must be empty, or hold only the files of an earlier conversion.
+The directory must be empty, or hold only the files of an earlier conversion.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ _LIST = ".mindsummary-export"
 
 
 class OutputDirectory:
-    """The files of a conversion, as a context manager.
+    """Context manager that writes files to a directory, so that they appear together.
 
-    They appear together when the block ends without an error.
+    They appear at the end of the block. After an error in the block, no file appears.
 
-    Until then they are in a hidden directory inside of this one, which may be a mount point or the
-    current directory. A hidden file lists them, so that a later conversion knows them.
+    Until then the files are in a hidden directory inside the output directory, which may be a mount
+    point or the current directory. A hidden file lists the names of the files, so that a later
+    conversion can recognise them.
 
     Args:
-        path: the directory; created if needed.
+        path: the output directory; created if needed.
         mode: permission bits of the files.
-        force: whether to replace what an earlier conversion left.
+        force: whether to replace the files of an earlier conversion.
 
     Attributes:
         files: paths of the files that were written by :meth:`file`.
-        unfinished: the hidden directory, inside of the block.
+        unfinished: path of the hidden directory, inside the block.
     """
 
     def __init__(self, path: str, mode: int = 0o600, *, force: bool = False) -> None:
@@ -56,12 +57,13 @@ class OutputDirectory:
         self._is_new = not os.path.exists(path)
 
     def __enter__(self) -> OutputDirectory:
-        """Refuse a directory that is not empty.
+        """Create the output directory; refuse a directory that contains files.
+
+        With ``force``, only files that no earlier conversion wrote are refused.
 
         Raises:
-            NotADirectoryError: it is a file.
-            FileExistsError: there are files, and not all are of an earlier conversion that may be
-                replaced.
+            NotADirectoryError: the path is a file.
+            FileExistsError: the directory contains files that may not be replaced.
         """
         if os.path.isfile(self._path):
             raise NotADirectoryError(
@@ -101,12 +103,12 @@ class OutputDirectory:
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file to write to; it is removed if the block fails.
+        """Open a new file in the output directory; delete it if the ``with`` block fails.
 
         ``name`` may contain folders, separated by ``/``.
 
         Raises:
-            FileExistsError: it was written before, perhaps under a name that differs only in case.
+            FileExistsError: the file exists, perhaps under a name that differs only in case.
         """
         path = os.path.join(self.unfinished, *name.split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -139,11 +141,11 @@ class ExportedFiles(list[str]):
     """Paths of the files of an export, with counts of exported and skipped values.
 
     Attributes:
-        written: number of samples by kind, where that is known.
-        skipped: number of tags of each kind that the format does not hold; 1 for a graph and for
+        written: number of samples by kind, for formats that count them.
+        skipped: number of tags that the format cannot hold, by kind; 1 for a graph and for
             lineage.
-        changed: number of samples that differ there, by what differs.
-        damaged: what is wrong with a run that was skipped, by the run.
+        changed: number of samples that differ in the export, by a text about the difference.
+        damaged: why runs were skipped, by run.
     """
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
@@ -154,9 +156,9 @@ class ExportedFiles(list[str]):
         self.damaged: dict[str, str] = {}
 
     def skip(self, reader: SummaryReader, *kinds: str) -> None:
-        """Count the tags of some kinds as skipped.
+        """Count the tags of the given kinds as skipped: the format cannot hold them.
 
-        A table of parameters does not count, because it is in ``parameters``.
+        A table of parameter statistics does not count, because the export has it as ``parameters``.
         """
         numbers = {kind: len(tags) for kind, tags in reader.tags().items()}
         has_table = "tensor" in kinds and STATISTICS_TAG in reader.tags()["tensor"]
@@ -170,9 +172,9 @@ class ExportedFiles(list[str]):
 
 
 def mode_of_runs(run_dirs: Iterable[str]) -> int:
-    """The permission bits that all event files of some runs have in common.
+    """Return the permission bits that all summary and lineage files of runs share.
 
-    Execution is left out. The result is 0o600 if there are no files.
+    The owner may always read and write; execution is left out. The result is 0o600 without files.
     """
     modes = []
     for run_dir in run_dirs:
@@ -188,7 +190,7 @@ def mode_of_runs(run_dirs: Iterable[str]) -> int:
 
 
 def _listed(directory: str) -> set[str]:
-    """Names of the files that a conversion wrote into a directory, and of their list."""
+    """Return the names of the files that an earlier conversion wrote to a directory."""
     try:
         return {_LIST, *map(str, json.loads(read_regular(os.path.join(directory, _LIST))))}
     except (OSError, ValueError, TypeError, RecursionError):  # there is none, or not one of ours

@@ -1,4 +1,4 @@
-"""A Parquet data set of runs, as pandas, DuckDB, Spark and Ray read it."""
+"""Export runs as a Parquet data set that pandas, DuckDB, Spark and Ray can read."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ _LISTED = 5  # of them, in a note
 
 @dataclass(frozen=True)
 class _RowBlock:
-    """Rows of a table that are written together.
+    """Rows of a table that are written together as a Parquet row group.
 
     Attributes:
         label: name of the first column.
         texts: the texts of the first column, without repetitions.
-        sizes: the number of rows that repeat a text, by text.
+        sizes: for each text, the number of rows that repeat it.
         columns: the other columns by name.
     """
 
@@ -79,9 +79,10 @@ def export_parquet(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write a run as a data set, under the name of its directory.
+    """Export a run as a Parquet data set.
 
-    Arguments, result and errors as :func:`export_parquet_dataset`.
+    The run has the name of its directory. Arguments, result and errors are as for
+    :func:`export_parquet_dataset`.
     """
     run_dir = os.path.abspath(run_dir)
     return export_parquet_dataset(
@@ -97,31 +98,32 @@ def export_parquet_dataset(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write tables of values, and ``lineage.parquet`` with a row per run.
+    """Export several runs as Parquet files: their values, and a table of the runs.
 
-    The tables are ``scalars``, ``histograms`` and ``parameters``.
+    The values are in the folders ``scalars``, ``histograms`` and ``parameters``. They contain
+    ``<run>/part-0.parquet`` for every run that has rows; the run's name is percent-encoded. The
+    columns are ``run`` (a text, also if the name is a number), and the columns of the CSV files,
+    with wall times in seconds and values in float32.
 
-    Every table is a folder with ``<run>/part-0.parquet`` for every run that has rows, the
-    run's name percent-encoded. The columns are ``run``, a text, also where the name is a number,
-    and those of the CSV files, wall times in seconds and values float32. ``lineage.parquet`` has
-    ``run`` and the columns of :func:`~mindsummary_lightning.runs_to_pandas`; a column of several
-    types is text. Of names that differ by case only, the second becomes ``name (2)``.
+    The table of runs is ``lineage.parquet``. It has ``run`` and the columns of
+    :func:`~mindsummary_lightning.runs_to_pandas`. A column of several types becomes text. If two
+    names differ only in case, the second becomes ``name (2)``.
 
     Args:
-        run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
-        root: the directory that their names are relative to; it itself has the name of the
-            directory.
-        out_dir: where the files go: a directory that is new or empty.
-        progress: called with bytes of the runs' files.
-        force: replace what an earlier export left in ``out_dir``.
+        run_dirs: the runs. A run that is damaged or cannot be read is skipped, unless this is so
+            for every run.
+        root: the directory that the runs' names are relative to. If ``root`` itself is a run, it
+            has the name of the directory.
+        out_dir: the output directory, which must be new or empty.
+        progress: called with numbers of bytes of the runs' files, as they are exported.
+        force: replace the files of an earlier export in ``out_dir``.
 
     Returns:
         Paths of the files.
 
     Raises:
         DamagedFileError: every run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
-            export.
+        FileExistsError: ``out_dir`` is not empty, or holds files that no earlier export wrote.
         ImportError: pyarrow is missing.
         OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
@@ -157,7 +159,7 @@ def export_parquet_dataset(
 def _write_tables(
     pyarrow: Any, out: OutputDirectory, name: str, run: FollowedRun, progress: Progress
 ) -> None:
-    """Write the values of the run ``name``."""
+    """Write scalars, histograms and parameter statistics of a run to Parquet files."""
     folder = _folder(name)
     advance = in_bytes(run, ("scalar", "histogram"), progress)
     # histograms first: only they can prove to be damaged once they are written
@@ -173,9 +175,9 @@ def _write_tables(
 
 
 def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, Any]]:
-    """Tag, step, wall time and value of every sample of a kind.
+    """Yield tag, step, wall time and value of all samples of a kind (``image``).
 
-    Samples are read when they are asked for; every file is opened once.
+    Samples are read one at a time. Every file is opened once.
     """
     with OpenFiles() as files:
         for tag in run.tags()[kind]:
@@ -184,9 +186,10 @@ def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, A
 
 
 def in_bytes(run: FollowedRun, kinds: Collection[str], progress: Progress) -> Progress:
-    """Turn numbers of written samples into bytes of the run for ``progress``.
+    """Return a function that converts numbers of written samples to bytes of the run.
 
-    ``kinds`` are the kinds of samples that are written.
+    The bytes are passed to ``progress``; in all they are the size of the run's files. ``kinds`` are
+    the kinds of samples that are written.
     """
     tags = run.tags()
     samples = 0
@@ -220,9 +223,9 @@ def _import_pyarrow() -> Any:
 def _written(
     pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_RowBlock]
 ) -> Iterator[_RowBlock]:
-    """Write a file with a row group per block, and yield the written blocks.
+    """Write blocks of rows to a Parquet file; yield each block after writing it.
 
-    Without blocks there is no file.
+    A block becomes a row group. Without blocks, no file is written.
     """
     first = next(blocks, None)
     if first is None:
@@ -242,7 +245,7 @@ def _written(
 
 
 def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> list[str]:
-    """Write the table of runs, and return the columns that got another name."""
+    """Write the table of runs to ``lineage.parquet``; list the renamed columns."""
     recorded = _run_columns(rows)
     names = _distinct_names(recorded)
     columns = {}
@@ -259,7 +262,7 @@ def _write_runs(pyarrow: Any, out: OutputDirectory, rows: Sequence[RunRow]) -> l
 
 
 def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Group items into batches that have at least the rows of a block."""
+    """Group items into lists; a list ends once its items have 65,536 rows or more."""
     batch: list[_T] = []
     rows = 0
     for item in items:
@@ -308,16 +311,16 @@ def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_RowBlock]:
 
 
 def _bucket_rows(histogram: Histogram) -> int:
-    """The number of rows of a histogram; a histogram without buckets has a row, too."""
+    """Return the number of table rows of a histogram: its buckets, at least 1."""
     return max(1, histogram.counts.size)
 
 
 def _bucket_columns(
     pyarrow: Any, values: Sequence[Histogram], sizes: Sequence[int]
 ) -> dict[str, Any]:
-    """Left, width and count of all buckets.
+    """Return the columns ``left``, ``width`` and ``count`` of histograms' buckets.
 
-    Left and width are null where there are no buckets.
+    A histogram without buckets has a row whose left and width are null.
     """
     is_empty = np.repeat([value.counts.size == 0 for value in values], sizes)
     zero = np.zeros(1)
@@ -342,7 +345,7 @@ def _parameter_blocks(table: ParameterTable | None) -> Iterator[_RowBlock]:
 
 
 def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
-    """The table of runs by column, as ``runs_to_pandas`` has it."""
+    """Return the columns of the table of runs, as ``runs_to_pandas`` has them."""
     columns: dict[str, list[Any]] = {"run": [row.run for row in rows]}
     for name in ordered_columns(rows):
         cells = [row.cells.get(name) for row in rows]
@@ -352,9 +355,9 @@ def _run_columns(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
 
 
 def _folder(name: str) -> str:
-    """The folder of a run: its name percent-quoted.
+    """Return the folder name of a run: its name percent-encoded.
 
-    A first ``.`` or ``_`` is quoted, too, because Arrow and Spark skip such folders.
+    A leading ``.`` or ``_`` is encoded too, because Arrow and Spark skip such folders.
     """
     quoted = quoted_name(name)
     if quoted[0] in "._":
@@ -363,9 +366,9 @@ def _folder(name: str) -> str:
 
 
 def _distinct_names(columns: Collection[str]) -> dict[str, str]:
-    """Names of the columns in a file, distinct also without their case.
+    """Rename columns so that no two names differ only in case; return the new names.
 
-    Of two names that differ by case only, the later one has a number after it.
+    Of two such names, the later name gets a number after it.
     """
     names: dict[str, str] = {}
     taken = {column.casefold() for column in columns}
@@ -380,7 +383,7 @@ def _distinct_names(columns: Collection[str]) -> dict[str, str]:
 
 
 def _is_taken(name: str, column: str, taken: Collection[str], used: Collection[str]) -> bool:
-    """Whether another column has a name, or will have it."""
+    """Tell whether another column has a name, or is going to have it."""
     folded = name.casefold()
     if folded in used:
         return True
@@ -388,9 +391,10 @@ def _is_taken(name: str, column: str, taken: Collection[str], used: Collection[s
 
 
 def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
-    """Metadata for columns of ints beyond 2**53 with gaps.
+    """Return file metadata that make pandas read large ints with gaps as ``Int64``.
 
-    Without them, pandas makes such a column floats.
+    Without the metadata, pandas converts a column with ints beyond 2**53 and missing cells to
+    floats. ``None`` if there is no such column.
     """
     kinds = {"pandas_type": "int64", "numpy_type": "Int64", "metadata": None}
     described = []
@@ -404,10 +408,10 @@ def _for_pandas(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
 
 
 def _one_type(cells: list[Any]) -> list[Any]:
-    """Give the cells of a column the same type.
+    """Convert the cells of a column to the same type.
 
-    Numbers, booleans or texts stay as they are. Ints among floats become floats if they are exact
-    there. Everything else becomes text.
+    Numbers, booleans or texts stay as they are. Ints among floats become floats if the floats are
+    exact. Everything else becomes text.
     """
     kinds = set(map(type, cells)) - {type(None)}
     integers = [cell for cell in cells if type(cell) is int]

@@ -1,6 +1,6 @@
-"""A run as tables and arrays: CSV and NumPy files.
+"""Export a run as CSV tables or as NumPy arrays.
 
-Each file appears under its name when it is complete, with the permissions of the run's files.
+The files appear together when all are complete, with the permissions of the run's files.
 """
 
 from __future__ import annotations
@@ -44,35 +44,34 @@ def export_csv(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write ``scalars.csv``, ``histograms.csv`` and ``parameters.csv``.
+    """Export a run as ``scalars.csv``, ``histograms.csv`` and ``parameters.csv``.
 
-    The columns of scalars are tag, step, wall_time and value. Histograms have a row per bucket.
+    * ``scalars.csv`` has the columns tag, step, wall_time and value.
+    * ``histograms.csv`` has a row per bucket. The columns are tag, step, wall_time, and left, width
+      and count of the bucket. Then follow, repeated in each row of a sample, the number of its
+      elements, the numbers of NaN, +inf and -inf, and min, max and sum of the finite elements. A
+      sample without buckets (it has no finite element) has a row without left and width.
+    * ``parameters.csv`` has a row per parameter and step: parameter, step and the columns of
+      :class:`~mindsummary_lightning.reading.parameter_tables.ParameterTable`.
 
-    The columns of histograms are tag, step, wall_time, and left, width and count of the bucket;
-    then, the same in each row of a sample, the number of its elements, how many of them are NaN,
-    +inf and -inf, and min, max and sum of the finite ones. A sample without buckets, because
-    nothing in it was finite, has one row without left and width. ``parameters.csv`` has a row per
-    parameter and step: parameter, step and the columns of
-    :class:`~mindsummary_lightning.reading.parameter_tables.ParameterTable`.
-
-    Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a
-    formula, because it begins with ``=``, ``+``, ``-``, ``@``, one of these in full width, a tab or
-    a line break, gets an apostrophe before it, and so does one that begins with an apostrophe:
-    without its first apostrophe such a cell is the tag. A file without rows is not written.
+    Numbers are written so that they read back exactly. A spreadsheet would take some tags for a
+    formula: tags that begin with ``=``, ``+``, ``-``, ``@``, one of these in full width, a tab or a
+    line break. Such a tag gets an apostrophe before it. So does a tag that begins with an
+    apostrophe: remove the first apostrophe of a cell to get the tag. A file without rows is not
+    written.
 
     Args:
         run_dir: the run.
-        out_dir: where the files go: a directory that is new or empty.
-        progress: called with bytes of the run's files.
-        force: replace what an earlier export left in ``out_dir``.
+        out_dir: the output directory, which must be new or empty.
+        progress: called with numbers of bytes of the run's files, as they are exported.
+        force: replace the files of an earlier export in ``out_dir``.
 
     Returns:
         Paths of the files.
 
     Raises:
         DamagedFileError: a file of the run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
-            export.
+        FileExistsError: ``out_dir`` is not empty, or holds files that no earlier export wrote.
         OSError: a file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -111,15 +110,16 @@ def export_npy(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write ``scalar/<tag>.npy`` and ``tensor/<tag>_<step>.npy``.
+    """Export a run's scalars and tensors as ``.npy`` files of NumPy.
 
-    The fields of a scalar's file are step, wall_time and value. Tags are percent-quoted.
+    The files are ``scalar/<tag>.npy`` and ``tensor/<tag>_<step>.npy``.
 
-    A tag of more than 180 characters is shortened and gets a short hash. ``names.json`` maps the
-    files to their tags; ``parameter_statistics.json`` names the rows and columns of tables of
-    parameters.
+    A scalar's file is a structured array with the fields step, wall_time and value. Tags are
+    percent-encoded. A tag of more than 180 characters is shortened and gets a short hash.
+    ``names.json`` maps the files to their tags. ``parameter_statistics.json`` has the names of the
+    rows and columns of tables of parameters.
 
-    Arguments, result and errors as :func:`export_csv`.
+    Arguments, result and errors are as for :func:`export_csv`.
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
@@ -152,7 +152,7 @@ def export_npy(
 
 
 def _write_scalar(file: IO[bytes], run: FollowedRun, tag: str) -> int:
-    """Write the samples of a scalar as an NPY file, and return their number."""
+    """Write the samples of a scalar to a NumPy file; return the number of samples."""
     count = sum(map(len, run.scalar_parts(tag)))
     header = {
         "descr": np.lib.format.dtype_to_descr(_SAMPLE),

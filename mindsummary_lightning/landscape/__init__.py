@@ -1,4 +1,4 @@
-"""Loss landscapes of runs, which MindInsight draws.
+"""Compute loss landscapes of runs from saved checkpoints, for MindInsight to draw.
 
-The parts are the checkpoints of a run, the mathematics over them, and the recorded events.
+The package handles the checkpoints of a run, the mathematics, and the recorded events.
 """

@@ -1,10 +1,10 @@
-"""The samples that a landscape is computed on.
+"""Read the samples that a loss landscape is computed on from a data loader.
 
 They are read once, kept as tensors, and joined into larger batches on demand.
 
-A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold
-tensors. The loader is read as Lightning would, with random generators that repeat. Nothing here
-runs a network.
+A batch is anything that the loader yields: a tensor, or tuples, lists, mappings and objects that
+hold tensors. The loader is read as Lightning would read it, with seeded random generators. This
+module runs no network.
 """
 
 from __future__ import annotations
@@ -33,19 +33,22 @@ _MAX_DEPTH = 6  # a loader's batch sampler's sampler; a loader over a loader
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch and its number of samples, the weight of its loss in the mean."""
+    """A batch and its number of samples, which is the weight of its loss in the mean."""
 
     data: Any
     samples: int
 
 
 def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
-    """Read the first complete batches with at most ``num_samples`` samples together.
+    """Read batches from the start of a loader until they have ``num_samples`` samples.
 
-    It reads at least a batch.
+    The batches have at most ``num_samples`` samples together, but there is at least one batch.
 
-    A loader's random generators are seeded while it is read, so that a shuffling one gives the same
-    samples each time.
+    The random generators of the loader are seeded while it is read, so that a shuffling loader
+    gives the same samples each time.
+
+    Raises:
+        ValueError: the loader is empty, or a batch has no tensor with a batch dimension.
     """
     loader = _loader_of(data)
     batches: list[Batch] = []
@@ -73,8 +76,8 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
 
     A joined batch has at most ``max_samples`` samples.
 
-    Batches that cannot be joined (other shapes, entries that are not tensors, unequal first
-    dimensions) stay apart.
+    Some batches cannot be joined: batches of other shapes, with entries that are not tensors, or
+    with unequal first dimensions. They stay as they are.
     """
     result: list[Batch] = []
     group: list[Batch] = []
@@ -89,9 +92,9 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
 
 
 def digest(data: Any) -> str:
-    """Hash all elements of nested values.
+    """Hash all elements of nested values, tensors included; return a hexadecimal text.
 
-    The hash recognises rows that were computed on the same values.
+    The hash recognises rows of a landscape that were computed on the same values.
     """
     sha = hashlib.sha256()
     for name, leaf in leaves({"data": data}, batch_items):
@@ -108,17 +111,17 @@ def digest(data: Any) -> str:
 
 
 def tensors_in_batch(data: Any) -> Iterator[Tensor]:
-    """Every tensor in nested tuples, lists, mappings and objects."""
+    """Yield the tensors in nested tuples, lists, mappings and objects."""
     return (part for _, part in leaves({"batch": data}, batch_items) if isinstance(part, Tensor))
 
 
 def is_datamodule(data: Any) -> bool:
-    """Whether these data are a LightningDataModule, of either package."""
+    """Tell whether an object is a LightningDataModule, of either Lightning package."""
     return _is_a(data, "LightningDataModule")
 
 
 def move_batch(batch: Any, device: torch.device) -> Any:
-    """A batch with its tensors on a device, as Lightning moves it."""
+    """Move the tensors of a batch to a device, as Lightning does."""
     return move_data_to_device(batch, device)
 
 
@@ -130,7 +133,7 @@ def _samples(data: Any) -> int:
 
 
 def _layout(batch: Batch) -> Any:
-    """The properties that batches must share to be joined.
+    """Return the structure, dtypes, devices and shapes that joined batches must share.
 
     The result is ``None`` if this batch cannot be joined.
     """
@@ -151,7 +154,7 @@ def _join(group: list[Batch]) -> Batch:
 
 
 def _loader_of(data: Any) -> Iterable[Any]:
-    """The iterable of batches.
+    """Return the iterable of batches of a loader, several loaders, or a data module.
 
     Several loaders (a dict, list or tuple) are combined as Lightning combines them in training.
 
@@ -174,7 +177,7 @@ def _is_a(value: Any, name: str) -> bool:
 
 @contextmanager
 def _seeded(loader: Any, seed: int) -> Iterator[None]:
-    """Seed the random generators, and restore them at the end.
+    """Seed the random generators within a ``with`` block, and restore them afterwards.
 
     They are the global generators, and the generators of a loader and its samplers.
     """
@@ -187,7 +190,7 @@ def _seeded(loader: Any, seed: int) -> Iterator[None]:
 
 
 def _seed(generator: Any, seed: int) -> Callable[[], Any]:
-    """Seed a generator; the result restores it."""
+    """Seed a random generator; return a function that restores its earlier state."""
     if isinstance(generator, torch.Generator):
         state = generator.get_state()
         generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""A network's tensors by their names in a checkpoint.
+"""Match the parameters and buffers of a network with the names in a checkpoint.
 
 Tensors are not changed here.
 """
@@ -21,18 +21,18 @@ _COMPILED = "_orig_mod."  # torch.compile puts it into the names of a network's 
 
 
 def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Every name of every parameter and buffer.
+    """Yield every parameter and buffer of a module with its name.
 
-    A submodule with two names, or a tied weight, gives several names.
+    A submodule with two names, or a tied weight, is yielded under all its names.
     """
     yield from module.named_parameters(remove_duplicate=False)
     yield from module.named_buffers(remove_duplicate=False)
 
 
 def canonical_names(module: nn.Module) -> dict[str, str]:
-    """Every name of every parameter and buffer -> the first name of that tensor.
+    """Map every name of a parameter or buffer to the first name of the same tensor.
 
-    Tensors in the same memory count as the same tensor.
+    Tensors that are views of the same elements in memory count as the same tensor.
     """
     first: dict[object, str] = {}
     names = {}
@@ -42,9 +42,9 @@ def canonical_names(module: nn.Module) -> dict[str, str]:
 
 
 def moving_names(module: nn.Module) -> list[str]:
-    """Names of the parameters that a landscape moves; tied names appear once.
+    """List the weights and biases that a landscape moves; tied names appear once.
 
-    They are the floating weights and biases.
+    They are floating-point or complex parameters.
     """
     names = canonical_names(module)
     moving = []
@@ -58,12 +58,12 @@ def moving_names(module: nn.Module) -> list[str]:
 def names_in_checkpoint(
     module: nn.Module, state: State, origin: str, prefix: str | None = None
 ) -> dict[str, str]:
-    """Map the canonical names of the module's state dict to names in the checkpoint.
+    """Map the names of a network's tensors to their names in a checkpoint.
 
-    The checkpoint may hold the module as a part of a larger one (a network inside a
-    LightningModule): then all of its names have one prefix, and all names with that prefix are the
-    module's. Where that is true of several parts, the shapes decide. ``origin`` is the checkpoint's
-    path, for the message.
+    The checkpoint may hold the module as a part of a larger module (a network inside a
+    LightningModule). Then all of its names have the same prefix, and all names with that prefix are
+    the module's. If this is true of several parts, the shapes decide. ``origin`` is the
+    checkpoint's path, for messages. ``prefix`` selects a part.
 
     Raises:
         LandscapeCheckpointError: no part of the checkpoint is this module, or several are.
@@ -100,7 +100,7 @@ def _prefixes(parts: Sequence[_Part]) -> str:
 
 @dataclass(frozen=True)
 class _Network:
-    """The tensors of a network.
+    """Names and shapes of the tensors of a network.
 
     Attributes:
         aliases: all names of a tensor in the network's state dict, by its canonical name.
@@ -111,7 +111,7 @@ class _Network:
     shapes: Mapping[str, torch.Size | None]
 
     def names(self, prefix: str) -> set[str]:
-        """All names with a prefix."""
+        """Return all names of the network's tensors with ``prefix`` before every name."""
         names: set[str] = set()
         for aliases in self.aliases.values():
             names.update(prefix + name for name in aliases)
@@ -120,7 +120,10 @@ class _Network:
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The tensors of a checkpoint: ``keys`` has their names there by the plain names."""
+    """The tensors of a checkpoint, and a map from plain names to names in it.
+
+    ``torch.compile`` puts ``_orig_mod.`` into names.
+    """
 
     keys: Mapping[str, str]
     state: State
@@ -139,7 +142,7 @@ def _network_tensors(module: nn.Module) -> _Network:
 
 
 def _parts(network: _Network, checkpoint: _Checkpoint) -> list[_Part]:
-    """The parts of a checkpoint that may be the network, and the whole."""
+    """Compare the network with the checkpoint, and with each part of it that may fit."""
     names = next(iter(network.aliases.values()), [])
     prefixes = {"": None}
     for key in checkpoint.keys:
@@ -150,9 +153,11 @@ def _parts(network: _Network, checkpoint: _Checkpoint) -> list[_Part]:
 
 
 class _Part(NamedTuple):
-    """The tensors of a checkpoint whose names have the same prefix.
+    """Tensors of a checkpoint that share a prefix, as compared with a network.
 
-    ``difference`` tells why they are not the network's.
+    ``found`` has the names in the checkpoint by canonical name. ``difference`` tells why the
+    tensors are not the network's; it is empty if they are. A larger ``distance`` is a larger
+    difference.
     """
 
     prefix: str
@@ -198,7 +203,7 @@ def _compared(prefix: str, network: _Network, checkpoint: _Checkpoint) -> _Part:
 
 
 def _reshaped(found: Mapping[str, str], network: _Network, state: State) -> list[str]:
-    """Canonical names of the tensors whose shapes differ in the checkpoint."""
+    """List the canonical names of tensors whose shapes differ in the checkpoint."""
     names = []
     for first, key in found.items():
         if network.shapes[first] not in (None, state[key].shape):

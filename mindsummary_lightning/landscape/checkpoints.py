@@ -1,6 +1,6 @@
-"""The content of ``<summary_dir>/ckpt_dir``.
+"""Checkpoints in a run's ``ckpt_dir`` from which loss landscapes are computed.
 
-It has checkpoints, saved by a collector, and rows of unfinished landscapes.
+A collector saves the checkpoints. The folder also holds finished rows of unfinished landscapes.
 
 ``train_metadata.json`` has MindSpore's keys and names the file of each step or epoch. A checkpoint
 is a flat dict of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file
@@ -51,25 +51,25 @@ class LandscapeCheckpointError(MindSummaryError, ValueError):
 
 
 def checkpoint_dir(summary_dir: str | os.PathLike[str]) -> str:
-    """The folder of a run that holds its landscape checkpoints (MindSpore's name)."""
+    """Return the folder of a run that holds its landscape checkpoints."""
     return os.path.join(os.fspath(summary_dir), "ckpt_dir")
 
 
 def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
-    """Remove the checkpoints and the rows of unfinished landscapes, if there are any."""
+    """Delete a run's landscape checkpoints and rows of unfinished landscapes."""
     shutil.rmtree(checkpoint_dir(summary_dir), ignore_errors=True)
 
 
 class LandscapeCheckpointWriter:
-    """Saves parameters of the wanted steps while a run trains, inside a byte budget.
+    """Save the parameters of chosen steps or epochs while a run trains.
 
-    After each write the metadata names the saved files, so the checkpoints of a killed run are
-    usable. :meth:`begin` or the first checkpoint decides by its size which of the wanted numbers
-    fit into ``max_bytes``; one line names the others. With ``all_or_nothing`` nothing is saved
-    unless every one fits. A run that continues in the same directory keeps the checkpoints before
-    the number it starts with. MindInsight places epochs on the step axis with ``step_per_epoch``. A
-    checkpoint that cannot be written, or is gone later, is left out of the metadata, and ``policy``
-    counts it; by default it raises.
+    After each write the metadata name the saved files, so the checkpoints of a killed run are
+    usable. :meth:`begin`, or else the first checkpoint, shows the size of a checkpoint. From it
+    follows which of the chosen steps or epochs fit into ``max_bytes``; a line of the log names the
+    others. With ``all_or_nothing`` no checkpoint is saved unless all fit. A run that continues in
+    the same directory keeps the checkpoints before the number that it starts with. MindInsight
+    places epochs on the step axis with ``step_per_epoch``. A checkpoint that cannot be written, or
+    is deleted later, is left out of the metadata, and ``policy`` counts it; by default it raises.
     """
 
     def __init__(
@@ -115,15 +115,15 @@ class LandscapeCheckpointWriter:
         self._warn_once = WarnOnce(_LOG)
 
     def begin(self, state_dict: Mapping[str, Any]) -> None:
-        """Warn, when a run begins, of checkpoints that do not fit.
+        """Decide at the start of a run which checkpoints fit, and warn if some do not.
 
-        Lazy parameters have no size yet; then it is done later.
+        Lazy parameters have no size yet; then :meth:`save` decides at the first checkpoint.
         """
         if not any(is_lazy(entry) for entry in state_dict.values()):
             self._decide(sum(map(_bytes, self._tensors_to_save(state_dict).values())))
 
     def planned(self) -> tuple[int, int] | None:
-        """Number and total bytes of the checkpoints that are going to be saved.
+        """Return number and total bytes of the checkpoints that are going to be saved.
 
         The result is ``None`` before the sizes are known.
         """
@@ -132,7 +132,10 @@ class LandscapeCheckpointWriter:
         return len(self._fitting), len(self._fitting) * self._size
 
     def wants(self, number: int) -> bool:
-        """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
+        """Tell whether :meth:`save` would keep a checkpoint of this step or epoch.
+
+        It is cheap enough to be called at every step.
+        """
         if self._fitting is None:
             return self._settings.wants(number)
         return number in self._fitting
@@ -150,13 +153,14 @@ class LandscapeCheckpointWriter:
                 self._update_metadata(self._names, is_last=False)
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
-        """Take the tensors of ``state_dict`` as the checkpoint of ``number``.
+        """Save the checkpoint of a step or epoch, if it is wanted and fits.
 
-        The result tells whether the checkpoint is wanted and fits.
+        Returns:
+            Whether the checkpoint is wanted and fits.
 
-        To write a file takes as long as a small network's step, so those of steps directly behind
-        one another are written together, and all others at once. Entries that share one tensor are
-        written once, entries that are not tensors or are sharded are skipped.
+        Writing a file takes as long as a step of a small network. Checkpoints of consecutive steps
+        are therefore written together, all others immediately. Entries that share a tensor are
+        written once. Entries that are not tensors or are sharded are skipped.
         """
         tensors = self._tensors_to_save(state_dict) if self.wants(number) else {}
         size = sum(map(_bytes, tensors.values()))
@@ -189,9 +193,9 @@ class LandscapeCheckpointWriter:
         self.write(is_last=True)
 
     def write(self, is_last: bool = False) -> None:
-        """Write the waiting checkpoints, and then the metadata.
+        """Write the waiting checkpoints, then the metadata that name them.
 
-        If the metadata fail, the next call tries again.
+        If the metadata cannot be written, the next call tries again.
         """
         waiting, self._waiting = self._waiting, {}
         names = {} if self._names is None else self._names
@@ -232,7 +236,7 @@ class LandscapeCheckpointWriter:
                     self._policy.write_failed(f"the name of checkpoint {number}", error)
 
     def _drop_removed(self, names: dict[int, str]) -> None:
-        """Forget checkpoints whose files were removed, and count this run's as lost."""
+        """Forget checkpoints whose files were deleted; count this run's files as lost."""
         found: set[str] = set()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             found.update(os.listdir(self._directory))
@@ -271,7 +275,10 @@ class LandscapeCheckpointWriter:
         )
 
     def _names_before(self, number: int) -> dict[int, str]:
-        """File names of an earlier run that this run continues, up to ``number``."""
+        """Return the checkpoint file names of an earlier run that this run continues.
+
+        Only numbers before ``number`` are returned.
+        """
         try:
             earlier = LandscapeCheckpoints.open(os.path.dirname(self._directory))
         except (OSError, LandscapeCheckpointError):
@@ -316,7 +323,7 @@ class LandscapeCheckpointWriter:
 
 
 def _shortage(metadata: Mapping[str, Any]) -> str | None:
-    """The reason of missing checkpoints in a run's metadata: they did not fit."""
+    """Return why a run has no or few checkpoints, if they did not fit; else ``None``."""
     if _NEEDED not in metadata:
         return None
     needed, allowed = int(metadata[_NEEDED]), int(metadata[_ALLOWED])
@@ -331,9 +338,9 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:
-    """The wanted numbers that fit: intervals thinned evenly, from the last backwards.
+    """Choose the steps or epochs to save, at most ``capacity`` checkpoints.
 
-    An interval keeps at least 3 numbers.
+    The last intervals come first. Each is thinned evenly, and keeps at least 3 numbers.
     """
     wanted = frozenset(itertools.chain.from_iterable(intervals))
     if len(wanted) <= capacity:
@@ -352,9 +359,9 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
 
 @dataclass(frozen=True, slots=True)
 class LandscapeCheckpoints:
-    """Checkpoints of a run for its landscapes: step or epoch -> path in ``files``.
+    """The landscape checkpoints of a run: paths in ``files`` by step or epoch.
 
-    The intervals of ``settings`` name what was wanted, not what was saved.
+    The intervals of ``settings`` name the wanted steps or epochs, which may not all be saved.
     """
 
     directory: str
@@ -366,7 +373,12 @@ class LandscapeCheckpoints:
 
     @classmethod
     def open(cls, summary_dir: str | os.PathLike[str]) -> LandscapeCheckpoints:
-        """Read the metadata of a run; checkpoints are not opened yet."""
+        """Read the metadata of a run's landscape checkpoints, but no checkpoint yet.
+
+        Raises:
+            FileNotFoundError: the run has no landscape checkpoints.
+            LandscapeCheckpointError: the metadata are damaged.
+        """
         directory = checkpoint_dir(summary_dir)
         path = os.path.join(directory, _METADATA)
         try:
@@ -401,12 +413,15 @@ class LandscapeCheckpoints:
             ) from error
 
     def with_saved_intervals(self) -> LandscapeCheckpoints:
-        """The same checkpoints with intervals cut to their saved numbers.
+        """Return a copy whose intervals contain only saved steps or epochs.
 
-        Intervals with fewer than 3 numbers are dropped.
+        Intervals with fewer than 3 of them are dropped.
 
-        A run that was short or killed, or whose checkpoints went over the budget, has not saved all
-        of them.
+        A run that was short or killed, or whose checkpoints exceeded the byte budget, has not saved
+        all.
+
+        Raises:
+            LandscapeCheckpointError: no interval is left, and no final landscape can be made.
         """
         wanted = self.settings.intervals
         # Cut ones may have the same ends, which name a landscape: then the first of them stays.
@@ -437,16 +452,20 @@ class LandscapeCheckpoints:
         return replace(self, settings=replace(self.settings, intervals=usable))
 
     def last(self) -> int:
-        """The last checkpoint of the intervals that the caller has named.
+        """Return the last step or epoch of the intervals that the caller has named.
 
-        Without named intervals it is the last saved checkpoint.
+        Without named intervals it is the last saved step or epoch; 0 without any.
         """
         if self.has_named_intervals:
             return self.settings.intervals[-1][-1]
         return max(self.files, default=0)
 
     def check(self, numbers: list[int]) -> None:
-        """Raise :class:`LandscapeCheckpointError` with the numbers without a file."""
+        """Check that every given step or epoch has a checkpoint file.
+
+        Raises:
+            LandscapeCheckpointError: a file is missing; the message names its step or epoch.
+        """
         missing = [number for number in numbers if not os.path.isfile(self.files.get(number, ""))]
         if missing:
             lacking = ", ".join(map(str, missing))
@@ -458,11 +477,15 @@ class LandscapeCheckpoints:
 
 
 def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
-    """The tensors of a checkpoint on the CPU, mapped from the file.
+    """Map the tensors of a checkpoint file into memory, on the CPU.
 
-    ``names`` has the name in the file of every tensor to read.
+    ``names`` maps the wanted names to names in the file; ``None`` takes all tensors.
 
-    A file that is replaced meanwhile stays mapped as it was: the writer renames.
+    If the file is replaced later, the tensors keep their values, because the writer renames a new
+    file to the old name.
+
+    Raises:
+        LandscapeCheckpointError: the file is not a checkpoint of this package.
     """
     try:
         with open_regular(path, root=os.path.dirname(os.path.dirname(path))) as file:
@@ -480,13 +503,11 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
 
 
 class RowStore:
-    """Finished rows of an unfinished landscape in small files.
-
-    An interrupted landscape can therefore be continued.
+    """Store the finished rows of a loss landscape in files, to continue after a stop.
 
     The folder's name must identify everything the losses depend on. Files are replaced atomically
-    and not fsynced: a killed process loses nothing, and after a power cut a row that cannot be read
-    is computed again.
+    and not fsynced: a killed process loses no finished row, and after a power cut a row that cannot
+    be read is computed again.
     """
 
     def __init__(self, directory: str) -> None:
@@ -494,7 +515,7 @@ class RowStore:
         self._root = os.path.dirname(os.path.dirname(directory))  # the run
 
     def rows(self, points: Sequence[NDArray[np.float64]]) -> dict[int, NDArray[np.float64]]:
-        """The losses of the finished rows, by their position among all rows of points."""
+        """Read the losses of the finished rows, by index of the row in ``points``."""
         finished = {}
         for index, row in enumerate(points):
             with contextlib.suppress(OSError):
@@ -504,12 +525,12 @@ class RowStore:
         return finished
 
     def write(self, index: int, losses: NDArray[np.float64]) -> None:
-        """Store a finished row."""
+        """Store the losses of the finished row ``index``."""
         with replacement(self._path(index), root=self._root, is_synced=False) as file:
             file.write(np.ascontiguousarray(losses, np.float64).tobytes())
 
     def clear(self) -> None:
-        """Remove the rows, if there are any."""
+        """Delete the stored rows."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _path(self, index: int) -> str:

@@ -1,9 +1,9 @@
-"""Directions in weight space, coordinates on their plane, and axes of a grid.
+"""Directions of a loss landscape in weight space, and coordinates on their plane.
 
 The rules are MindSpore 2.7.0's ``_landscape.py``: only weights and biases move, a direction is
-scaled tensor by tensor to the norm of the parameter, the grid extends 20 % beyond the path on each
-side. Checkpoints are read piece by piece, so that two directions and a few pieces are all that is
-in memory, whatever their number.
+scaled tensor by tensor to the norm of the parameter, and the grid extends 20 % beyond the path on
+each side. Checkpoints are read piece by piece, so that only two directions and a few pieces are in
+memory, for any number of checkpoints.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_MAPPED_ELEMENTS = 2**23
 
 
 def is_moved(name: str) -> bool:
-    """Whether a parameter of this name is moved over the plane.
+    """Tell whether a landscape moves a parameter, by MindSpore's rule for its name.
 
     MindSpore's rule goes by the name alone.
     """
@@ -44,14 +44,17 @@ def is_moved(name: str) -> bool:
 
 
 def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int = 0) -> Directions:
-    """The two principal directions of the checkpoints' differences, not scaled.
+    """Compute the two principal directions of the differences between checkpoints.
 
-    The differences are taken to the last checkpoint.
+    The differences are taken to the last checkpoint. The directions are not scaled yet.
 
     As in MindSpore, each difference is centred on its own mean over all elements before the
-    decomposition. Unlike there, a tensor that never changed (a frozen layer) is not part of the
-    plane and does not move. The sign makes the element of largest magnitude positive. The second
-    direction is random if the checkpoints are on a straight line.
+    decomposition. Unlike in MindSpore, a tensor that never changed (a frozen layer) is not part of
+    the plane and does not move. The sign makes the element of largest magnitude positive. The
+    second direction is random if the checkpoints are on a straight line.
+
+    Raises:
+        ValueError: all checkpoints are equal.
     """
     with _one_thread():
         products = _inner_products(states, names)
@@ -82,7 +85,7 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
 
 
 def _weighted_sum(rows: Tensor, means: Tensor, weights: Tensor) -> Tensor:
-    """Sum the rows, less their means and times their weights; float64."""
+    """Sum the rows, each less its mean and times its weight; float64, shape ``(n,)``."""
     total = torch.zeros(rows.shape[1], dtype=torch.float64)
     for row, mean, weight in zip(rows, means, weights, strict=True):
         total += weight * (row - mean)
@@ -91,11 +94,11 @@ def _weighted_sum(rows: Tensor, means: Tensor, weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _InnerProducts:
-    """Sums over all elements of the checkpoints' differences, float64.
+    """Sums over the elements of the differences between checkpoints and the last.
 
     Attributes:
-        gram: products of the differences, shape ``(n, n)``.
-        sums: the differences, shape ``(n,)``.
+        gram: inner products of the differences, float64, shape ``(n, n)``.
+        sums: sums of the elements of the differences, float64, shape ``(n,)``.
         changed: names of the tensors that differ.
     """
 
@@ -118,7 +121,7 @@ def _inner_products(states: Sequence[OpenState], names: Sequence[str]) -> _Inner
 
 
 def random_directions(anchor: OpenState, names: Sequence[str], seed: int = 0) -> Directions:
-    """Two directions of independent normal elements, not scaled.
+    """Draw two directions with independent normal elements, not scaled.
 
     The same seed gives the same directions.
     """
@@ -139,7 +142,7 @@ def random_directions(anchor: OpenState, names: Sequence[str], seed: int = 0) ->
 def scaled(direction: FlatState, state: State) -> FlatState:
     """Scale every tensor of a direction, in place, to the norm of the parameter.
 
-    A tensor without any direction, or a parameter that is zero, does not move.
+    A tensor of zeros, or a parameter that is zero, gets the direction zero and does not move.
     """
     for name, part in direction.items():
         norm = _norm(part)
@@ -150,9 +153,12 @@ def scaled(direction: FlatState, state: State) -> FlatState:
 def path_coordinates(
     states: Sequence[OpenState], first: FlatState, second: FlatState
 ) -> NDArray[np.float64]:
-    """Coordinates of the checkpoints on the plane, by least squares.
+    """Project checkpoints onto the plane of two directions, by least squares.
 
-    The shape is ``(len(states), 2)``; the last row is zero.
+    The last checkpoint is the origin.
+
+    Returns:
+        Coordinates, float64, shape ``(len(states), 2)``; the last row is zero.
     """
     gram = torch.zeros(2, 2, dtype=torch.float64)
     right = torch.zeros(2, len(states) - 1, dtype=torch.float64)
@@ -172,9 +178,9 @@ def path_coordinates(
 def path_axes(
     path: NDArray[np.float64], size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``size`` points along the axes: the range of the path and a fifth on every side.
+    """Return the grid coordinates of both axes, with a margin of 20 % around a path.
 
-    An axis along which the path does not move reaches from -1 to 1.
+    Each axis has ``size`` points. An axis along which the path does not move reaches from -1 to 1.
     """
 
     def axis(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -188,7 +194,7 @@ def path_axes(
 
 
 def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``size`` points from -1 to 1 along the axes.
+    """Return the grid coordinates of both axes, ``size`` points from -1 to 1.
 
     The unit is the norm of a parameter.
     """
@@ -199,9 +205,10 @@ def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _differences(
     states: Sequence[OpenState], names: Sequence[str]
 ) -> Iterator[tuple[str, int, Tensor]]:
-    """Pieces of the tensors' differences to the last state.
+    """Yield pieces of the differences between each state's tensors and the last's.
 
-    A piece has the name, the index of its first element, and a float64 row for every other state.
+    A piece has the name, the index of its first element, and a float64 row for every state but the
+    last.
     """
     files = [state() if callable(state) else state for state in states]
     tensors = [opened(file) for file in files]
@@ -223,9 +230,10 @@ def _forget_pages(files: Iterable[State]) -> None:
 
 
 def _pieces(size: int) -> Iterator[tuple[int, int]]:
-    """Bounds of pieces of a tensor.
+    """Return start and end of the pieces of a flat tensor, 16,384 elements long.
 
-    No piece is shorter than 16 elements: then torch draws the same normal numbers as for the whole.
+    The last piece may be longer. No piece is shorter than 16 elements, unless the tensor is: then
+    torch draws the same normal numbers for pieces as for the whole.
     """
     starts = list(range(0, size, _PIECE))
     if len(starts) > 1 and size - starts[-1] < 16:
@@ -236,7 +244,7 @@ def _pieces(size: int) -> Iterator[tuple[int, int]]:
 
 
 def opened(state: OpenState) -> State:
-    """The tensors of a state; mapped anew if they are in a file.
+    """Return the tensors of a state; if they are in a file, map the file again.
 
     A complex tensor that moves becomes pairs of real elements.
     """
@@ -249,7 +257,7 @@ def opened(state: OpenState) -> State:
 
 
 def _zeros(state: State, names: Iterable[str]) -> FlatState:
-    """A direction that does not move; in float64 if a tensor is."""
+    """Return a direction of zeros, in float64 if a parameter is float64, else float32."""
     is_wide = any(state[name].dtype == torch.float64 for name in names)
     shapes = {name: state[name].shape for name in names}
     return FlatState(shapes, torch.float64 if is_wide else torch.float32)
@@ -264,7 +272,10 @@ def _norm(tensor: Tensor) -> float:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """The same sums, to the last bit, in processes with any number of threads."""
+    """Make torch use one thread within a ``with`` block.
+
+    Sums are then the same, to the last bit, in processes with any number of threads.
+    """
     with PROCESS_STATE:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)

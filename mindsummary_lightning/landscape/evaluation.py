@@ -1,10 +1,10 @@
-"""Mean loss of a network at points of a plane in weight space.
+"""Compute the mean loss of a network at points of a plane in weight space.
 
 A point costs a forward pass per batch.
 
 Each point runs a copy of the network as it was at the start (`network_copies`), whose parameters
-have the plane's memory. `shortcuts` computes less where that is exact and is compared with this
-module. Nothing here reads or writes files.
+have the plane's memory. `shortcuts` computes less where the losses stay exact, and compares its
+results with this module. This module reads and writes no files.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ TRUE_PRECISIONS = {
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """How losses are computed, as :meth:`SummaryLandscape.generate` says.
+    """Options for the losses of a landscape: mode, seed, precision, compilation.
 
-    ``seed`` is the random state at the start of every grid point, so that dropout has the same mask
-    everywhere.
+    :meth:`SummaryLandscape.generate` explains them. ``seed`` is the random state at the start of
+    every grid point, so that dropout has the same mask everywhere.
     """
 
     train_mode: bool = False
@@ -63,18 +63,18 @@ class EvaluationOptions:
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The type of all floating-point tensors in a true precision.
+        """Type of all floating-point tensors for a precision such as ``"bf16-true"``.
 
-        It is ``None`` for the type of the checkpoints.
+        It is ``None`` if the checkpoints' types are used.
         """
         return TRUE_PRECISIONS.get(self.precision or "")
 
 
 class PlaneLoss:
-    """Mean loss over batches at points of a plane, everything on the same device.
+    """Compute the mean loss over batches at points of a plane, on the plane's device.
 
-    The parameters of ``loss`` get the plane's memory; each point is computed by a copy of ``loss``
-    that has these.
+    The parameters of ``loss`` get the plane's memory. Each point is computed by a copy of ``loss``
+    with these parameters.
     """
 
     def __init__(
@@ -110,11 +110,15 @@ class PlaneLoss:
                 self._buffers = list(zip(network.buffers(), loss.buffers(), strict=True))
 
     def losses(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean losses at ``points``, which have shape ``(n, 2)``.
+        """Compute the mean losses at points of the plane.
 
-        The result has shape ``(n,)`` and may hold NaN or inf.
+        All random states are restored when this returns.
 
-        All random states are as before when this returns.
+        Args:
+            points: coordinates, float64, shape ``(n, 2)``.
+
+        Returns:
+            Losses, float64, shape ``(n,)``; they may be NaN or infinite.
         """
         with self.prepared():
             compute = self._many if self._options.points_at_once > 1 else self._one_by_one
@@ -124,7 +128,7 @@ class PlaneLoss:
     def release(self) -> None:
         """Release the plane's memory and the device.
 
-        Afterwards no losses can be computed, and the loss can be sent to a process.
+        Afterwards no losses can be computed, and the loss can be pickled for another process.
         """
         for tensor in self._bound:
             tensor.data = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
@@ -132,9 +136,10 @@ class PlaneLoss:
             part.to("cpu")
 
     def try_out(self) -> float:
-        """Compute the loss of the first batch at the origin.
+        """Compute the loss of the first batch at the origin of the plane.
 
-        It notes whether the step changes the batch, and the size of its tensors.
+        It also notes in the ``MeanLoss`` whether the step changes the batch, and the size of its
+        tensors.
         """
         with self.prepared():
             self._place(0.0, 0.0)
@@ -161,9 +166,9 @@ class PlaneLoss:
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """The settings that the network runs in, and random numbers of its own.
+        """Set gradients, precision and random states for the network in a ``with`` block.
 
-        Inside another :meth:`prepared` nothing is done.
+        All are restored afterwards. Inside another :meth:`prepared`, nothing is done.
         """
         if self._is_prepared:
             yield
@@ -200,10 +205,10 @@ class PlaneLoss:
             _set_random(before)
 
     def _bind(self) -> list[Tensor]:
-        """Give parameters and buffers the plane's memory; return the moving tensors.
+        """Let parameters and buffers use the plane's memory; return the moving tensors.
 
-        A tensor whose memory something else refers to keeps its own, and gets the values of the
-        points.
+        A tensor whose memory is also used by something else keeps its memory, and the values of
+        each point are copied to it.
         """
         loss, plane = self._loss, self._plane
         if any(tensor.device != plane.device for _, tensor in named_tensors(loss)):
@@ -248,9 +253,9 @@ class PlaneLoss:
         return torch.stack(losses).view(len(points), len(self.batches))
 
     def network_at(self, x: float, y: float) -> Any:
-        """A copy of the network at a point.
+        """Return a copy of the network with the parameters at a point of the plane.
 
-        A compiled network has no copies: its buffers are set to their values of the start.
+        A compiled network is not copied: its buffers are reset to their values at the start.
         """
         self._place(x, y)
         if not self._options.compile:
@@ -314,9 +319,9 @@ def first_loss(
     device: torch.device,
     options: EvaluationOptions,
 ) -> float:
-    """The loss of the first batch at a checkpoint.
+    """Compute the loss of the first batch at a checkpoint, to find errors early.
 
-    It fails early if there is none, and tells ``loss`` what its step needs.
+    It lets ``loss`` find out what the training step needs, for example gradients or a Trainer.
     """
     plane = FlatPlane(Plane(anchor, FlatState({}), FlatState({})), device, options.dtype)
     once = replace(options, compile=False, points_at_once=1)

@@ -1,4 +1,4 @@
-"""Landscapes to compute: plane, rows of points, and the values of their losses."""
+"""The grid of a loss landscape: its plane, its points, and the recorded result."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class LandscapeGrid:
-    """A landscape to compute.
+    """A loss landscape to compute: plane, grid of points, path of its checkpoints.
 
-    It has a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
+    The grid has the coordinates ``x`` and ``y``, float64. The path has the coordinates of an
+    interval's checkpoints, shape ``(n, 2)``.
 
-    A final landscape has one number, that of its checkpoint, and a path without rows. ``plane``
-    makes the plane: planes of large networks are made one at a time, where they are needed.
+    A final landscape has a single number, that of its checkpoint, and a path without rows.
+    ``plane`` makes the plane: planes of large networks are made one at a time, where they are
+    needed.
     """
 
     numbers: tuple[int, ...]
@@ -42,22 +44,23 @@ class LandscapeGrid:
     def tag(self) -> str:
         """MindSpore's tag of the landscape.
 
-        It is ``landscape_[first, last]`` of an interval, ``landscape_[last]`` of a final landscape.
+        It is ``landscape_[first, last]`` for an interval, and ``landscape_[last]`` for a final
+        landscape.
         """
         last = self.numbers[-1]
         ends = [self.numbers[0], last] if len(self.path) else [last]
         return f"landscape_{ends}"
 
     def rows(self) -> list[NDArray[np.float64]]:
-        """The points in units of work of shape ``(k, 2)``.
+        """Return the points of the landscape in rows, arrays of shape ``(k, 2)``.
 
-        A unit is a row of the grid, or the path if there is one.
+        The rows of the grid come first, then the path if there is a path. A row is a unit of work.
         """
         grid = [np.stack([self.x, np.full_like(self.x, y)], axis=1) for y in self.y]
         return [*grid, self.path] if len(self.path) else grid
 
     def fingerprint(self, *more: object) -> str:
-        """A hash of everything the losses depend on: the plane, the points and ``more``."""
+        """Hash everything the losses depend on: the plane, the points and ``more``."""
         sha = hashlib.sha256(repr((self.tag, self.plane_hash, more)).encode())
         for array in (self.x, self.y, self.path):
             sha.update(array.tobytes())
@@ -66,9 +69,12 @@ class LandscapeGrid:
     def landscape(
         self, losses: Sequence[NDArray[np.float64]], unit: str, step_per_epoch: int
     ) -> LossLandscape:
-        """The value MindInsight draws, from the losses of :meth:`rows`.
+        """Make the value that MindInsight draws from the losses of :meth:`rows`.
 
-        Losses that are not finite become the largest finite one, with one warning.
+        Losses that are not finite become the largest finite loss, with a warning.
+
+        Raises:
+            ValueError: no loss is finite.
         """
         rows = iter(_finite(losses, self.tag))
         z = np.stack([next(rows) for _ in self.y])
@@ -93,9 +99,9 @@ class LandscapeGrid:
 def interval_grid(
     numbers: tuple[int, ...], states: Sequence[OpenState], names: list[str], size: int, seed: int
 ) -> LandscapeGrid:
-    """The landscape along an interval, through its two principal directions.
+    """Make the landscape of a training interval, on two principal directions.
 
-    The states have the network's names and the order of ``numbers``; the last one is the origin.
+    The states have the network's names and the order of ``numbers``. The last state is the origin.
     """
     make = partial(_plane, states[-1], partial(directions.pca_directions, states, names, seed))
     plane = make()
@@ -109,7 +115,7 @@ def interval_grid(
 def final_grid(
     number: int, anchor: OpenState, names: list[str], size: int, seed: int
 ) -> LandscapeGrid:
-    """The landscape around a checkpoint, through two random directions."""
+    """Make the landscape around a checkpoint, on two random directions."""
     make = partial(_plane, anchor, partial(directions.random_directions, anchor, names, seed))
     # which are all that its directions are made of
     plane_hash = digest([opened(anchor), names, seed])

@@ -1,6 +1,6 @@
-"""Loss of a copy of the network of a landscape, as its training computes it.
+"""Compute the loss of a batch as in the training, with a copy of the network.
 
-`evaluation` puts other tensors into the copy; here it is only called.
+`evaluation` puts other tensors into the copy; here the copy is only called.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _WAY_OUT = (
 
 
 class MeanLoss(nn.Module):
-    """The loss of a batch as a module.
+    """Module that computes the loss of a batch, with a copy of a user's network.
 
-    It holds a copy of the given module on the same memory, which has no Trainer.
+    The copy shares the memory of the given module and has no Trainer.
 
-    Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its
-    ``validation_step`` gives it. ``overlapping`` are the names of tensors whose memory something
-    else refers to; these have memory of their own.
+    Without a ``loss_fn`` the loss comes from the module's ``training_step`` or, if that returns
+    ``None``, from its ``validation_step``. ``overlapping`` are the names of tensors whose memory is
+    also used by something else; the copy has separate memory for them.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class MeanLoss(nn.Module):
         self.dropped: set[str] = set()  # shortcuts that were not used, and that this was said of
 
     def forward(self, batch: Any, index: int) -> Tensor:
-        """The mean loss of a batch, a tensor without dimensions."""
+        """Compute the mean loss of a batch, a tensor without dimensions."""
         if self.loss_fn is not None:
             if not isinstance(batch, (list, tuple)) or len(batch) < 2:
                 kind = type(batch).__name__
@@ -94,7 +94,7 @@ class MeanLoss(nn.Module):
         raise TypeError(f"{steps} of {type(self.module).__name__} returned no loss; {_WAY_OUT}")
 
     def canonical_names(self) -> dict[str, str]:
-        """Canonical names of the module's tensors, as they were first asked for.
+        """Return the canonical names of the module's tensors, as found at the first call.
 
         In another process tensors no longer share their memory.
         """
@@ -102,9 +102,9 @@ class MeanLoss(nn.Module):
         return self._names
 
     def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
-        """A batch on the device, after the hooks of training.
+        """Move a batch to a device, through the transfer hooks that training would call.
 
-        The hooks are those of a LightningModule or LightningDataModule.
+        The hooks are methods of the LightningModule or LightningDataModule.
 
         Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true
         precisions.
@@ -125,9 +125,9 @@ class MeanLoss(nn.Module):
 
     @contextmanager
     def _data_with(self, trainer: Any) -> Iterator[None]:
-        """Give the data module another Trainer within the block.
+        """Give the data module another Trainer within a ``with`` block.
 
-        Its own Trainer says after a fit that it no longer trains.
+        Its own Trainer reports after a fit that it no longer trains.
         """
         attributes = {} if self._datamodule is None else vars(self._datamodule)
         own, attributes["trainer"] = attributes.get("trainer"), trainer
@@ -137,9 +137,10 @@ class MeanLoss(nn.Module):
             attributes["trainer"] = own
 
     def adapt(self, error: Exception) -> bool:
-        """Give the step its missing part, and return whether it may work now.
+        """Enable gradients or add an idle Trainer, if an error shows the need for it.
 
-        The error of the step tells what is missing.
+        Returns:
+            Whether something was added, so that the step may now work.
         """
         is_step = self.loss_fn is None
         lacks_gradients = "does not require grad" in str(error) and not self.needs_gradients
@@ -153,9 +154,9 @@ class MeanLoss(nn.Module):
         return True
 
     def explained(self, error: Exception) -> Exception:
-        """Replace an error by advice, if the step needs more than there is.
+        """Turn an error into advice, if the step needs a part of its training.
 
-        The step may need more of its training than there is.
+        Other errors are returned as they are.
         """
         frame = traceback.extract_tb(error.__traceback__)[-1]
         if self.loss_fn is not None or self._trainer is None:
@@ -173,7 +174,7 @@ class MeanLoss(nn.Module):
         )
 
     def copies(self, shared: Iterable[Any]) -> Callable[[], MeanLoss]:
-        """A function that copies this in its present state, on ``shared`` tensors."""
+        """Return a function that copies this module in its present state."""
         copies = NetworkCopies(vars(self), [*shared, self._names])
         return lambda: _loss_of(copies.make())
 
@@ -184,9 +185,9 @@ class MeanLoss(nn.Module):
 
 
 def _loss_of(attributes: dict[str, Any]) -> MeanLoss:
-    """A loss with these attributes.
+    """Make a ``MeanLoss`` from the attributes of another ``MeanLoss``.
 
-    Its module has the Trainer that does nothing, if it needs one.
+    The modules of its network get the idle Trainer, if there is one.
     """
     loss = MeanLoss.__new__(MeanLoss)
     vars(loss).update(attributes)
@@ -203,9 +204,9 @@ def _unpickled(attributes: bytes, package: str) -> MeanLoss:
 
 
 def _leave_training(module: nn.Module) -> None:
-    """Set a module up as for a training, and detach it from its Trainer, if any.
+    """Configure a module as a fit would, then detach it from its Trainer.
 
-    ``self.log`` of a LightningModule does nothing. Sets ``LightningModule._trainer`` and
+    ``self.log`` of a LightningModule then does nothing. Sets ``LightningModule._trainer`` and
     ``_fabric`` (lightning 2.4 to 2.6.6).
     """
     if _lightning_package(module):
@@ -226,9 +227,12 @@ def _as_loss(answer: Any) -> Tensor:
 
 
 def _steps(module: nn.Module) -> dict[str, int]:
-    """The steps that may return the loss -> their number of arguments.
+    """Find the methods of a module that may return the loss; count their arguments.
 
     The arguments are (batch, batch_idx, dataloader_idx).
+
+    Raises:
+        TypeError: there is no such method.
     """
     name = type(module).__name__
     steps = []
@@ -268,7 +272,7 @@ def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..
 
 
 def is_overridden(value: Any, name: str) -> bool:
-    """Whether a method is the user's, not a method of Lightning's base class."""
+    """Tell whether an object's method is not from a base class of Lightning or torch."""
     for kind in type(value).__mro__:
         if name in vars(kind):
             return package_of(kind) not in (*LIGHTNING, "torch")
@@ -276,7 +280,7 @@ def is_overridden(value: Any, name: str) -> bool:
 
 
 def _lightning_package(module: nn.Module) -> str:
-    """The package of a LightningModule; empty for any module without Lightning."""
+    """Return the package of a module's LightningModule base; ``""`` if it has none."""
     for kind in type(module).__mro__:
         if kind.__name__ == "LightningModule" and package_of(kind) in LIGHTNING:
             return package_of(kind)

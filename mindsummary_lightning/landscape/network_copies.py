@@ -1,11 +1,11 @@
-"""Copies of a network.
+"""Copy a network in memory, so that running the copy leaves the network as it is.
 
 A copy has its own modules, buffers, lists, counters, variables of hooks and generators.
 
-A landscape runs a user's network at thousands of points. Each point runs a copy as it was at the
-start, so that nothing that a point changes is there at the next one, and nothing of the user's is
-changed. Copies share the tensors that the caller names (parameters that move), classes, data sets,
-Trainers and whatever cannot be pickled.
+A landscape runs a user's network at thousands of points. Each point runs a copy of the network as
+it was at the start: no point sees changes of an earlier point, and the user's network stays
+unchanged. Copies share the tensors that the caller names (parameters that move), classes, data
+sets, Trainers and everything that cannot be pickled.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _ATOMS = (str, int, float, bool, bytes, type(None), list, dict, tuple, set)
 
 
 class NetworkCopies:
-    """Copies of everything that an object refers to, in this process, like pickle's.
+    """Make copies of an object and of everything that it refers to, as pickle does.
 
-    They have the state of the time when this was made.
+    Copies have the state that the object had when this was created.
 
     ``shared`` objects are the same in all copies. ``memory`` has the addresses of the memory that
     is copied.
@@ -61,24 +61,31 @@ class NetworkCopies:
         self.memory: set[int] = pickler.memory - {0}  # no bytes have no address
 
     def make(self, shares_memory: bool = False) -> Any:
-        """Make a copy.
+        """Return a new copy.
 
-        If it ``shares_memory``, its tensors are new objects on the same memory.
+        With ``shares_memory``, its tensors are new objects that use the original memory.
         """
         return _CopyUnpickler(io.BytesIO(self._content), self._objects, shares_memory).load()
 
 
 def address(tensor: Tensor) -> int:
-    """The address of a tensor's memory; 0 without memory, or without a single memory."""
+    """Return the memory address of a tensor's storage, or 0.
+
+    It is 0 for a lazy tensor, for a tensor that is not strided, and for a storage without memory.
+    """
     if is_lazy(tensor) or tensor.layout != torch.strided:
         return 0
     return tensor.untyped_storage().data_ptr()
 
 
 def pickled(value: Any) -> bytes:
-    """Pickle a value for another process; raises TypeError.
+    """Pickle a network or loss for another process.
 
-    Views of the same memory stay that, which is not pickle's way.
+    Unlike with plain pickle, tensors that are views of the same memory stay views of the same
+    memory.
+
+    Raises:
+        TypeError: the value cannot be pickled.
     """
     buffer = io.BytesIO()
     try:
@@ -96,14 +103,14 @@ def pickled(value: Any) -> bytes:
 
 
 def unpickled(content: bytes) -> Any:
-    """The value that was :func:`pickled`."""
+    """Load a value that :func:`pickled` has pickled."""
     return torch.load(io.BytesIO(content), weights_only=False)
 
 
 class _NetworkPickler(pickle.Pickler):
-    """Pickles modules that cannot pickle themselves.
+    """Pickle modules that torch itself cannot pickle.
 
-    They have parametrizations, or were compiled.
+    Such modules have parametrizations, or were compiled.
     """
 
     def reducer_override(self, value: Any) -> Any:
@@ -125,7 +132,7 @@ class _NetworkPickler(pickle.Pickler):
 
 
 class _CopyPickler(_NetworkPickler):
-    """Writes a number in place of shared objects and of memory that copies copy."""
+    """Pickle an object, with numbers in place of shared objects and of tensor memory."""
 
     def __init__(self, buffer: io.BytesIO, objects: list[Any], shared: Iterable[Any]) -> None:
         super().__init__(buffer, _PROTOCOL)
@@ -216,7 +223,7 @@ def _is_shared(value: Any) -> bool:
 
 
 def package_of(kind: type) -> str:
-    """The package that a type is from."""
+    """Return the name of the top-level package that defines a type."""
     return str(kind.__module__).partition(".")[0]  # of a type that Cython made it may be no text
 
 
@@ -237,7 +244,7 @@ def _ignored() -> Callable[..., None]:
 
 
 def ignore(*_: Any, **__: Any) -> None:
-    """Do nothing."""
+    """Accept any arguments and do nothing."""
 
 
 def _itself(value: Any) -> Any:
@@ -245,7 +252,7 @@ def _itself(value: Any) -> Any:
 
 
 def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
-    """An empty module of torch's class for modules with parametrizations."""
+    """Make an empty module of the class that torch uses for parametrizations."""
     module = kind.__new__(kind)
     parametrize._inject_new_class(module)
     for name in names:

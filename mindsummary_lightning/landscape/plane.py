@@ -1,6 +1,6 @@
-"""A plane in weight space, and the parameters at its points as views of a buffer.
+"""A plane in weight space; the parameters at its points are views of a buffer.
 
-Only tensors are used here.
+This module uses only tensors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROCESS_STATE = threading.RLock()
 
 
 class FlatState(dict[str, Tensor]):
-    """Tensors of given shapes as views of a buffer, of the same type, zero at first."""
+    """Dict of tensors that are views of one buffer, all of a type, at first zero."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class FlatState(dict[str, Tensor]):
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """``anchor + x * first + y * second`` in weight space, by the module's names.
+    """A plane in weight space: the points ``anchor + x * first + y * second``.
 
-    The anchor has every parameter and buffer of the network, the directions those that move, both
-    in the same order.
+    The anchor has every parameter and buffer of the network by name. The directions have the
+    parameters that move, in the same order.
     """
 
     anchor: Mapping[str, Tensor]
@@ -67,9 +67,9 @@ class Plane:
 
 
 def strided_parts(tensor: Tensor) -> list[Tensor]:
-    """The strided tensors that hold the elements of a tensor.
+    """Return the strided tensors that hold the elements of a tensor.
 
-    That is the tensor itself, or the indices and values of a sparse one.
+    That is the tensor itself, or the indices and values of a sparse tensor.
     """
     if tensor.layout == torch.strided:
         return [tensor]
@@ -78,9 +78,9 @@ def strided_parts(tensor: Tensor) -> list[Tensor]:
 
 
 def memory_of(tensor: Tensor) -> object:
-    """A key that is equal for the same tensor.
+    """Return a key that is equal for tensors with the same elements in memory.
 
-    Equal tensors are the same object, or have the same elements in the same memory.
+    For tensors without strided memory, the key is equal only for the same object.
     """
     if is_lazy(tensor) or tensor.layout != torch.strided or not tensor.data_ptr():
         return id(tensor)
@@ -88,7 +88,7 @@ def memory_of(tensor: Tensor) -> object:
 
 
 class MappedTensors(dict[str, Tensor]):
-    """Tensors in memory that a file is mapped to, and that nobody writes to.
+    """Dict of tensors whose memory is mapped from a file and is never written to.
 
     Args:
         path: the file, without links.
@@ -100,9 +100,9 @@ class MappedTensors(dict[str, Tensor]):
         self._path = path
 
     def forget_pages(self) -> None:
-        """Release the memory of the pages that were read, by a call of Linux.
+        """Release the memory of the file's pages that were read; only on Linux.
 
-        To map the file again takes 0.1 s for a thousand files.
+        Mapping the file again would take 0.1 s for a thousand files.
         """
         if sys.platform != "linux":
             return
@@ -116,14 +116,14 @@ class MappedTensors(dict[str, Tensor]):
 
 
 class FlatPlane:
-    """A plane on a device, its moving parameters in flat buffers.
+    """A plane on a device, with the moving parameters in flat buffers.
 
     A point costs two additions.
 
     ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in
     ``dtype``; ``fixed`` are all other tensors. On the CPU no copy is made of directions and anchor,
-    which may be a file that is mapped: in memory are the file's pages, the two directions and the
-    point.
+    which may be mapped from a file. The memory then holds the file's pages, the two directions and
+    the point.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class FlatPlane:
         return FlatState(self._shapes, self._wide, self.device, flat)
 
     def own_dtype(self) -> torch.dtype | None:
-        """The type of all floating-point tensors; ``None`` if they have several types.
+        """Return the common type of all floating-point tensors; ``None`` if they differ.
 
         In Lightning's true precisions they have the same type.
         """
@@ -164,7 +164,7 @@ class FlatPlane:
         return types.pop() if len(types) == 1 else None
 
     def place(self, x: float, y: float) -> None:
-        """Move ``tensors`` to a point."""
+        """Set ``tensors`` to the parameters at the point (``x``, ``y``) of the plane."""
         for name, point in self._point.items():
             torch.add(self.anchor[name], self.second[name], alpha=y, out=point)
         self._point.flat.add_(self.first.flat, alpha=x)
@@ -172,7 +172,7 @@ class FlatPlane:
             tensor.copy_(view)
 
     def stacked(self, points: Tensor) -> dict[str, Tensor]:
-        """The parameters at several points, stacked along a new first dimension."""
+        """Return the parameters at several points, stacked along a new first dimension."""
         x, y = points.to(self.device, self._wide).T[:, :, None]
         views = FlatState(
             self._shapes, self._wide, self.device, x * self.first.flat + y * self.second.flat

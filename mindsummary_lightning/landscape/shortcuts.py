@@ -1,9 +1,9 @@
-"""Shortcuts that give the same losses.
+"""Compute loss landscapes faster where this gives the same losses.
 
-They are joined batches, and a first layer that is computed three times for all points.
+The shortcuts are joined batches, and a first layer that is computed three times for all points.
 
-Each is tried: it is used if a comparison with the plain evaluation shows the same losses, and
-nothing is raised.
+Each shortcut is tried first: it is used if its losses equal those of the plain evaluation, and
+if it raises no error.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def loss_on_plane(
     options: EvaluationOptions,
     autocast: Autocast = nullcontext,
 ) -> tuple[PlaneLoss, PlaneLoss]:
-    """The plain evaluation of a landscape, and the fastest with the same losses.
+    """Return the plain evaluation of a landscape, and the fastest with equal losses.
 
     A shortcut is used only if the mean loss at two corners of the grid and at a point off its axes
-    agrees with the plain evaluation to 2e-6, and only of a loss that was tried out before. None is
-    tried in training mode, in another precision, with ``compile``, with several points at once, or
-    for a step that changes its batches.
+    agrees with the plain evaluation to 2e-6 (relative), and only for a loss that was tried out
+    before. No shortcut is tried in training mode, in another precision, with ``compile``, with
+    several points at once, or for a step that needs gradients or changes its batches.
     """
     plane = FlatPlane(job.plane(), device, options.dtype)
     plain = PlaneLoss(loss, plane, batches, options, autocast)
@@ -78,7 +78,7 @@ def loss_on_plane(
 
 
 def _check_points(job: LandscapeGrid) -> NDArray[np.float64]:
-    """Two corners of the grid and a point off its axes, shape ``(3, 2)``."""
+    """Return two corners of the grid and a point off its axes, shape ``(3, 2)``."""
     return np.array(
         [
             (job.x[0], job.y[0]),
@@ -89,7 +89,7 @@ def _check_points(job: LandscapeGrid) -> NDArray[np.float64]:
 
 
 class _ShortcutCheck:
-    """Compares shortcuts with the plain evaluation at some points."""
+    """Compare the losses of shortcuts with the plain evaluation at some points."""
 
     def __init__(self, loss: MeanLoss, plain: PlaneLoss, points: NDArray[np.float64]) -> None:
         self._loss = loss
@@ -98,7 +98,7 @@ class _ShortcutCheck:
         self._expected: NDArray[np.float64] | None = None
 
     def accepted(self, name: str, make: Callable[[], PlaneLoss | None]) -> PlaneLoss | None:
-        """The shortcut if it gives the same losses; ``None`` otherwise."""
+        """Return a shortcut if its losses equal the plain evaluation's, else ``None``."""
         try:
             candidate = make()
             if candidate is None:
@@ -119,13 +119,11 @@ class _ShortcutCheck:
 
 
 class KeptLayerLoss(PlaneLoss):
-    """Mean loss with the outputs of a layer put together from three known outputs.
+    """Mean loss that interpolates the outputs of a layer over the plane.
 
-    This is done for known inputs.
-
-    Linear and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives
-    ``Z0 + x Zx + y Zy``. For any other input, and for one that comes a second time at a point, the
-    layer computes.
+    Linear layers and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives
+    ``Z0 + x Zx + y Zy``. This is done for known inputs. For any other input, and for an input that
+    comes a second time at a point, the layer computes.
     """
 
     def __init__(self, plain: PlaneLoss, name: str, inputs: list[Tensor]) -> None:
@@ -146,7 +144,7 @@ class KeptLayerLoss(PlaneLoss):
         self._inputs = inputs
 
     def network_at(self, x: float, y: float) -> Any:
-        """A copy of the network at a point."""
+        """Return a copy of the network with the parameters at a point of the plane."""
         network = super().network_at(x, y)
         layer = network.module.get_submodule(self._name)
         left = list(zip(self._inputs, self.parts, strict=True))
@@ -163,9 +161,10 @@ class KeptLayerLoss(PlaneLoss):
 
 
 def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
-    """An evaluation that keeps the layer which is called first.
+    """Make an evaluation that keeps the outputs of the layer that is called first.
 
-    It is ``None`` if that layer or its input is of another kind, or too large.
+    It is ``None`` if that layer or its input is of an unsupported kind, or its outputs are too
+    large.
     """
     first: list[tuple[str, Any]] = []
     with plain.prepared():

@@ -1,7 +1,7 @@
-"""``SummaryLandscape``: make the landscapes of a run from its checkpoints.
+"""``SummaryLandscape``: compute the loss landscapes of a run from its checkpoints.
 
-MindInsight draws them. Everything is validated before a loss is computed, finished rows are kept so
-that an interrupted call can be continued, and every landscape becomes an event. The mathematics is
+MindInsight draws them. All arguments are checked before a loss is computed. Finished rows are kept,
+so that an interrupted call can be continued. Every landscape becomes an event. The mathematics is
 in `directions` and `evaluation`, the processes are in `workers`.
 """
 
@@ -52,10 +52,10 @@ CallbackFn = Callable[[], tuple[Any, nn.Module | None, Iterable[Any], Any]]
 
 
 class SummaryLandscape:
-    """Loss landscapes from checkpoints that ``SummaryCollector`` saved.
+    """Compute loss landscapes from the checkpoints that ``SummaryCollector`` saved.
 
     Args:
-        summary_dir: the run's directory, the one that holds ``ckpt_dir``.
+        summary_dir: the run's directory, which contains ``ckpt_dir``.
 
     Example:
         >>> landscape = SummaryLandscape("runs/mnist")  # doctest: +SKIP
@@ -71,7 +71,7 @@ class SummaryLandscape:
         return f"{type(self).__name__}({self._summary_dir!r})"
 
     def clean_ckpt(self) -> None:
-        """Remove the run's landscape checkpoints, and rows of an interrupted landscape."""
+        """Delete the run's landscape checkpoints, and rows of an interrupted landscape."""
         remove_checkpoints(self._summary_dir)
 
     def gen_landscapes_with_multi_process(
@@ -81,21 +81,22 @@ class SummaryLandscape:
         device_ids: Sequence[int] | None = None,
         output: str | os.PathLike[str] | None = None,
     ) -> dict[str, LossLandscape]:
-        """Make the landscapes with MindSpore's call.
+        """Compute the loss landscapes of a run, with the arguments of MindSpore's method.
 
         Args:
-            callback_fn: takes nothing and returns ``(model, network, dataset, metrics)``: a
-                LightningModule whose ``training_step`` gives the loss, or None; the network (needed
-                if model is None); a DataLoader; a loss callable of ``(output, target)``, or a dict
-                with one under ``"Loss"``, or None if there is a model.
+            callback_fn: a function without arguments that returns ``(model, network, dataset,
+                metrics)``: a LightningModule whose ``training_step`` returns the loss, or None; the
+                network (needed if model is None); a DataLoader; and a loss callable of ``(output,
+                target)``, or a dict with such a callable under ``"Loss"``, or None if there is a
+                model.
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
-            device_ids: accelerators to use; on a machine without, as many processes. ``None`` uses
-                all devices.
-            output: directory of the summary file to write; ``None`` means the run's own.
+            device_ids: accelerators to use; on a machine without accelerators, the list's length is
+                the number of processes. ``None`` uses all devices.
+            output: directory of the summary file to write; ``None`` means the run's own directory.
 
         Returns:
-            tag -> the landscape that was written.
+            The written landscapes by tag.
 
         Raises:
             TypeError, ValueError, FileNotFoundError: as :meth:`generate`; a wrong argument is
@@ -146,41 +147,43 @@ class SummaryLandscape:
         points_at_once: int = 1,
         prefix: str | None = None,
     ) -> dict[str, LossLandscape]:
-        """Make the landscapes of a Lightning run, or of any module with a loss function.
+        """Compute the loss landscapes of a Lightning run or of any PyTorch module.
 
-        Called again after an interrupt it continues. With more than one device it starts processes
-        (or uses those that torchrun, SLURM or LSF have started, all of which must call it and get
-        the same landscapes), so a script needs its ``if __name__ == "__main__":``, and module and
-        loss must be picklable.
+        After an interruption, the same call continues. With several devices it starts processes, or
+        uses the processes that torchrun, SLURM or LSF have started: all of them must make the same
+        call. A script therefore needs ``if __name__ == "__main__":``, and module and loss must be
+        picklable.
 
         Args:
             module: the trained LightningModule or a network in it. Its own weights are not used,
-                and afterwards it is what it was.
-            dataloader: yields the samples, as in training: a loader, several in a dict or list, or
-                a LightningDataModule. ``num_samples`` of them are read once, the same ones each
-                time.
+                and it is not changed.
+            dataloader: yields the samples, as in training: a loader, several loaders in a dict or
+                list, or a LightningDataModule. ``num_samples`` samples are read once, the same
+                samples at each call.
             loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``;
-                ``None`` asks the module's ``training_step``, or its ``validation_step`` if that
-                gives no loss.
+                ``None`` calls the module's ``training_step``, or its ``validation_step`` if that
+                returns no loss.
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
-            devices: as Fabric takes it; on the CPU a number of processes.
-            accelerator: as Fabric takes it, an object of another package's accelerator among them.
-            num_nodes: machines that compute together; start the script on each of them with
-                torchrun or srun, and give them one directory.
-            output: directory of the summary file to write; ``None`` means the run's own.
+            devices: devices as for Fabric; on the CPU a number of processes.
+            accelerator: accelerator as for Fabric, which may be an accelerator object of another
+                package.
+            num_nodes: number of machines that compute together; start the script on each machine
+                with torchrun or srun, and give all machines the same directory.
+            output: directory of the summary file to write; ``None`` means the run's own directory.
             train_mode: run the network in training mode, as MindSpore does.
-            seed: of shuffling loaders, random directions and dropout in training mode.
-            precision: one of Fabric's, as ``"bf16-mixed"`` or ``"bf16-true"``; ``None``: that of
-                the checkpoints.
-            compile: run through ``torch.compile``.
-            points_at_once: grid points in one ``vmap``; pays for tiny networks only
-                (docs/landscape.md).
-            prefix: of the module's names in the checkpoints, if several parts of them could be it,
-                as ``"student"``.
+            seed: seed of shuffling loaders, random directions, and dropout in training mode.
+            precision: a precision of Fabric, such as ``"bf16-mixed"`` or ``"bf16-true"``; ``None``
+                uses the types of the checkpoints.
+            compile: run the network through ``torch.compile``.
+            points_at_once: number of grid points in one ``vmap``; more than 1 is faster for tiny
+                networks only (docs/landscape.md).
+            prefix: prefix of the module's names in the checkpoints, such as ``"student"``, if
+                several parts of the checkpoints fit the module.
 
         Returns:
-            tag -> the landscape that was written; empty if ``create_landscape`` asks for none.
+            The written landscapes by tag; empty if ``create_landscape`` switches all landscapes
+            off.
 
         Raises:
             TypeError: an argument has the wrong type, or the loss cannot be computed.
@@ -257,9 +260,10 @@ def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
 
 
 def _settled(directory: str, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
-    """A run's checkpoints with changed settings.
+    """Read the metadata of a run's checkpoints, and apply the caller's settings.
 
-    Given intervals must be complete; the run's own intervals are cut.
+    Intervals that the caller names must be complete; the run's own intervals are cut to saved
+    checkpoints.
     """
     changes = {} if collect_landscape is None else collect_landscape
     # settings that are wrong for any run are refused before the run is read

@@ -1,4 +1,4 @@
-"""Rows of landscapes spread over devices and processes by Lightning Fabric."""
+"""Compute rows of loss landscapes in parallel, on devices of Lightning Fabric."""
 
 from __future__ import annotations
 
@@ -44,12 +44,16 @@ _KEEP_FREED_MEMORY = {
 def make_fabric(
     accelerator: AnyAccelerator, devices: int | str | Sequence[int], num_nodes: int, precision: Any
 ) -> Fabric:
-    """A Fabric that starts its processes itself.
+    """Create the Fabric whose processes compute a landscape.
 
-    If torchrun, SLURM or LSF has started them, it uses these.
+    If torchrun, SLURM or LSF has started the processes, the Fabric uses these. Otherwise it starts
+    them.
 
-    On the CPU the number of devices is that of processes per machine. Several machines need a
+    On the CPU the number of devices is the number of processes per machine. Several machines need a
     launcher.
+
+    Raises:
+        ValueError: ``num_nodes`` is larger than 1 without a launcher.
     """
     is_launched = any(environment.detect() for environment in _LAUNCHERS)
     if num_nodes > 1 and not is_launched:
@@ -94,12 +98,12 @@ def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
 
 @contextlib.contextmanager
 def _environment_of_workers() -> Iterator[None]:
-    """Let processes that start now keep the memory that they free.
+    """Make processes that start in a ``with`` block keep the memory that they free.
 
-    glibc gives memory of the size of a layer's activations back to the system and takes it again,
-    zeroed page by page, for every layer of every grid point: a quarter of the time of a
-    convolutional network, and what slows processes side by side. It reads these variables only when
-    a process starts.
+    glibc gives memory of the size of a layer's activations back to the system and requests it
+    again, zeroed page by page, for every layer of every grid point. This is a quarter of the time
+    of a convolutional network, and slows parallel processes. It reads these variables only when a
+    process starts.
     """
     added = [name for name in _KEEP_FREED_MEMORY if name not in os.environ]
     os.environ.update({name: _KEEP_FREED_MEMORY[name] for name in added})
@@ -118,13 +122,13 @@ def compute_rows(
     batches: Sequence[Batch],
     options: EvaluationOptions,
 ) -> list[list[NDArray[np.float64]]]:
-    """Compute the losses of all rows of all jobs; for :func:`launch`.
+    """Compute the losses of all rows of all landscapes, together with other processes.
 
-    Each process takes the next row that no other has taken, so that a slow one does not hold the
-    others, and stores what it finishes in the store of the row's job. Each returns all rows: they
-    are exchanged through the store of the process group, which
-    ``torch.distributed.distributed_c10d._get_default_store`` returns (torch 2.5 to 2.13); then the
-    group is ended.
+    :func:`launch` runs it in each process. A process takes the next row that no other process has
+    taken, so that a slow process does not delay the others. It stores finished rows in the store of
+    the row's landscape. Each process returns all rows: they are exchanged through the store of the
+    process group, which ``torch.distributed.distributed_c10d._get_default_store`` returns (torch
+    2.5 to 2.13). Then the process group is destroyed.
     """
     all_rows = [job.rows() for job in jobs]
     found = [store.rows(rows) for store, rows in zip(stores, all_rows, strict=True)]
@@ -172,9 +176,9 @@ def _gathered(
     missing: Sequence[tuple[int, int]],
     shared: Any,
 ) -> list[list[NDArray[np.float64]]]:
-    """All rows of all jobs, also rows that another process has computed.
+    """Collect the losses of all rows, also of rows that other processes have computed.
 
-    The process group ends.
+    The process group is destroyed.
     """
     if shared is not None:
         fabric.barrier()  # all are there
@@ -193,9 +197,10 @@ def _compute(
     work: Iterable[tuple[int, int]],
     finish: Callable[[int, NDArray[np.float64]], None],
 ) -> None:
-    """Compute the losses of rows of a job.
+    """Compute the losses of some rows of a landscape, and pass them to ``finish``.
 
-    This is a function of its own so that its plane is gone when the plane of the next job is made.
+    This is a separate function, so that its plane is freed before the plane of the next landscape
+    is made.
     """
     points = job.rows()
     plain, fastest = make()
@@ -208,9 +213,9 @@ def _compute(
 
 
 def _positions(fabric: Fabric, count: int, shared: Any) -> Iterator[int]:
-    """Positions of the missing rows that this process is to compute.
+    """Yield the indices of the missing rows that this process is to compute.
 
-    The first is its own, then the next free rows follow.
+    The first index is the process's rank; then the next free rows follow.
     """
     position = fabric.global_rank
     while position < count:
@@ -220,11 +225,10 @@ def _positions(fabric: Fabric, count: int, shared: Any) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _alone(fabric: Fabric) -> Iterator[None]:
-    """Hide the process group from the user's code.
+    """Hide the process group from the user's code within a ``with`` block.
 
-    It would wait in its collectives for processes at other points.
-
-    A torchmetrics metric, for one, gathers from all processes when it is computed.
+    In its collectives, the user's code would wait for processes that compute other points. A
+    torchmetrics metric, for example, gathers from all processes when it is computed.
     """
     if fabric.world_size == 1:
         yield
@@ -238,11 +242,10 @@ def _alone(fabric: Fabric) -> Iterator[None]:
 
 
 class Progress:
-    """Shows how many of ``total`` rows are done, and the losses of the landscape.
+    """Context manager that shows how many of ``total`` rows are done.
 
-    A context manager.
-
-    A bar on a terminal and in a notebook, at most a line for every tenth in a log.
+    On a terminal and in a notebook it is a bar; in a log at most a line for every tenth of the
+    rows.
     """
 
     def __init__(self, total: int, is_shown: bool) -> None:
@@ -261,9 +264,9 @@ class Progress:
         self._bar.close()
 
     def show(self, done: int, tag: str, rows: Mapping[int, NDArray[np.float64]]) -> None:
-        """Show that ``done`` rows are finished.
+        """Show that ``done`` rows are finished, with the range of a landscape's losses.
 
-        ``rows`` of them belong to the landscape with this tag.
+        ``rows`` are the finished rows of the landscape ``tag``.
         """
         every = np.concatenate(list(rows.values()))
         good = every[np.isfinite(every)]

@@ -1,4 +1,4 @@
-"""Queries over the lineage of runs, without a server.
+"""Query the lineage of runs in Python: their settings, data, models and metrics.
 
-Lineage is data, model, hyper-parameters, metrics and custom values.
+No server is needed. Lineage also holds custom values.
 """

@@ -1,7 +1,7 @@
-"""Values as queries see them: as numbers, as text, in order.
+"""Interpret values of table cells as numbers, as text, and as keys to sort by.
 
-A value is what a row of lineage or of the table of runs holds: bool, int, float, str, a list of
-these, or ``None``, which is no value.
+A value is the content of a cell of a table of runs: bool, int, float, str, a list of these, or
+``None``, which is no value.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WITHOUT_ORDER = 2  # from here on, keys are of NaN and of no value
 
 
 def number_of(value: Value) -> Number | None:
-    """A value as a number, also a text that shows a number; else ``None``.
+    """Convert a value to a number, also a text that shows a number; else ``None``.
 
-    Such texts are ``1e-3``, ``NaN`` and ``-inf``.
+    Such texts are ``1e-3``, ``NaN`` and ``-inf``. A bool stays a bool.
     """
     if isinstance(value, (int, float)):
         return value
@@ -47,14 +47,18 @@ def number_of(value: Value) -> Number | None:
 
 
 def is_nan(number: Number) -> bool:
-    """Whether a number is NaN; an int may be too large for :func:`math.isnan`."""
+    """Tell whether a number is NaN.
+
+    Unlike :func:`math.isnan`, it accepts an int of any size.
+    """
     return isinstance(number, float) and math.isnan(number)
 
 
 def as_text(value: Value) -> str:
-    """A value as a search sees it.
+    """Convert a value to the text that a search compares.
 
-    A list is JSON; ``NaN`` and ``Infinity`` are as cells show them.
+    A list becomes JSON. NaN and infinities become ``NaN``, ``Infinity`` and ``-Infinity``, as in
+    tables.
     """
     if isinstance(value, (list, dict)):
         return json.dumps(value, ensure_ascii=False)
@@ -66,10 +70,10 @@ def as_text(value: Value) -> str:
 
 
 def searched_text(row: Mapping[str, Value]) -> str:
-    """The text in which words are searched.
+    """Return the text of a row in which the words of a query are searched.
 
-    It has the row's values with the short names of their fields, a line for every value, and the
-    run's name with and without the ``./`` that begins it.
+    It has a line ``<field>=<value>`` for every value, with the short name of the field. The run's
+    name has two lines if it begins with ``./``: with and without it. All letters are in lower case.
     """
     lines = []
     for name, value in row.items():
@@ -86,19 +90,17 @@ def searched_text(row: Mapping[str, Value]) -> str:
 
 
 def short_name(field: str) -> str:
-    """The name of a field without ``metric/`` or ``user_defined/``."""
+    """Return a field's name without its prefix ``metric/`` or ``user_defined/``."""
     for section in SECTIONS:
         field = field.removeprefix(section)
     return field
 
 
 def sort_key(value: Value) -> tuple[Any, ...]:
-    """The key of a value in ascending order.
+    """Return a key that sorts values: numbers, then texts, then NaN, then no value.
 
-    The order is: numbers, then texts, then NaN, then no value.
-
-    Booleans are 1 and 0, a text that shows a number is that number, and numbers inside of texts
-    count as such: ``run9`` comes before ``run10``.
+    Booleans are 1 and 0. A text that shows a number is that number. Numbers inside a text are
+    compared as numbers: ``run9`` comes before ``run10``.
     """
     number = number_of(value)
     if number is not None and not is_nan(number):
@@ -117,7 +119,7 @@ def sort_key(value: Value) -> tuple[Any, ...]:
 def in_order(
     rows: Sequence[Row], value_of: Callable[[Row], Value], *, is_descending: bool = False
 ) -> list[Row]:
-    """Sort rows by a value; NaN and no value come last in both directions.
+    """Sort rows by a value; rows with NaN or no value are last in both directions.
 
     Rows with equal values keep their order.
     """

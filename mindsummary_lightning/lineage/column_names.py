@@ -22,17 +22,17 @@ _TAKEN = frozenset(("run", "summary_dir", "path", "dataset_mark", "tag", "remark
 
 
 def setting_column(name: str) -> str:
-    """The column of a setting: its own name, unless that is taken."""
+    """Return the column of a setting: its name, or ``user_defined/<name>`` if taken."""
     is_taken = name in _TAKEN or name.startswith((METRIC, USER_DEFINED)) or is_statistic(name)
     return USER_DEFINED + name if is_taken else name
 
 
 def is_statistic(name: str) -> bool:
-    """Whether a column is a statistic of a scalar."""
+    """Tell whether a column is a statistic of a scalar, such as ``last:<tag>``."""
     statistic, colon, tag = name.partition(":")
     return bool(colon and tag) and statistic in STATISTICS
 
 
 def is_of_files(name: str) -> bool:
-    """Whether summary files are read for a column."""
+    """Tell whether the values of a column are read from summary files."""
     return name in OF_FILES or is_statistic(name)

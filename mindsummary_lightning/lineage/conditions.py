@@ -1,10 +1,10 @@
-"""Search conditions of lineage queries: parsing, matching and sorting.
+"""Check, match and sort by the search conditions of MindInsight's lineage queries.
 
 A condition is accepted or refused as MindInsight 2.3.1 does it. In addition, three spellings of its
 older documented API are accepted: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for
-a ``summary_dir``, and ``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``; and
-``last:<tag>``, ``min:<tag>``, ``max:<tag>`` are fields of recorded scalars. Nothing here knows
-where lineage comes from.
+a ``summary_dir``, and ``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``. Fields of
+recorded scalars are accepted too: ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and
+``best_step:<tag>``. This module reads no files.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ Run = TypeVar("Run")
 
 
 class Test(NamedTuple):
-    """An operator between a run's value of a field and the expected value."""
+    """A test of a condition: compare a field of a run with an expected value."""
 
     field: str
     operator: str
     expected: Any
 
     def matches(self, actual: JsonValue) -> bool:
-        """Whether a value, or ``None``, meets it; not if the two do not compare."""
+        """Tell whether a value passes the test; values that do not compare fail."""
         try:
             return bool(_OPERATORS[self.operator](actual, self.expected))
         except (TypeError, ValueError):  # also for not_in
@@ -82,7 +82,7 @@ class Test(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Sort by a field; ``None`` sorts lowest.
+    """An order of runs by a field, ascending or descending; ``None`` counts as lowest.
 
     Values that do not compare sort by the names of their types.
     """
@@ -91,7 +91,7 @@ class Ordering:
     descending: bool
 
     def sort(self, runs: Sequence[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
-        """Sort the runs; runs that compare equal keep their order in both directions."""
+        """Sort runs; runs with equal values keep their order in both directions."""
         keyed = [(value_of(run, self.field), run) for run in runs]
         try:
             keyed.sort(key=lambda pair: (pair[0] is not None, pair[0]), reverse=self.descending)
@@ -104,13 +104,13 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class SearchCondition:
-    """A valid search condition.
+    """A checked search condition: tests, order, page, and the parts to return.
 
     Attributes:
-        tests: a run is found if all match.
+        tests: a run is found if it passes all tests.
         ordering: ``None`` keeps the order of the listing.
-        page: the runs to return.
-        lineage_types: parts that a result shows, out of ``dataset`` and ``model``.
+        page: slice of the found runs to return.
+        lineage_types: parts of a run to return, out of ``dataset`` and ``model``.
     """
 
     tests: tuple[Test, ...] = ()
@@ -120,23 +120,26 @@ class SearchCondition:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields that it compares or sorts by."""
+        """Names of the fields that the condition tests or sorts by."""
         sorted_by = [self.ordering.field] if self.ordering else []
         return (*(test.field for test in self.tests), *sorted_by)
 
     def matches(self, value_of: Callable[[str], JsonValue]) -> bool:
-        """Whether a run matches, given its value (or ``None``) by field."""
+        """Tell whether a run passes all tests of the condition.
+
+        ``value_of`` returns the run's value of a field, or ``None``.
+        """
         return all(test.matches(value_of(test.field)) for test in self.tests)
 
 
 def parse_condition(condition: object, base_dir: str) -> SearchCondition:
-    """Check a search condition.
+    """Convert the dict of a lineage query to a checked ``SearchCondition``.
 
-    An absolute ``summary_dir`` in it is relative to ``base_dir``.
+    An absolute ``summary_dir`` in it becomes relative to ``base_dir``.
 
     Raises:
-        LineageSearchConditionParamError: the condition is refused; the text names the place and
-            what is expected.
+        LineageSearchConditionParamError: the condition is refused. The message tells the place in
+            the dict and the expected value.
     """
     if not isinstance(condition, Mapping):
         raise _refusal("search_condition", "a dict", condition)
@@ -156,12 +159,16 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
 
 
 def known_field(name: object, place: str, others: Sequence[str] = (), hint: str = "") -> str:
-    """Find the field of a name.
+    """Return the field of a lineage query that a name means; refuse an unknown name.
 
-    ``place`` is where it stands, and ``others`` may stand there, too. ``hint`` is for the message.
+    Args:
+        name: the name.
+        place: where the name stands in the query, for the message.
+        others: names that may stand there in addition, for the message.
+        hint: a text for the message instead of a list of names.
 
     Raises:
-        LineageSearchConditionParamError: there is none.
+        LineageSearchConditionParamError: there is no such field.
     """
     if isinstance(name, str):
         if name in PLAIN_FIELDS or name.startswith(_USER_DEFINED):
@@ -183,10 +190,12 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
 def checked_test(
     place: str, value_place: str, name: str, key: object, value: Any, base_dir: str
 ) -> Test:
-    """Make a test of a field; the places are where field and value stand.
+    """Make a test of a field from an operator and a value, and check both.
+
+    ``place`` and ``value_place`` tell where field and value stand in the query, for messages.
 
     Raises:
-        LineageSearchConditionParamError: the field has no such operator, or it takes no such value.
+        LineageSearchConditionParamError: the field does not take the operator or the value.
     """
     operators = ("eq", *_MEMBERSHIP) if name in TEXT_FIELDS else tuple(_OPERATORS)
     if not isinstance(key, str) or key not in operators:
@@ -197,7 +206,7 @@ def checked_test(
 
 
 def _check_expected(place: str, name: str, key: str, value: object) -> None:
-    """Refuse a value that a field does not take with an operator."""
+    """Refuse a value whose type a field does not take with an operator."""
     is_number = name in NUMBER_FIELDS or _is_metric(name) or SCALAR.fullmatch(name) is not None
     if key == "in" or (key == "not_in" and not is_number):
         takes, is_right = "a list or tuple", isinstance(value, (list, tuple))
@@ -231,7 +240,7 @@ def _expected(field: str, value: Any, base_dir: str) -> Any:
 
 
 def relative_to_base(path: Any, base_dir: str) -> Any:
-    """An absolute path as the ``summary_dir`` that it has in ``base_dir``.
+    """Convert the absolute path of a run in ``base_dir`` to its name (``./<path>``).
 
     Everything else stays as it is.
     """
@@ -264,7 +273,9 @@ def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
 
 
 def ordering_by(name: object, place: str, *, is_descending: bool) -> Ordering:
-    """The order by a field; ``place`` is where its name stands.
+    """Make the order by the field ``name``.
+
+    ``place`` tells where the name stands in the query, for the message.
 
     Raises:
         LineageSearchConditionParamError: there is no such field.

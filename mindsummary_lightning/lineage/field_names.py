@@ -1,6 +1,6 @@
-"""Names of fields in queries.
+"""Find the field that a name in a query means, among the fields that runs have.
 
-They are completed with the names that runs have, or refused with the closest of them.
+A shortened name is completed. An unknown name is refused, and the message tells the closest names.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _LISTED = 30  # fields in a message
 
 
 class QueryError(LineageSearchConditionParamError):
-    """A query cannot be understood.
+    """A query has an unknown or ambiguous field, a wrong value, or a wrong expression.
 
     Attributes:
         problem: ``unknown`` (no such field), ``ambiguous`` (several fields end in the name),
-            ``number`` (the field is compared with numbers only) or ``expression`` (a word between
-            slashes is no regular expression).
-        field: the name, or the expression, that the query has.
-        names: the fields that it may mean; of an expression what is wrong with it.
+            ``number`` (the field takes numbers only) or ``expression`` (a word between slashes
+            cannot be used as a regular expression).
+        field: the name, or the expression, as the query has it.
+        names: the fields that the name may mean. For an expression: the fault of the expression.
     """
 
     def __init__(self, problem: str, field: str, text: str, names: Sequence[str] = ()) -> None:
@@ -38,10 +38,10 @@ class QueryError(LineageSearchConditionParamError):
 
 
 def field_of(name: str, known: Collection[str]) -> str:
-    """Find the field of a name in a query, as :func:`parse_conditions` does.
+    """Find the field that a name in a query means.
 
     Raises:
-        QueryError: there is none, or several known fields end in the name.
+        QueryError: there is no such field, or several known fields end in the name.
     """
     found = complete_name(name, known)
     if found is not None:
@@ -59,9 +59,10 @@ def field_of(name: str, known: Collection[str]) -> str:
 
 
 def complete_name(name: str, known: Collection[str]) -> str | None:
-    """The known field that a name stands for, or ``None``.
+    """Complete a shortened field name: find the known field that it equals or ends.
 
-    It is the name itself, or the only field that ends in it.
+    Returns:
+        The field; ``None`` if no known field ends in the name.
 
     Raises:
         QueryError: several fields end in the name.
@@ -79,7 +80,10 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
 
 
 def _completed(name: str, fields: Mapping[str, str]) -> str | None:
-    """Complete a name as :func:`complete_name`; ``fields`` are by their spellings."""
+    """Complete a name without regard to old spellings, see :func:`complete_name`.
+
+    ``fields`` holds the fields by their spellings.
+    """
     recorded = {
         spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)
     }
@@ -92,9 +96,9 @@ def _completed(name: str, fields: Mapping[str, str]) -> str | None:
 
 
 def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) -> list[str]:
-    """The fields that a name can mean.
+    """List the fields that a name can mean.
 
-    They have the name with a prefix, or else they end in it.
+    These have the name with a prefix, or else they end in it.
     """
     exact = [fields[prefix + name] for prefix in ("", *prefixes) if prefix + name in fields]
     ending = [field for spelling, field in fields.items() if spelling.endswith(f"/{name}")]
@@ -103,7 +107,10 @@ def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) ->
 
 
 def is_open_field(name: str) -> bool:
-    """Whether any run may have a field of this name: a metric, a setting or a scalar."""
+    """Tell whether a field's name may exist without being known: ``last:loss``.
+
+    Such names are ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``.
+    """
     for section in SECTIONS:
         if name.startswith(section) and name != section:
             return True

@@ -1,4 +1,4 @@
-"""The runs in a directory that meet a condition, as paths or as a table."""
+"""Find the runs in a directory that meet a query, as paths or as a table."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def find_runs(
     sort: str | None = None,
     descending: bool = False,
 ) -> list[RunPath]:
-    """Find the run directories in a directory, at any depth; links are not followed.
+    """Find the run directories in a directory, at any depth, without following links.
 
     Args:
         runs_dir: the directory, or a run itself.
         where: which runs, in the language of ``mindsummary lineage --where``, for example
-            ``"status=finished lr<0.1"``; of several texts all must be met.
+            ``"status=finished lr<0.1"``. A run must meet every text of a list.
         sort: a column of :func:`~mindsummary_lightning.runs_to_pandas` to sort by, for example
-            ``"last:val/loss"``, the least first; runs without a value, and NaN, come last. Without
-            it runs are in order of their paths.
-        descending: begin with the greatest instead.
+            ``"last:val/loss"``, the smallest value first. Runs without a value, and NaN, come last.
+            Without it, runs are in order of their paths.
+        descending: begin with the largest value instead.
 
     Returns:
-        Paths that begin with ``runs_dir``; whatever takes a run here takes them. The attribute
-        ``run`` of each is the run's name, as in every table.
+        Paths that begin with ``runs_dir``. You can pass them to every function of this package that
+        takes a run. Their attribute ``run`` is the run's name, as in every table.
 
     Raises:
         LineageSearchConditionParamError: ``where`` or ``sort`` is refused.
@@ -69,23 +69,30 @@ def runs_to_pandas(
     descending: bool = False,
     differing: bool = False,
 ) -> pandas.DataFrame:
-    """The runs in a directory as a table with a row per run; needs pandas.
+    """Return a pandas table of the runs in a directory, with a row per run.
 
     Args:
         runs_dir: the directory, or a run itself.
         where: as for :func:`~mindsummary_lightning.find_runs`.
         sort: as for :func:`~mindsummary_lightning.find_runs`.
         descending: as for :func:`~mindsummary_lightning.find_runs`.
-        differing: leave out settings in which all these runs agree.
+        differing: leave out settings that have the same value in all these runs.
 
     Returns:
-        A table whose index ``run`` is the run's name. Columns are ``status`` (running, finished,
-        failed, interrupted, killed, pruned, or none for a run that records no end), ``diverged``
-        (whether a loss ended as NaN or infinite), ``started`` and ``written`` (times in UTC),
-        ``duration`` (seconds of recording), ``steps`` (the last one); ``metric/<name>`` of
-        evaluations, settings by their own names, those that differ first; of each scalar
-        ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>``; and ``path``. Scalars
-        of a run that cannot be read are missing, and a warning names it.
+        A table whose index ``run`` is the run's name. It has these columns, if a run has a value:
+
+        * ``status``: running, finished, failed, interrupted, killed, pruned, or missing for a run
+          that did not record how it ended.
+        * ``diverged``: whether a loss ended as NaN or infinite.
+        * ``started``, ``written``: times in UTC.
+        * ``duration``: seconds of recording.
+        * ``steps``: the last step.
+        * ``metric/<name>``: metrics of evaluations.
+        * settings by their own names, settings that differ first.
+        * ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>`` of every scalar.
+        * ``path``: the run directory.
+
+        A run whose scalars cannot be read has no values in these columns, and a warning names it.
 
     Raises:
         ImportError: pandas is not installed.

@@ -1,6 +1,6 @@
-"""Lineage values as the JSON of MindInsight 2.3.1.
+"""Convert values of lineage files to the JSON that MindInsight 2.3.1 returns.
 
-It has the text of a NaN, the digits of a float32, and the keys of a stage.
+This concerns the text of a NaN, the digits of a float32, and the keys of the data pipeline.
 
 The rules, quirks included, were observed in the answers of the real reader (protobuf's JSON mapping
 and its own flattening of the data pipeline), so that a query here and a query there give the same
@@ -21,16 +21,16 @@ JsonValue: TypeAlias = Any
 
 
 def float32_to_json(value: float) -> float | str:
-    """A 32-bit number with the fewest digits that give it back, or its name.
+    """Convert a float32 to the shortest equal decimal, or a text such as ``"NaN"``.
 
-    It is 0.01 rather than 0.009999999776482582.
+    The result is 0.01 rather than 0.009999999776482582. Infinities become texts, too.
     """
     number: float | str = finite_or_named(shortest_float32(value))
     return number
 
 
 def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonValue]:
-    """Custom lineage data, nested as it was recorded."""
+    """Convert custom lineage data to JSON values; nested data stay nested."""
     shown: dict[str, JsonValue] = {}
     for key, value in values.items():
         # asked first: a mapping is an abstract class, which takes long to ask for
@@ -44,7 +44,7 @@ def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonVal
 
 
 def has_inexact_int(values: Mapping[str, JsonValue]) -> bool:
-    """Whether custom data hold an int that is no 64-bit float."""
+    """Tell whether custom data hold an int that a 64-bit float cannot hold exactly."""
     for value in values.values():
         if isinstance(value, dict):
             if has_inexact_int(value):
@@ -59,17 +59,17 @@ def _is_inexact(value: JsonValue) -> bool:
 
 
 def for_a_browser(value: JsonValue) -> JsonValue:
-    """JSON as a browser reads it without loss.
+    """Convert ints that JavaScript would round, beyond 2**53, to texts.
 
-    An int that is no 64-bit float becomes a text, as in MindInsight.
+    MindInsight shows such ints as texts, too.
     """
     return map_json(value, lambda leaf: str(leaf) if _is_inexact(leaf) else leaf)
 
 
 def dataset_graph_to_json(graph: DatasetGraph) -> dict[str, JsonValue]:
-    """A stage of the data pipeline as JSON.
+    """Convert a data pipeline, from its last stage on, to nested JSON dicts.
 
-    It has its parameters side by side, then ``operations``, ``sampler`` and ``children``.
+    A dict has the parameters of the stage, then ``operations``, ``sampler`` and ``children``.
     """
     shown = _shown_parameter(graph.parameter)
     if graph.operations:

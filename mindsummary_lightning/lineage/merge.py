@@ -1,11 +1,15 @@
-"""Merging of a run's lineage files, by the rules of MindInsight 2.3.1's reader.
+"""Merge the lineage files of a run by the rules of MindInsight 2.3.1's reader.
 
-Of each file the newest training, evaluation and dataset lineage counts, and all its custom data in
-order. Files follow each other in time: one with training or dataset lineage replaces everything
-before it, one with evaluation lineage alone is merged into what came before, and one with none of
-the three adds nothing. Where a file would make MindInsight fail for every run (a metric that is not
-a JSON object, an evaluation without a metric after one that had it), the run keeps what is valid.
-No files are read here.
+From each file, the newest training, evaluation and dataset lineage counts, and all its custom data
+in order. Files follow each other in time:
+
+* A file with training or dataset lineage replaces everything before it.
+* A file with only evaluation lineage is merged into the earlier content.
+* A file with none of the three adds nothing.
+
+Where a file would make MindInsight fail for every run (a metric that is not a JSON object, an
+evaluation without a metric after one that had it), the run keeps the valid content. This module
+reads no files.
 """
 
 from __future__ import annotations
@@ -52,11 +56,11 @@ _NOTHING: Mapping[str, Mapping[str, JsonValue]] = {name: {} for name in _SECTION
 
 @dataclass(frozen=True, slots=True)
 class ShownGraph:
-    """A data pipeline as JSON, shared by the runs that have it.
+    """A data pipeline as JSON; runs with the same pipeline share the object.
 
     Attributes:
         content: the JSON.
-        key: the same text for equal pipelines.
+        key: a text that is the same for equal pipelines.
     """
 
     content: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -64,19 +68,19 @@ class ShownGraph:
 
     @classmethod
     def of(cls, graph: DatasetGraph) -> ShownGraph:
-        """The pipeline of a lineage event."""
+        """Convert the data pipeline of a lineage event to JSON."""
         content = dataset_graph_to_json(graph)
         return cls(content, json.dumps(content, sort_keys=True))
 
 
 class FileLineage(NamedTuple):
-    """The content of a lineage file, as the reader shows it.
+    """The merged content of a lineage file.
 
     Attributes:
-        sections: as of :class:`MergedLineage`; what the file does not contain is missing.
+        sections: as of :class:`MergedLineage`; sections that the file does not contain are missing.
         starts_anew: whether the file contains training or dataset lineage.
         has_evaluation: whether the file contains evaluation lineage.
-        is_damaged: whether it is damaged, so that nothing of it counts.
+        is_damaged: whether the file is damaged, so that its whole content is ignored.
         graph: its data pipeline, or ``None``.
     """
 
@@ -93,11 +97,11 @@ class MergedLineage(NamedTuple):
     Attributes:
         sections: name -> fields: ``metric``, ``hyper_parameters``, ``algorithm``,
             ``train_dataset``, ``model``, ``valid_dataset``, ``dataset_graph``, ``user_defined`` and
-            ``run_info``; one that was not recorded is empty.
+            ``run_info``; a section that was not recorded is empty.
         fields: every name of :data:`FIELDS` -> its value or ``None``.
-        graph_key: the same text for equal data pipelines.
-        has_inexact_int: whether the custom data that MindInsight shows hold an int that is no
-            64-bit float.
+        graph_key: a text that is the same for equal data pipelines.
+        has_inexact_int: whether the custom data that MindInsight shows hold an int that a 64-bit
+            float cannot hold exactly.
     """
 
     sections: Mapping[str, Mapping[str, JsonValue]]
@@ -106,7 +110,7 @@ class MergedLineage(NamedTuple):
     has_inexact_int: bool = False
 
     def for_a_browser(self) -> MergedLineage:
-        """The same, of JSON that a browser reads without loss."""
+        """Return a copy in which ints that JavaScript would round are texts."""
         if not self.has_inexact_int:
             return self
         sections = dict(self.sections)
@@ -117,9 +121,11 @@ class MergedLineage(NamedTuple):
 def lineage_of_file(
     contents: Iterable[tuple[str | None, Any]], on_problem: Callable[[str], None]
 ) -> FileLineage:
-    """Merge the records of a file, in order, by name.
+    """Merge the records of a lineage file.
 
-    ``on_problem`` is called with a text for skipped content.
+    Args:
+        contents: name and content of the records, in the order of the file.
+        on_problem: called with a text about skipped content.
     """
     newest: dict[str | None, Any] = {}
     custom: dict[str, dict[str, JsonValue]] = {kind: {} for kind in _CUSTOM.values()}
@@ -141,7 +147,7 @@ def lineage_of_file(
 
 
 def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
-    """Merge the lineage of a run's files, oldest first.
+    """Merge the contents of a run's lineage files, given oldest first.
 
     The result is ``None`` if the files hold no lineage.
     """

@@ -1,10 +1,8 @@
-"""Queries over the lineage of recorded runs.
+"""Query the lineage (settings and results) of a run or of all runs in a directory.
 
-They show a run in full, or filter, sort and page all runs of a directory.
-
-``get_summary_lineage`` is the function MindInsight had up to 0.7; ``filter_summary_lineage``
-answers like MindInsight 2.3.1, with JSON of the same structure. Neither needs a server, torch or
-MindInsight.
+``get_summary_lineage`` is the function that MindInsight had up to version 0.7.
+``filter_summary_lineage`` answers like MindInsight 2.3.1, with JSON of the same structure. Neither
+needs a server, torch or MindInsight.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LineageOfRun(TypedDict):
-    """A run of an answer; without a part that ``lineage_type`` excludes."""
+    """The lineage of a run in a query's answer; ``lineage_type`` may exclude parts."""
 
     summary_dir: str
     model_lineage: dict[str, Any]
@@ -40,7 +38,7 @@ class LineageOfRun(TypedDict):
 
 
 class LineageAnswer(TypedDict):
-    """The answer of :func:`filter_summary_lineage`."""
+    """The result of :func:`filter_summary_lineage`: runs, their number, value types."""
 
     customized: dict[str, Any]
     object: list[LineageOfRun]
@@ -61,7 +59,7 @@ _KEYS = (
 def get_summary_lineage(
     summary_dir: str | os.PathLike[str], keys: list[str] | None = None
 ) -> dict[str, Any]:
-    """The lineage of a run.
+    """Return the lineage of a run: metrics, settings, data sets and data pipeline.
 
     Args:
         summary_dir: the run directory.
@@ -113,7 +111,7 @@ def filter_summary_lineage(
     *,
     recursive: bool = False,
 ) -> LineageAnswer:
-    """The lineage of all runs in a directory that meet a condition.
+    """Return the lineage of all runs in a directory that meet a search condition.
 
     Runs are the directory itself and its direct children, as in MindInsight, if they contain a
     lineage file; symbolic links are not followed. A file that has not changed since this process

@@ -1,6 +1,6 @@
-"""Parsed queries: alternatives of conditions and words.
+"""Parsed queries over runs: alternatives of conditions and words.
 
-A row must meet all conditions and words of an alternative.
+A row meets an alternative if it meets all its conditions and words.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A comparison of a field with a value.
+    """A comparison of a field with a value, such as ``lr<0.1``.
 
     Attributes:
         field: name of the field.
         operator: one of ``= != < <= > >=``.
         text: the value as it was written, without its quotes.
         is_quoted: whether it was in quotes: then it is a text, in exactly these letters.
-        timezone: the zone of dates; ``None`` is that of the machine.
+        timezone: the time zone of dates; ``None`` is the zone of the machine.
     """
 
     field: str
@@ -52,10 +52,7 @@ class Condition:
     timezone: datetime.tzinfo | None = None
 
     def matches(self, actual: Value) -> bool:
-        """Whether a value meets the condition.
-
-        ``None``, which is no value, meets ``!=`` only.
-        """
+        """Tell whether a value meets the condition; ``None`` (no value) meets only ``!=``."""
         if actual is None:
             return self.operator == "!="
         if self._is_date() and number_of(actual) is not None:
@@ -109,14 +106,14 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that a run's name or values must contain.
+    """A word of a query that a run's name or values must contain, or must not contain.
 
     Attributes:
         text: the word, in lower case.
-        is_excluded: whether they must not contain it.
-        is_quoted: whether it was in quotes: then ``*`` and ``-`` are letters like others.
+        is_excluded: whether name and values must not contain the word.
+        is_quoted: whether it was in quotes: then ``*`` and ``-`` have no special meaning.
         is_expression: whether it is a regular expression, which was written between slashes. It
-            is searched for without regard to case, in each value of the row on its own.
+            is searched for without regard to case, in each value of the row separately.
     """
 
     text: str
@@ -125,9 +122,9 @@ class Word:
     is_expression: bool = False
 
     def is_in(self, searched: str) -> bool:
-        """Whether a text in lower case contains the word.
+        """Tell whether a text in lower case contains the word.
 
-        The text of a row is that of
+        For a row, pass its
         :func:`~mindsummary_lightning.lineage.cell_values.searched_text`.
         """
         if self.is_expression:
@@ -139,15 +136,15 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Conditions and words that a run must meet, all of them."""
+    """A part of a query between ``OR``: a run must meet its conditions and its words."""
 
     conditions: tuple[Condition, ...] = ()
     words: tuple[Word, ...] = ()
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
-        """Whether a row meets all conditions and words.
+        """Tell whether a row meets all conditions and words of the alternative.
 
-        ``searched`` is its text as for :meth:`Conditions.matches`, if that is known.
+        ``searched`` is the row's text as for :meth:`Conditions.matches`, if it is known.
         """
         # Conditions one by one: what a row has to read from files it reads only if those before it
         # hold.
@@ -161,11 +158,11 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """A query: a run is found if it meets any of the alternatives.
+    """A parsed query: a run is found if it meets any of its alternatives.
 
     Attributes:
-        alternatives: the parts between ``OR``; at least one, which is empty for a query that finds
-            every run.
+        alternatives: the parts between ``OR``. There is at least one; it is empty for a query that
+            finds every run.
     """
 
     alternatives: tuple[Alternative, ...] = (Alternative(),)
@@ -187,22 +184,21 @@ class Conditions:
         return tuple(words)
 
     def matches(self, row: Mapping[str, Value], searched: str | None = None) -> bool:
-        """Whether a row is found.
+        """Tell whether a row meets the query.
 
         Args:
-            row: value by name of the field. A name that it lacks, or ``None``, is no value, which
-                meets ``!=`` only.
-            searched: the row's
-                :func:`~mindsummary_lightning.lineage.cell_values.searched_text`, where many queries
-                are asked about the same rows.
+            row: values by name of the field. A missing name and ``None`` mean no value, which meets
+                ``!=`` only.
+            searched: the row's :func:`~mindsummary_lightning.lineage.cell_values.searched_text`;
+                pass it if you ask many queries about the same rows.
         """
         return any(alternative.matches(row, searched) for alternative in self.alternatives)
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether a text fits a pattern, in which ``*`` stands for anything.
+    """Tell whether a text fits a pattern in which ``*`` stands for any characters.
 
-    It takes time that grows with the text.
+    The pattern has at least one ``*``. Search time is proportional to the length of the text.
     """
     first, *middle, last = pattern.split("*")
     at, end = len(first), len(text) - len(last)

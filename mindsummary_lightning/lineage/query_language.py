@@ -1,5 +1,6 @@
-"""The query language of the shell, of Python and of the table of runs.
+"""Parse the language of queries over runs, such as ``lr<0.1 status=finished``.
 
+The command line, Python and the viewer's table of runs use it.
 ``docs/reference/query-language.md`` has the grammar. A query is a text such as
 ``optimizer=adam accuracy>0.9 -debug``: conditions and words that a run must all meet, and ``OR``
 between alternatives.
@@ -51,7 +52,7 @@ def parse_conditions(
     base_dir: str = "",
     is_rest_value: bool = False,
 ) -> Conditions:
-    """Parse a query, or several that must all be met.
+    """Parse a query, or a list of queries that a run must all meet.
 
     >>> parse_conditions("optimizer=adam accuracy>0.9", ["optimizer", "metric/accuracy"]).matches(
     ...     {"optimizer": "Adam", "metric/accuracy": 0.95}
@@ -61,20 +62,20 @@ def parse_conditions(
     Args:
         query: texts in the language that ``docs/reference/query-language.md`` defines.
         known: names of the fields that rows have. A name in the query is completed with them
-            (``accuracy`` to ``metric/accuracy``); a known name may contain blanks and signs without
-            quotes. Without any, names are taken as they are written.
-        aliases: other names of fields and other texts of values, such as those of another language.
-        timezone: the zone of dates; ``None`` is that of the machine.
-        base_dir: the directory of the runs; an absolute path that is compared with ``summary_dir``
-            is taken to be below it.
+            (``accuracy`` to ``metric/accuracy``). A known name may contain blanks and signs without
+            quotes. If ``known`` is empty, names are taken as they are written.
+        aliases: other spellings of fields and values, such as names in another language.
+        timezone: the time zone of dates; ``None`` is the zone of the machine.
+        base_dir: the directory of the runs. An absolute path that is compared with ``summary_dir``
+            is made relative to it.
         is_rest_value: whether, in a query with one condition, words after it belong to its value,
             as in ``--where 'note=a long text'``.
 
     Raises:
-        QueryError: a name is none of the known fields or the end of several, or a field of numbers
-            is compared with a text, or a word between slashes is no regular expression.
-            ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``, ``min:<tag>``,
-            ``max:<tag>`` are taken for fields even if they are not known.
+        QueryError: a name is unknown or the end of several known names, a numeric field is compared
+            with a text, or a word between slashes is not a usable regular expression.
+            ``metric/<name>``, ``user_defined/<name>``, ``last:<tag>``, ``min:<tag>`` and
+            ``max:<tag>`` count as fields even if they are not known.
     """
     texts = [query] if isinstance(query, str) else list(query)
     parser = _QueryParser(known, aliases or {}, timezone, base_dir)
@@ -86,9 +87,10 @@ def parse_conditions(
 
 
 def _joined(first: Alternative, second: Alternative) -> Alternative:
-    """Join two alternatives: a run must meet both.
+    """Join two alternatives of a query: a run must meet both.
 
-    Scalars come last: their files are read only of runs that meet all other conditions.
+    Conditions on scalars come last: their files are read only for runs that meet all other
+    conditions.
     """
     conditions = list(first.conditions + second.conditions)
     conditions.sort(key=lambda condition: is_of_files(condition.field))
@@ -144,7 +146,7 @@ class _QueryParser:
             at = part.end
 
     def _condition(self, text: str, at: int) -> _QueryPart | None:
-        """The condition that begins at a place; ``None`` if a word does."""
+        """Parse the condition that begins at a position; ``None`` if a word begins there."""
         name = self._name(text, at)
         if name is None:
             return None
@@ -164,7 +166,7 @@ class _QueryParser:
         return self._known_name(text, at) or _plain_name(text, at)
 
     def _known_name(self, text: str, at: int) -> _Name | None:
-        """The longest name of a known field here that an operator follows."""
+        """Return the longest name of a known field that an operator follows here."""
         names = []
         for sign in _OPERATOR.finditer(text, at):
             name = text[at : sign.start()].rstrip()
@@ -229,7 +231,7 @@ def _is_number(text: str) -> bool:
 
 
 def _endings(field: str) -> Iterator[str]:
-    """The rests of a name after its slashes."""
+    """Yield the parts of a name that follow a slash, longest first."""
     while "/" in field:
         field = field.partition("/")[2]
         if field:
@@ -251,7 +253,7 @@ def _skip_blanks(text: str, at: int) -> int:
 
 
 def _value_at(text: str, at: int) -> tuple[str, bool, int]:
-    """The text of a value, whether it is in quotes, and where it ends."""
+    """Return the value that begins at a position, whether it is quoted, and its end."""
     quoted = _QUOTED.match(text, at)
     if quoted is not None and _is_blank_or_end(text, quoted.end()):
         return _unquoted(quoted.group()), True, quoted.end()
@@ -262,7 +264,7 @@ def _value_at(text: str, at: int) -> tuple[str, bool, int]:
 
 
 def _expression_at(text: str, at: int) -> _QueryPart | None:
-    """The regular expression that begins at a place, as in ``/version_[12]$/``."""
+    """Parse a regular expression between slashes, as in ``/version_[12]$/``."""
     found = _EXPRESSION.match(text, at)
     if found is None:
         return None
@@ -284,10 +286,10 @@ def _expression_at(text: str, at: int) -> _QueryPart | None:
 
 
 def _slowness(expression: str) -> str | None:
-    """Tell why an expression could take exponential time, or ``None``.
+    """Tell why a regular expression could be slow to search for; ``None`` if fast.
 
-    Only a group that is repeated takes it. Each other repetition multiplies the time by the length
-    of a line.
+    A repeated group can take exponential time. Every other repetition multiplies the time by the
+    length of a line.
     """
     plain = _ESCAPED.sub("", expression)
     if len(expression) > _LONGEST_EXPRESSION:
@@ -305,7 +307,7 @@ def _word_at(text: str, at: int) -> _QueryPart:
 
 
 def _with_the_rest(text: str, parts: list[_QueryPart]) -> list[_QueryPart]:
-    """The parts, the words after the only condition being in its value."""
+    """Put the words after the only condition of a query into the value of it."""
     conditions = [at for at, part in enumerate(parts) if isinstance(part.what, Condition)]
     if len(conditions) != 1 or conditions[0] == len(parts) - 1:
         return parts

@@ -1,4 +1,4 @@
-"""Which of many runs is best: by which column, and in which direction."""
+"""Rank runs from best to worst by a scalar or another column of their table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _RESULTS = ("loss", "epoch", "model_size")  # fields of lineage that a training 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Runs from the best to the worst; runs without a value come last.
+    """Runs from best to worst by a column; runs without a value come last.
 
     Attributes:
         rows: the runs.
-        column: what they are compared by.
-        tag: the scalar whose statistic that is; ``""`` of another column.
+        column: the column that the runs are compared by.
+        tag: the scalar whose statistic ``column`` is; ``""`` for another column.
     """
 
     rows: list[RunRow]
@@ -32,13 +32,14 @@ class Ranking:
 
 
 def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
-    """Put runs in order, the best first.
+    """Sort runs from best to worst by a scalar or another column.
 
     Args:
         table: the runs; their scalars are read.
-        name: a scalar such as ``val/loss``, by its best value; ``last:val/loss``, by its last one;
-            or another column, such as ``metric/test/acc``. A loss or an error is better the lower
-            it is, everything else the higher; ``min:`` and ``max:`` before the name decide it.
+        name: a scalar such as ``val/loss``, compared by its best value; ``last:val/loss``, compared
+            by its last value; or another column, such as ``metric/test/acc``. A loss or an error is
+            better if it is lower, everything else if it is higher. ``min:`` or ``max:`` before the
+            name overrides this rule.
         where: conditions that the runs must meet.
 
     Raises:
@@ -57,7 +58,7 @@ def rank(table: RunRows, name: str, where: list[str] | None = None) -> Ranking:
 
 
 def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
-    """Columns of a table of ranked runs.
+    """List the columns to show in a table of ranked runs.
 
     They are the column of the ranking, settings that differ, and metrics.
     """
@@ -81,7 +82,7 @@ def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
 
 
 def status_text(row: RunRow) -> str:
-    """How a run ended, and whether it diverged; ``-`` if neither is known."""
+    """Return a run's status, and ``diverged`` if it did; ``-`` if neither is known."""
     words = []
     if row.cells.get("status"):
         words.append(str(row.cells["status"]))
@@ -91,7 +92,7 @@ def status_text(row: RunRow) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell as people read it: a number with six digits, ``-`` for no value."""
+    """Format a table cell: a number with six digits, ``-`` for no value."""
     if cell is None:
         return "-"
     if isinstance(cell, float):
@@ -100,10 +101,10 @@ def cell_text(cell: Cell) -> str:
 
 
 def _without_repetition(rows: Sequence[RunRow], settings: Sequence[str]) -> list[str]:
-    """The settings without results, and without repeated nested settings.
+    """Leave results and repeated nested settings out of a list of settings.
 
-    A nested setting is repeated if a plain setting has its values in all runs, such as an
-    optimizer's own ``optimizer_groups/0/lr``, where ``lr`` is a setting.
+    A nested setting is repeated if a plain setting has the same values in all runs, such as the
+    optimizer's ``optimizer_groups/0/lr`` if ``lr`` is a setting.
     """
     cells = {}
     for name in settings:

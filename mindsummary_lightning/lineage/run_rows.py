@@ -1,11 +1,12 @@
-"""A row per run: its end, metrics, settings and scalars.
+"""Table of runs with a row per run: status, metrics, settings and scalars.
 
-They have the same names in every table.
+The columns have the same names in every table:
 
-Columns are ``status``, ``diverged``, ``started``, ``duration``, ``steps`` and ``written``;
-``metric/<name>`` of each metric of an evaluation; fields of lineage and settings by their own
-names; and ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>`` of each scalar. A
-setting with the name of another column is ``user_defined/<name>``.
+* ``status``, ``diverged``, ``started``, ``duration``, ``steps`` and ``written``
+* ``metric/<name>`` for each metric of an evaluation
+* fields of lineage and settings by their own names; a setting that has the same name as another
+  column is ``user_defined/<name>``
+* ``last:<tag>``, ``min:<tag>``, ``max:<tag>`` and ``best_step:<tag>`` for each scalar
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(slots=True)
 class RunRow:
-    """A run of a table.
+    """A run as a row of a table: name, directory, and values by column.
 
     Attributes:
         run: its name, the same in every table.
@@ -64,7 +65,7 @@ class RunRow:
     cells: dict[str, Cell] = field(default_factory=dict)
 
     def value(self, name: str) -> Cell:
-        """The value of a field of a query, ``None`` if there is none."""
+        """Return the value of a field that a query names; ``None`` if there is no value."""
         if name in ("run", "summary_dir"):
             return self.run
         found = self.cells.get(name)
@@ -73,7 +74,10 @@ class RunRow:
         return found
 
     def queried(self, fields: Iterable[str]) -> dict[str, Cell]:
-        """All values, and the values of ``fields``, which may have another spelling."""
+        """Return all values by column, and the values of the fields that a query names.
+
+        A query may spell a column ``user_defined/<name>``.
+        """
         values: dict[str, Cell] = {"run": self.run, **self.cells}
         for name in fields:
             values[name] = self.value(name)
@@ -81,16 +85,16 @@ class RunRow:
 
 
 class RunRows:
-    """The runs at or below a directory, in order of their names.
+    """Rows of the runs in a directory, at any depth, in order of their paths.
 
     Args:
-        base: the directory.
-        now_s: the time now, seconds since the epoch: a run without an end is killed or running.
+        base: the directory, or a run itself.
+        now_s: Unix time, seconds, to tell running runs from killed runs; ``None`` is now.
         only: names of the runs to read; ``None`` takes all.
 
     Attributes:
         rows: a row for each run.
-        problems: why scalars of a run are missing, by its name.
+        problems: why scalars of a run are missing, by the run's name.
 
     Raises:
         OSError: the directory cannot be listed.
@@ -126,9 +130,9 @@ class RunRows:
         sort: str | None = None,
         descending: bool = False,
     ) -> list[RunRow]:
-        """The rows that meet a query, sorted.
+        """Return the rows that meet a query, sorted by a column if ``sort`` names it.
 
-        Scalars are read if the query asks for them.
+        Scalars are read if the query needs them.
 
         Raises:
             QueryError: the query is refused.
@@ -158,9 +162,9 @@ class RunRows:
         return conditions, None if sort is None else _sort_field(sort, known)
 
     def read_scalars(self) -> None:
-        """Read the scalars of all runs.
+        """Read the scalars of all runs into the rows; further calls do nothing.
 
-        A run that cannot be read is named in a warning.
+        A warning names each run that cannot be read.
         """
         if self._has_scalars:
             return
@@ -175,26 +179,26 @@ class RunRows:
                 _LOG.warning("the scalars of %s are left out: %s", row.run, found)
 
     def take_scalars(self, scalars: Mapping[str, RunScalars]) -> None:
-        """Take the scalars of all runs, by name, from a caller that has read them."""
+        """Fill the rows with scalars that the caller has read, by name of the run."""
         self._has_scalars = True
         for row in self.rows:
             if row.run in scalars:
                 row.cells.update(scalar_cells(scalars[row.run]))
 
     def columns(self) -> list[str]:
-        """Names of all columns that a run has a value in, without order."""
+        """List the columns in which at least one run has a value, in any order."""
         return _recorded(self.rows)
 
 
 def _named_runs(base: str) -> dict[str, ListedRun]:
-    """The runs in a directory by name."""
+    """List the runs in a directory, at any depth, by name."""
     listed = [run for run in RunTree(base).scan() if run.summary_files or run.lineage_names]
     names = names_of_ids([run.train_id for run in listed], base)
     return dict(zip(names, listed, strict=True))
 
 
 def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
-    """The lineage of a run by column, without its status."""
+    """Convert the lineage of a run to table cells by column, without its status."""
     if lineage is None:
         return {}
     cells: dict[str, Cell] = dict(lineage.fields)
@@ -212,7 +216,7 @@ def lineage_cells(lineage: MergedLineage | None) -> dict[str, Cell]:
 
 
 def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
-    """The scalars of a run by column."""
+    """Convert the scalars of a run to table cells by column."""
     cells: dict[str, Cell] = {**facts_of(scalars)}
     for tag, summary in scalars.tags.items():
         cells[f"last:{tag}"] = summary.last
@@ -223,10 +227,10 @@ def scalar_cells(scalars: RunScalars) -> dict[str, Cell]:
 
 
 def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
-    """Put metrics that older versions kept among the settings where they belong.
+    """Move metrics that older versions recorded as settings into the metrics' columns.
 
-    They did so with a validation's metrics once a run was tested. What one run has as a metric and
-    another one as a setting that is a number is one quantity.
+    Older versions recorded a validation's metrics as settings after the run was tested. If a name
+    is a metric in some run, a setting of this name whose value is a float is the same quantity.
     """
     names = set(itertools.chain.from_iterable(rows))  # of ten thousand runs, so in C
     old = []
@@ -244,11 +248,11 @@ def join_old_metrics(rows: Sequence[dict[str, Cell]]) -> None:
 
 
 def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[str]:
-    """The columns of some rows, in order.
+    """List the columns of some rows in the order in which tables show them.
 
-    The order: :data:`FIRST`, metrics, settings that differ, other settings, scalars.
+    The order is: :data:`FIRST`, metrics, settings that differ, other settings, scalars.
 
-    ``differing`` leaves out the settings in which all agree.
+    ``differing`` leaves out the settings that have the same value in all rows.
     """
     names = _recorded(rows)
     first = [name for name in FIRST if name in names]
@@ -268,7 +272,7 @@ def ordered_columns(rows: Sequence[RunRow], *, differing: bool = False) -> list[
 
 
 def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) -> list[str]:
-    """Columns of settings that differ among the rows, and then the rest if wanted."""
+    """List the settings that differ among the rows, then equal settings if wanted."""
     shown = [name for name in names if _differs(rows, name)]
     if not differing or len(rows) == 1:
         shown += [name for name in names if name not in shown]
@@ -276,9 +280,9 @@ def _settings(rows: Sequence[RunRow], names: Sequence[str], *, differing: bool) 
 
 
 def time_of(seconds: Cell) -> datetime.datetime | None:
-    """A cell of a column of :data:`TIMES` as a time in UTC.
+    """Convert a Unix time in seconds to a ``datetime`` in UTC.
 
-    It is ``None`` if no calendar has the time, as after the year 9999.
+    The result is ``None`` if no calendar has the time, as after the year 9999.
     """
     if not isinstance(seconds, (int, float)):
         return None
@@ -289,7 +293,7 @@ def time_of(seconds: Cell) -> datetime.datetime | None:
 
 
 def _recorded(rows: Sequence[RunRow]) -> list[str]:
-    """Names of the columns that a row has a value in, without repetition."""
+    """List the columns in which at least one row has a value, without repetition."""
     names: dict[str, None] = {}
     for row in rows:
         for name, cell in row.cells.items():
@@ -299,7 +303,10 @@ def _recorded(rows: Sequence[RunRow]) -> list[str]:
 
 
 def has_exact_int(cells: Sequence[Cell]) -> bool:
-    """Whether a column has gaps and only ints, some of which are no 64-bit float."""
+    """Tell whether pandas would round ints of a column because cells are missing.
+
+    So it is if all values are ints, a cell is missing, and an int of 64 bits is beyond 2**53.
+    """
     has_gap = has_inexact = False
     for cell in cells:
         if cell is None:

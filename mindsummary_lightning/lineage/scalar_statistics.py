@@ -1,6 +1,6 @@
-"""The last, the least and the greatest value of scalars.
+"""Last, smallest and largest values of scalars, for queries over runs.
 
-Queries read them from summary files if they ask for them.
+They are read from the summary files only if a query needs them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ RUN_FACTS = ("diverged", "started", "duration", "steps")
 
 
 def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:
-    """The statistics of a scalar of a run.
+    """Compute last, smallest, largest value and best step of a scalar of a run.
 
-    Their order is that of :data:`~mindsummary_lightning.lineage.column_names.STATISTICS`.
+    The order is the order of :data:`~mindsummary_lightning.lineage.column_names.STATISTICS`.
 
-    The last value may be NaN or infinite; the least and the greatest are finite, or ``None``.
+    The last value may be NaN or infinite. The smallest and the largest value are finite, or
+    ``None``.
     """
     found = tag_summary(series)
     least = None if math.isnan(found.min) else found.min
@@ -39,9 +40,9 @@ def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:
 
 
 def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
-    """Tags of the scalars of runs, from both ends of their files.
+    """Collect the scalar tags of runs from the beginning and end of their files.
 
-    A run that cannot be read has none.
+    A run that cannot be read has no tags.
     """
     survey = TagSurvey()
     found: set[str] = set()
@@ -55,12 +56,13 @@ def scalar_tags(directories: Iterable[RunDirectory]) -> set[str]:
 
 
 class ScalarStatistics:
-    """Statistics of some scalars of runs, and :data:`RUN_FACTS`.
+    """Statistics of scalars, and facts such as ``steps``, that queries over runs need.
 
     A run is read once, when it is first asked for.
 
     Args:
-        fields: names such as ``last:loss``, ``min:loss`` and ``diverged``; others are passed over.
+        fields: the fields to read, such as ``last:loss``, ``min:loss`` and ``diverged``; fields
+            that are not in summary files are ignored.
 
     Attributes:
         tags: tags of all scalars of the runs that were read.
@@ -76,7 +78,7 @@ class ScalarStatistics:
         self._facts: dict[str, dict[str, float | None]] = {}
 
     def value(self, run_dir: str, field: str) -> float | None:
-        """The value of a field in a run.
+        """Return the value of a field, such as ``min:loss``, for a run directory.
 
         It is ``None`` if the run lacks the scalar or cannot be read.
         """
@@ -106,7 +108,7 @@ class ScalarStatistics:
 
 
 def facts_of(scalars: RunScalars) -> dict[str, float | None]:
-    """The values of :data:`RUN_FACTS` of a run."""
+    """Return ``diverged``, ``started``, ``duration`` and ``steps`` of a run."""
     return {
         "diverged": scalars.is_diverged,
         "started": scalars.started_s,

@@ -1,10 +1,8 @@
-"""A lineage query over listed runs.
+"""Search the lineage of runs: read, cache, filter and sort it; answer with JSON.
 
-It selects the runs that meet a condition, sorts them, and makes the JSON of the answer.
-
-A file that has not changed is not read again. A damaged one costs its own lineage only and is
-reported once, not at every query. ``conditions`` checks and explains what is searched, ``merge``
-combines what files contain.
+A file that has not changed is not read again. A damaged file costs only its own lineage and is
+reported once, not at every query. ``conditions`` checks the search conditions, and ``merge``
+combines the contents of files.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ _UNKNOWN = _Known(None, {}, None)
 
 
 def _updated(files: Mapping[str, FileState], known: _Read, new: _Read) -> _Known:
-    """The lineage of a run whose files have changed."""
+    """Merge the lineage of a run again after some of its files have changed."""
     read = {file: known.get(file) or new[file] for file in files.items()}
     opened = [content for content in read.values() if content is not None]
     is_complete = len(opened) == len(read)
@@ -77,9 +75,9 @@ def _updated(files: Mapping[str, FileState], known: _Read, new: _Read) -> _Known
 
 
 class LineageCache:
-    """The lineage of runs, kept for the ``max_runs`` queried most recently.
+    """Cache of the lineage of runs, for the ``max_runs`` runs queried most recently.
 
-    It is safe to use from several threads.
+    Threads may share it.
     """
 
     def __init__(self, max_runs: int = _MAX_RUNS) -> None:
@@ -92,9 +90,11 @@ class LineageCache:
     def lineages(
         self, runs: Sequence[tuple[str, Mapping[str, FileState]]]
     ) -> list[MergedLineage | None]:
-        """The merged lineage of runs; ``None`` for a run without lineage.
+        """Return the merged lineage of runs, ``None`` for a run without lineage.
 
-        Runs are directories with their files, oldest first, and the present states of the files.
+        Args:
+            runs: run directories, with the paths of their lineage files, oldest first, and the
+                present states (size and times) of these files.
         """
         found: list[MergedLineage | None] = []
         for begin in range(0, len(runs), TOGETHER):
@@ -121,7 +121,7 @@ class LineageCache:
     def _read_changed(
         self, files_of_runs: Sequence[Mapping[str, FileState]], known: Sequence[_Known]
     ) -> _Read:
-        """Read the files that are new or have changed, side by side."""
+        """Read the lineage files that are new or have changed, interleaved."""
         new: _Read = {}
         readings = []
         for files, found in zip(files_of_runs, known, strict=True):
@@ -133,16 +133,16 @@ class LineageCache:
         return new
 
     def has_damage(self, directory: str) -> bool:
-        """Whether a file of a run was damaged or could not be opened.
+        """Tell whether a lineage file of a run was damaged or could not be opened.
 
-        It tells the state of the time when its lineage was last asked for.
+        This is the state when the run's lineage was last read.
         """
         with self._lock:
             read = self._runs.get(directory, _UNKNOWN).read.values()
         return any(file is None or file.is_damaged for file in read)
 
     def _read(self, path: str, state: FileState, read: _Read) -> Iterator[None]:
-        """Read a file, with pauses between the kinds of work."""
+        """Read a lineage file in three parts of work, as a generator."""
 
         def warn(message: str, *args: object) -> None:
             self._warnings.warn((path, state, message), message, *args)
@@ -195,9 +195,9 @@ CACHE = LineageCache()
 
 @contextlib.contextmanager
 def reading(patience_s: float = -1.0) -> Iterator[None]:
-    """Read many runs in a thread at a time, because two at once take longer.
+    """Allow only one thread at a time to read many runs; two at once take longer.
 
-    A thread that has waited so many seconds goes on.
+    A thread that has waited ``patience_s`` seconds continues. A negative value waits without limit.
     """
     has_turn = READING.acquire(timeout=patience_s)
     try:
@@ -209,12 +209,12 @@ def reading(patience_s: float = -1.0) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query in the query language.
+    """A parsed query over runs, with the field to sort by.
 
     Attributes:
-        conditions: which runs are found.
+        conditions: the conditions that found runs meet.
         sort_by: the field to sort by; ``""`` keeps the order of the listing.
-        is_descending: whether the greatest value comes first.
+        is_descending: whether the largest value comes first.
     """
 
     conditions: Conditions = field(default_factory=Conditions)
@@ -223,7 +223,7 @@ class Query:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields that it compares or sorts by."""
+        """Names of the fields that the query compares or sorts by."""
         fields = self.conditions.fields
         if self.sort_by:
             return (*fields, self.sort_by)
@@ -237,14 +237,21 @@ def search_lineage(
     *,
     is_for_browser: bool = False,
 ) -> dict[str, Any]:
-    """The runs that meet a condition, as MindInsight 2.3.1 answers it.
+    """Find the runs that meet a condition; return the same dict as MindInsight 2.3.1.
 
-    The order of the runs numbers their pipelines.
+    Different data pipelines are numbered in the order of ``directories``.
 
-    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. For a browser,
-    an int beyond 2**53 is the text that MindInsight shows, also to conditions. The answer is that
-    of :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache:
-    copy it before you change it.
+    Args:
+        directories: the runs.
+        condition: the condition.
+        added_info: ``tag`` and ``remark`` that users gave to runs, by ``summary_dir``.
+        is_for_browser: whether an int beyond 2**53 is a text, as MindInsight shows it, also for the
+            condition.
+
+    Returns:
+        The answer of :func:`~mindsummary_lightning.filter_summary_lineage`. Its content belongs to
+        the
+        cache: copy it before you change it.
     """
     scalars = ScalarStatistics(condition.fields)
     runs = _runs(directories, added_info or {}, scalars)
@@ -259,11 +266,10 @@ def search_lineage(
 def query_lineage(
     directories: Iterable[RunDirectory], query: Query, scalars: ScalarStatistics
 ) -> dict[str, Any]:
-    """The runs that meet a query, as :func:`search_lineage` answers.
+    """Find the runs that meet a query; return their lineage and the queried values.
 
-    The values that the query asks for are included.
-
-    These are in ``asked``, by field; what MindInsight does not show is in ``run_info``.
+    The answer is like :func:`search_lineage`'s. Each run has, in addition, ``asked`` (values of the
+    query's fields, by field) and ``run_info`` (recorded values that MindInsight does not show).
     """
     runs = [
         run for run in _runs(directories, {}, scalars) if query.conditions.matches(_Values(run))
@@ -287,7 +293,7 @@ def _answer(runs: list[_Run], shown: list[_Run], lineage_types: Sequence[str]) -
 
 
 def recorded_fields(directories: Iterable[RunDirectory]) -> set[str]:
-    """Names of the fields that any of the runs has a value of."""
+    """Collect the names of the fields for which at least one run has a value."""
     names: set[str] = set()
     for run in _runs(directories, {}):
         names.update(run.names())
@@ -302,9 +308,9 @@ def _names(prefix: str, values: Mapping[str, JsonValue]) -> Iterator[str]:
 
 
 def _found(values: JsonValue, path: str) -> JsonValue:
-    """The custom data of a name, or nested at a path.
+    """Look up custom data by name, or nested data by a path with slashes.
 
-    The path is their column's name in our tables.
+    The path is the name of the data's column in tables.
     """
     for name in [path] if isinstance(values, dict) and path in values else path.split("/"):
         values = values.get(name) if isinstance(values, dict) else None
@@ -321,7 +327,7 @@ class _Run(NamedTuple):
     scalars: ScalarStatistics
 
     def value(self, field: str) -> JsonValue:
-        """Value of a field; ``None`` if it was not recorded."""
+        """Return the value of a field of the run; ``None`` if it was not recorded."""
         if field in RUN_FACTS or SCALAR.fullmatch(field):
             return self.scalars.value(self.path, field)
         section, slash, name = field.partition("/")
@@ -344,7 +350,7 @@ class _Run(NamedTuple):
         return self.lineage.fields.get(field)
 
     def names(self) -> Iterator[str]:
-        """Names of the fields in lineage files, with the paths of nested data."""
+        """Yield the names of all fields in the run's lineage files, with nested paths."""
         yield from (name for name, value in self.lineage.fields.items() if value is not None)
         for section in (*_CUSTOMIZED, "run_info"):
             prefix = "metric/" if section == "metric" else "user_defined/"
@@ -352,9 +358,9 @@ class _Run(NamedTuple):
 
 
 class _Values(Mapping[str, JsonValue]):
-    """A run as a row of a query: any field can be asked for.
+    """A run as a mapping from fields to values, for a query.
 
-    The fields of lineage files can be listed.
+    Every field can be looked up. Iteration yields only the fields of lineage files.
     """
 
     def __init__(self, run: _Run) -> None:
@@ -380,7 +386,7 @@ def _runs(
     added_info: Mapping[str, Mapping[str, JsonValue]],
     scalars: ScalarStatistics | None = None,
 ) -> list[_Run]:
-    """The runs that hold lineage, last updated first."""
+    """List the runs that hold lineage, last updated first."""
     statistics = scalars or ScalarStatistics(())
     marks: dict[str, str] = {}
     runs: list[_Run] = []

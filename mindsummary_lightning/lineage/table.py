@@ -1,7 +1,7 @@
-"""The lineage of runs as flat rows: a row per run, a column per field.
+"""Convert the lineage of runs to flat rows: a row per run, a column per field.
 
-Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is omitted (runs
-with the same pipeline have the same ``dataset_mark``).
+Rows are the runs that ``filter_summary_lineage`` finds, in its order. The data pipeline is left
+out; runs with the same pipeline have the same ``dataset_mark``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lineage_records(
     *,
     recursive: bool = True,
 ) -> list[dict[str, Cell]]:
-    """The lineage of runs as flat dicts, a dict per run.
+    """Return the lineage (settings and results) of runs as flat dicts, a dict per run.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
@@ -61,7 +61,7 @@ def lineage_records(
 
 
 def flat_records(runs: Iterable[Mapping[str, Any]], base: str) -> list[dict[str, Cell]]:
-    """The runs of a query's answer as rows, see :func:`lineage_records`.
+    """Convert the runs of a query's answer to flat dicts, see :func:`lineage_records`.
 
     ``base`` is the directory of the runs.
     """
@@ -84,7 +84,7 @@ def lineage_to_pandas(
     *,
     recursive: bool = True,
 ) -> pandas.DataFrame:
-    """The rows of :func:`lineage_records` as a DataFrame; needs pandas.
+    """Return the lineage (settings and results) of runs as a pandas DataFrame.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
@@ -104,7 +104,7 @@ def lineage_to_pandas(
 
 
 def flat_record(run: Mapping[str, Any], name: str) -> dict[str, Cell]:
-    """A run of a query's answer as a row, in the order of the answer.
+    """Convert a run of a query's answer to a flat dict, in the order of the answer.
 
     See :func:`lineage_records`.
     """
@@ -116,10 +116,7 @@ def flat_record(run: Mapping[str, Any], name: str) -> dict[str, Cell]:
 
 
 def flat_values(values: Mapping[str, JsonValue], prefix: str = "") -> dict[str, Cell]:
-    """Nested values as a row.
-
-    Names of nested values are joined with ``/``; a list is its JSON text.
-    """
+    """Flatten nested dicts: join the keys with ``/``, and convert lists to JSON text."""
     row: dict[str, Cell] = {}
     for key, value in values.items():
         if isinstance(value, dict):
@@ -132,7 +129,7 @@ def flat_values(values: Mapping[str, JsonValue], prefix: str = "") -> dict[str, 
 
 
 def _group(column: str) -> int:
-    """Fields of lineage come first, then metrics, then settings."""
+    """Return the rank of a column: 0 for a field of lineage, 1 a metric, 2 a setting."""
     if column in _FIELDS:
         return 0
     return 1 if column.startswith(METRIC) else 2

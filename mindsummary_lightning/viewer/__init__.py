@@ -1,4 +1,4 @@
-"""A web server that feeds MindInsight's front end from run directories."""
+"""Web server that shows recorded runs in MindInsight's web pages."""
 
 from __future__ import annotations
 

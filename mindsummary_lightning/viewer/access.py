@@ -1,8 +1,8 @@
-"""Access to the pages: addresses, the token, answered hosts, headers.
+"""Access control of the viewer: addresses, token, allowed hosts and HTTP headers.
 
 A token replaces accounts. The headers protect the pages from other sites.
 
-The token is the first part of every path, ``/<token>/``; the front end sends all requests below its
+The token is the first part of every path, ``/<token>/``. The front end sends all requests below its
 own path. There is no cookie: browsers would send it to every port of the host, and refuse it to a
 page that a notebook frames.
 """
@@ -79,7 +79,7 @@ _NOT_FRAMED = {
 
 
 class CheckedRequest(NamedTuple):
-    """A request after the check."""
+    """A request after the access check: its path, a refusal if any, and headers."""
 
     path: str  # decoded, without the token
     answer: web.Response | None  # a refusal, or the way to the address with its last slash
@@ -88,13 +88,14 @@ class CheckedRequest(NamedTuple):
 
 
 class Access:
-    """The check that every request passes before anything else looks at it.
+    """Check the token or the host name of every request before the viewer handles it.
 
     Args:
-        token: what a visitor must know; ``None`` answers everyone who reaches the port.
-        names: host names of this server beside ``localhost``, for a server without a token; an IP
-            address is always accepted as host, because a page of another site cannot have one that
-            is not its own.
+        token: the secret that the path of a request must begin with. With ``None`` every request
+            is answered whose ``Host`` header names this server.
+        names: host names of this server in addition to ``localhost``, for a server without a token.
+            An IP address is always accepted as host, because a page of another site cannot have an
+            IP address of this server as its host.
     """
 
     def __init__(self, token: str | None, names: Iterable[str] = ()) -> None:
@@ -102,7 +103,7 @@ class Access:
         self._names = frozenset(name.lower() for name in names)
 
     def check(self, request: web.Request) -> CheckedRequest:
-        """Decide whether a request is answered."""
+        """Check the token or the host of a request, and refuse it or allow it."""
         # A proxy whose prefix has no last slash (nginx: `location /runs`) leaves two in front.
         asked = request.path.lstrip("/")
         if self._token is None:
@@ -137,14 +138,14 @@ class Access:
 
 
 def new_token() -> str:
-    """A token that cannot be guessed."""
+    """Return a random token of 24 bytes as URL-safe text."""
     return secrets.token_urlsafe(24)
 
 
 def redirection(request: web.Request, address: str) -> web.Response:
-    """Send a browser to an address relative to the requested address.
+    """Redirect a browser to an address relative to the requested address.
 
-    The prefix of a proxy does not change it.
+    The query stays. The redirection also works behind a proxy that adds a prefix to the path.
     """
     query = request.rel_url.raw_query_string
     location = f"{address}?{query}" if query else address
@@ -167,33 +168,33 @@ def _is_same(given: str, expected: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an interface.
+    """Tell whether a server on ``host`` can be reached from this machine only.
 
-    An unknown name may be reached by others.
+    A host name other than ``localhost`` counts as reachable from other machines.
     """
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
 def host_names(host: str) -> list[str]:
-    """Names of a server that listens on ``host``, for the check of ``Host`` headers.
+    """Return the names that a ``Host`` header may have for a server on ``host``.
 
-    ``localhost`` and IP addresses are always accepted.
+    ``localhost`` and IP addresses are always accepted and not listed.
     """
     return [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
 
 
 def server_address(host: str, port: int) -> str:
-    """Address at which a browser on this machine reaches a server.
+    """Return the URL at which a browser on this machine reaches a server.
 
-    The server listens on ``host``.
+    The server listens on ``host`` and ``port``.
     """
     name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def table_address(server: str, token: str | None) -> str:
-    """Address of the table of runs."""
+    """Return the URL of the viewer's table of runs."""
     return f"{_root(server, token)}/{RUN_TABLE_PATH}"
 
 
@@ -204,7 +205,7 @@ def _root(server: str, token: str | None) -> str:
 def page_addresses(
     server: str, token: str | None, train_id: str | None = None
 ) -> list[tuple[str, str]]:
-    """Names and addresses of the pages over all runs, or of a given run."""
+    """List names and URLs of the viewer's pages, with the pages of a run if given."""
     start = f"{_root(server, token)}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
     pages.append((RUN_TABLE, table_address(server, token)))

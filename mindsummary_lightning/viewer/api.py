@@ -1,6 +1,6 @@
-"""Requests, answers and errors of the pages, independent of the web framework.
+"""Requests, answers and errors of the viewer's pages, without the web framework.
 
-Parameters are checked in the order and refused in the words of MindInsight.
+Parameters are checked in MindInsight's order. Wrong parameters get MindInsight's messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request below ``/v1/mindinsight``.
+    """A request for a path below ``/v1/mindinsight``: query, body and selected runs.
 
     Attributes:
         query: the decoded query: for each key its values in the order of the request, blank values
@@ -44,12 +44,16 @@ class ApiRequest:
     only: frozenset[str] | None = None
 
     def first(self, name: str) -> str | None:
-        """The first value of a key; ``None`` if the query does not hold the key."""
+        """Return the first value of a query key, or ``None`` if the key is missing."""
         values = self.query.get(name)
         return values[0] if values else None
 
     def json(self) -> Any:  # what json.loads can return
-        """The body, which is refused if it is not JSON."""
+        """Parse the body of the request as JSON.
+
+        Raises:
+            ApiError: the body is not JSON.
+        """
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -60,19 +64,19 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class EncodedAnswer:
-    """An image as it was recorded, or a page: an answer that is not JSON."""
+    """An answer that is not JSON: a recorded image or an HTML page."""
 
     content: bytes
     content_type: str
 
 
 class ApiError(Exception):
-    """A request that cannot be answered.
+    """A request failed; holds MindInsight's error code, a message and the HTTP status.
 
     Args:
         code: MindInsight's error code, eight hexadecimal digits.
-        message: what is wrong.
-        status: of HTTP.
+        message: describes the problem.
+        status: the HTTP status of the answer.
     """
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
@@ -83,12 +87,12 @@ class ApiError(Exception):
 
 
 class PageError(ApiError):
-    """A failed request for a page of our own; a person reads the answer.
+    """A request for an HTML page failed; holds an HTML page that shows the error.
 
     Args:
-        message: what is wrong.
-        page: an HTML page that says so.
-        status: of HTTP.
+        message: describes the problem.
+        page: an HTML page that shows the problem to a person, UTF-8.
+        status: the HTTP status of the answer.
     """
 
     def __init__(self, message: str, page: bytes, status: int) -> None:
@@ -97,7 +101,11 @@ class PageError(ApiError):
 
 
 def required(request: ApiRequest, name: str) -> str:
-    """The first value of a parameter that may not be missing or empty."""
+    """Return the first value of the query parameter ``name``.
+
+    Raises:
+        ApiError: the parameter is missing or empty.
+    """
     value = request.first(name)
     if not value:
         raise ApiError(MISSING, f"Param missing. '{name}' is required.")
@@ -105,7 +113,13 @@ def required(request: ApiRequest, name: str) -> str:
 
 
 def whole_number(text: str, name: str) -> int:
-    """A parameter as an int, as Python reads it (``" 0 "`` and ``"+5"`` are fine)."""
+    """Convert the text of the query parameter ``name`` to an int, as ``int()`` does.
+
+    Blanks and a sign are allowed (``" 0 "`` and ``"+5"``).
+
+    Raises:
+        ApiError: the text is not an integer.
+    """
     try:
         return int(text)
     except ValueError:
@@ -115,7 +129,13 @@ def whole_number(text: str, name: str) -> int:
 
 
 def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice:
-    """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for."""
+    """Return the slice of rows for the query parameters ``offset`` and ``limit``.
+
+    ``offset`` is a page number from 0, and ``limit`` is the number of rows per page.
+
+    Raises:
+        ApiError: a parameter is not an integer or out of range.
+    """
     offset = whole_number(request.query.get("offset", ["0"])[0], "offset")
     if offset < 0:
         raise ApiError(
@@ -128,7 +148,11 @@ def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice
 
 
 def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
-    """The parameter ``train_id``: the name of a run, present or not."""
+    """Return the query parameter ``train_id``, the name of a run that may not exist.
+
+    Raises:
+        ApiError: the parameter is missing, or cannot be the name of a run.
+    """
     train_id = request.first("train_id")
     if train_id is None:
         raise ApiError(MISSING, "Param missing. 'train_id' is required.")
@@ -140,9 +164,10 @@ def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
 
 
 def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> FollowedRun:
-    """A run by its name, read as far as it has been written.
+    """Return a run by name, after reading the values written since the last request.
 
-    Refused in the words of ``message`` if there is none.
+    Raises:
+        ApiError: there is no such run; ``message`` becomes the message of the error.
     """
     run = runs.run(train_id)
     if run is None:
@@ -151,11 +176,13 @@ def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> 
 
 
 def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tuple[str, str]:
-    """Tag and kind of a tag as the pages name it (``loss/auto/scalar``).
+    """Split a page's name for a tag (``loss/auto/scalar``) into tag and kind.
 
     The kind is ``""`` for a graph.
 
-    Refused with this code, in a message that begins so, if the run does not have it.
+    Raises:
+        ApiError: the run does not have the tag. The error has ``code``, and its text begins with
+            ``message``.
     """
     if not has_tag(run, plugin_tag):
         detail = "Invalid parameter value. Can not find any data in this train job by given tag."

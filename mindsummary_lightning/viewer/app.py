@@ -1,4 +1,4 @@
-"""The web application: it answers with front-end files and JSON of pages."""
+"""The viewer's web application: it serves MindInsight's pages and their JSON data."""
 
 from __future__ import annotations
 
@@ -79,12 +79,15 @@ def create_app(
     access: Access,
     handlers: Mapping[str, Handler] | None = None,
 ) -> web.Application:
-    """The application with all pages of MindInsight, whose wheel is ``frontend``.
+    """Create the web application that serves the pages of some runs.
 
-    Without it, with the table of runs.
-
-    ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by
-    default all do.
+    Args:
+        runs: the runs.
+        frontend: the bytes of MindInsight's wheel; ``None`` serves only the table of runs and
+            this package's other pages.
+        access: checks every request.
+        handlers: functions that answer the endpoints, by HTTP method and path below
+            :data:`API_PREFIX`; ``None`` takes the handlers of all endpoints.
     """
     site = _Site(runs, frontend, access, page_handlers() if handlers is None else handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
@@ -111,7 +114,7 @@ class _Site:
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """The answer to any request."""
+        """Answer an HTTP request after the access check."""
         checked = self._access.check(request)
         # Compared with None: a response without entries of its own is false in older versions of
         # aiohttp.
@@ -147,9 +150,10 @@ class _Site:
             return _error_response(_SYSTEM_ERROR)
 
     def _misspelt(self, request: web.Request, path: str) -> web.Response:
-        """The way to a page whose address has a last slash too many or too few.
+        """Redirect an address that has a slash at its end too many or too few.
 
-        To a browser, a page that says no.
+        A browser that asks for an unknown page gets an HTML page with a link to the table of runs.
+        Other requests raise the ``ApiError`` for an unknown address.
         """
         *_, last = path.rstrip("/").split("/")
         if path.endswith("/") and path[:-1] in self._files:
@@ -182,7 +186,7 @@ class _Site:
         return web.Response(body=body, headers=headers)
 
     def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
-        """Encode an answer, or return its kept bytes if a page asks again."""
+        """Encode an answer of a page, or return the bytes of an equal earlier answer."""
         with contextlib.suppress(ValueError):  # it is no JSON, or holds a float of NumPy's
             # of equal answers the same bytes; ten times as fast as JSON and gzip
             known = marshal.dumps(answer, 2)
@@ -193,9 +197,9 @@ class _Site:
 
 
 async def _in_thread(call: Callable[[], _Encoded]) -> _Encoded:
-    """The answer of a blocking call.
+    """Run a blocking call in a new daemon thread, and await its result.
 
-    Its thread ends with the process, also while a file system is stuck.
+    The thread ends with the process, even while it waits for a file system that does not answer.
     """
     future: Future[_Encoded] = Future()
     future.set_running_or_notify_cancel()  # a caller that is gone does not cancel it
@@ -222,7 +226,7 @@ def _file_response(request: web.Request, file: StaticFile) -> web.Response:
 
 @functools.lru_cache(maxsize=64)
 def _compressed_file(file: StaticFile) -> _Encoded:
-    """A file as small as can be: it is compressed once and sent to every visitor."""
+    """Compress a static file with gzip; the result is cached."""
     content = file.content()
     if len(content) > _COMPRESS_WELL_TO_BYTES:
         return _compressed(content, takes_gzip=True)
@@ -280,9 +284,10 @@ def _decoded_query(raw: str) -> dict[str, list[str]]:
 
 
 def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
-    """A path below the runs that it selects, and their names.
+    """Split a path ``/only/<selection>/<rest>`` into the rest and the selected runs.
 
-    MindInsight's pages then list only these.
+    MindInsight's pages then list only the selected runs. The second value is ``None`` if the path
+    has no selection, or if the selection cannot be decoded.
 
     The front end sends every request below the address that it was opened at, so
     ``/only/<JSON list in base64url>/#/compare-analysis/scalar`` compares exactly the runs of the
@@ -299,9 +304,9 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
 
 
 def without_markup(json_text: str) -> str:
-    """Escape markup in the strings of a JSON text.
+    """Put a word joiner after each ``<`` and ``&`` of a JSON text: it forms no HTML.
 
-    Outside of strings JSON has none of the characters.
+    JSON has these characters in its strings only. :func:`as_recorded` removes the word joiners.
     """
     for mark in _MARKS:
         json_text = json_text.replace(mark, f"{mark}\\u2060")
@@ -309,16 +314,16 @@ def without_markup(json_text: str) -> str:
 
 
 def as_recorded(text: str) -> str:
-    """A text of a request as the run has it."""
+    """Remove the word joiners that :func:`without_markup` added to a text."""
     for mark in _MARKS:
         text = text.replace(mark + _JOINER, mark)
     return text
 
 
 def body_as_recorded(body: bytes) -> bytes:
-    """The body of a request with its texts as the run has them.
+    """Remove the word joiners that :func:`without_markup` added from a request body.
 
-    Browsers do not escape these characters in JSON.
+    Browsers send the word joiner in JSON without escaping it.
     """
     for mark in _MARKS:
         body = body.replace((mark + _JOINER).encode(), mark.encode())

@@ -1,10 +1,10 @@
-"""The user's browser, started without a key in the arguments of a process.
+"""Open the viewer in the user's browser without its token on a command line.
 
-Every user of a machine can read these arguments.
+Every user of a machine can read the arguments of a process.
 
-It is given a file that only this user may read, which redirects to the pages. It is started in a
-process of its own without a terminal: some browsers wait until they are closed, or fall back to one
-that draws in the terminal.
+The browser is given a file that only this user may read, which redirects to the pages. The browser
+starts in a separate process without a terminal: some browsers wait until they are closed, or fall
+back to a browser that draws in the terminal.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _PAGE = (
 
 @contextlib.contextmanager
 def opened_in_browser(address: str) -> Iterator[None]:
-    """Open an address in the user's browser, unless that is a terminal browser.
+    """Open an address in the user's graphical browser during a ``with`` block.
 
-    The redirecting file ends with the body.
+    Nothing is opened if the default browser draws in a terminal. The redirecting file is deleted at
+    the end of the block.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,9 +1,9 @@
-"""Connections of a server, limited in number and in waiting time.
+"""Limit the number of open connections of the viewer, and their waiting time.
 
-A connection ends if its first request takes long or is refused.
+The viewer ends a connection if its first request takes long or is refused.
 
-Whoever reaches the port may open connections. Those that never know the token must neither use up
-the process's files nor keep a visitor waiting who does.
+Everybody who reaches the port may open connections. Clients without the token must neither use up
+the process's file descriptors nor keep a client with the token waiting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _FIRST_REQUEST_S = 10.0
 
 
 def max_connections() -> int:
-    """Limit of connections, at most half of the files the process may open."""
+    """Return the limit of open connections, 16 to 512.
+
+    Within these bounds it is half of the files that the process may open.
+    """
     if sys.platform == "win32":
         return _MAX_CONNECTIONS
     import resource
@@ -34,14 +37,15 @@ def max_connections() -> int:
 
 
 class LimitedConnections:
-    """Factory of the protocols of accepted connections.
+    """Factory of aiohttp protocols that limits the number of open connections.
 
-    When there are too many, the connection that has waited longest gives way; those whose visitor
-    is not refused stay.
+    Over the limit, the connection that has waited longest for its first request is closed.
+    Connections whose first request was complete stay open.
 
     Args:
         limit: how many connections may be open.
-        first_request_s: how long one may last before its first request is complete.
+        first_request_s: how many seconds a connection may last before its first request is
+            complete.
     """
 
     def __init__(self, limit: int, first_request_s: float = _FIRST_REQUEST_S) -> None:
@@ -51,7 +55,7 @@ class LimitedConnections:
         self._waiting: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
     def __call__(self) -> asyncio.Protocol:
-        """The protocol of a connection that has been accepted."""
+        """Return the protocol of a new connection; close an old connection if too many."""
         assert self.server is not None
         excess = sum(map(_is_open, self.server.connections)) - self._limit + 1
         if excess > 0 and not self._drop_oldest(excess):
@@ -63,9 +67,9 @@ class LimitedConnections:
 
     @property
     def middleware(self) -> Middleware:
-        """Keep the connection of a request until its answer.
+        """The aiohttp middleware that marks a connection as used at its first request.
 
-        A refusal ends the connection.
+        A connection is closed after an answer with status 403.
         """
 
         @web.middleware
@@ -80,7 +84,11 @@ class LimitedConnections:
         return admit
 
     def _drop_oldest(self, count: int) -> bool:
-        """Close the connections that have waited longest; whether there were as many."""
+        """Close the ``count`` connections that have waited longest for a first request.
+
+        Returns:
+            Whether ``count`` connections were waiting.
+        """
         oldest = list(itertools.islice(filter(_is_open, self._waiting), count))
         for handler in oldest:
             self._waiting[handler].cancel()

@@ -1,9 +1,9 @@
-"""MindInsight's front end: the static files in its wheel.
+"""MindInsight's front end: its static files, read from MindInsight's wheel.
 
-The wheel is fetched once, and checked at every start.
+The wheel is downloaded once, and its checksum is checked at every start.
 
 Nothing is unpacked or executed here. The wheel is Apache-licensed and stays a file of its authors,
-with their LICENSE and NOTICE in it; this package contains no copy.
+with their LICENSE and NOTICE in it. This package contains no copy.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ FIRST_SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(_FIRST_SCRIPT).dig
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of the front end.
+    """A static file that the viewer serves: name, content and checksum.
 
     Attributes:
-        name: its name, with its folders in the wheel.
-        content: gives its bytes.
-        crc: CRC-32 of its bytes.
+        name: file name; a file of the wheel has its folders in the wheel.
+        content: returns the bytes of the file.
+        crc: CRC-32 of these bytes.
     """
 
     name: str
@@ -77,7 +77,7 @@ class StaticFile:
     crc: int
 
     def headers(self) -> dict[str, str]:
-        """Type, age and identity of its content."""
+        """Return the HTTP headers of the file: content type, caching and ETag."""
         return {
             "Content-Type": _TYPES[os.path.splitext(self.name)[1]],
             "Cache-Control": _FOREVER if _HASHED_NAME.search(self.name) else _REVALIDATED,
@@ -86,7 +86,7 @@ class StaticFile:
 
 
 def static_files(wheel: bytes) -> dict[str, StaticFile]:
-    """The files that are served, by the path of their address."""
+    """Return the files of MindInsight's front end by URL path, from its wheel."""
     archive = zipfile.ZipFile(BytesIO(wheel))
     files = {
         info.filename.removeprefix(_PAGES): StaticFile(
@@ -108,9 +108,9 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
 
 
 def files_without_frontend() -> dict[str, StaticFile]:
-    """Files of the table of runs for a viewer without the front end.
+    """Return the start page and the table of runs, for a viewer without MindInsight.
 
-    The table says that the front end is missing, and is the first page.
+    Both are the table of runs, which tells the user that the front end is missing.
     """
     table = own_files()["/runs"].content().replace(b"<body>", b'<body data-front-end="missing">', 1)
     return {
@@ -124,12 +124,12 @@ def _with_in_head(page: bytes, elements: bytes) -> bytes:
 
 
 def file_of(name: str, content: bytes) -> StaticFile:
-    """A file that is not in the wheel."""
+    """Make a ``StaticFile`` from a name and bytes in memory."""
     return StaticFile(name, lambda: content, zlib.crc32(content))
 
 
 def own_files() -> dict[str, StaticFile]:
-    """Files of our own pages, by the path of their address."""
+    """Return the static files of this package's own pages, by URL path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
     names = [file.name for file in folder.iterdir() if os.path.splitext(file.name)[1] in _TYPES]
     files = {
@@ -143,22 +143,27 @@ def own_files() -> dict[str, StaticFile]:
 
 
 def _without_comments(script: bytes) -> bytes:
-    """Remove comment lines and indentation from a script.
+    """Remove comment lines and indentation from a JavaScript source.
 
-    No text in it begins a line.
+    No string of the source may continue at the beginning of a line.
     """
     return b'"use strict";\n' + _COMMENT_OR_INDENTATION.sub(b"", script)
 
 
 def has_frontend() -> bool:
-    """Whether the front end is in the cache."""
+    """Tell whether MindInsight's wheel is in the cache directory."""
     return os.path.isfile(os.path.join(cache_directory(), WHEEL_NAME))
 
 
 def available_frontend(say: Callable[[str], object], wheel: str | None = None) -> bytes | None:
-    """Call :func:`frontend_wheel`, or return ``None`` and a line about its failure.
+    """Return MindInsight's wheel, or report why it cannot be had and return ``None``.
 
-    A named wheel that fails raises.
+    Args:
+        say: called with a line about the download or the failure.
+        wheel: as for :func:`frontend_wheel`.
+
+    Raises:
+        OSError: ``wheel`` is given and cannot be used.
     """
     try:
         return frontend_wheel(say, wheel)
@@ -170,16 +175,16 @@ def available_frontend(say: Callable[[str], object], wheel: str | None = None) -
 
 
 def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> bytes:
-    """The bytes of MindInsight's wheel; fetched now if it is not in the cache.
+    """Return the bytes of MindInsight's wheel; download it if the cache lacks it.
 
     Args:
-        say: called with a line about what is being done.
-        wheel: path or address (``https://...``) of MindInsight's wheel, for where no index has it;
-            ``None`` takes it from pip's index.
+        say: called with a line about the download.
+        wheel: path or URL (``https://...``) of MindInsight's wheel, for machines whose package
+            index does not have it; ``None`` downloads it from pip's index.
 
     Raises:
         FileNotFoundError: ``wheel`` does not exist.
-        OSError: the wheel cannot be downloaded, or is another one.
+        OSError: the wheel cannot be downloaded, or its checksum is wrong.
     """
     path = os.path.join(cache_directory(), WHEEL_NAME)
     if os.path.isfile(path):
@@ -208,12 +213,13 @@ def _checked(path: str) -> bytes:
 
 
 def find_pip() -> list[str] | None:
-    """Start of a pip command line: this Python's pip, or the pip on ``PATH``.
+    """Find a pip: this Python's, or ``pip3``, ``pip`` or ``uv`` on ``PATH``.
 
-    ``None`` if there is none.
+    Any pip can download the wheel, which is the same for every Python. Environments made by uv have
+    no pip.
 
-    Any pip will do, as the wheel is the same for every Python; environments made by uv have none of
-    their own.
+    Returns:
+        The first arguments of a pip command line; ``None`` without a pip.
     """
     own = [sys.executable, "-I", "-m", "pip"]
     if not _run([*own, "--version"]).returncode:
@@ -227,7 +233,7 @@ def find_pip() -> list[str] | None:
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a program in the cache directory, without a terminal.
 
-    So Python imports no file that lies next to the runs.
+    In that directory, Python imports no file that is stored next to the runs.
     """
     pipes: dict[str, Any] = {
         "stdin": subprocess.DEVNULL,

@@ -1,9 +1,9 @@
-"""Runs that the pages read, found in a directory and followed as they grow.
+"""Runs in a directory, read while they grow, within a memory limit.
 
-They are forgotten when memory is short.
+The samples of the runs viewed least recently are forgotten when memory is short.
 
-Nothing runs in the background. A request lists the directories again, at most once a second, and
-reads on in the run that it asks for. A run that another request is reading is waited for.
+There is no background thread. A request lists the directories again, at most once a second, and
+reads new values of the run that it asks for. If another request is reading the run, it waits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SUMMARY_BYTES, _TAG_BYTES = 200, 60  # of a summary and of a tag beside its cha
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Facts of a run that stay known after its samples were forgotten."""
+    """Tags and completeness of a run, kept after its samples were forgotten."""
 
     # by MindInsight's plugin name, as the pages name and order them
     tags: Mapping[str, Sequence[str]]
@@ -49,7 +49,7 @@ class RunSummary:
 
     @property
     def nbytes(self) -> int:
-        """Estimate the bytes of memory that the run takes."""
+        """Estimated memory of this summary, bytes."""
         return _SUMMARY_BYTES + sum(
             _TAG_BYTES + len(tag) for tags in self.tags.values() for tag in tags
         )
@@ -57,20 +57,20 @@ class RunSummary:
 
 @dataclass(slots=True)
 class LoadedRuns:
-    """The runs in a directory. Safe to use from several threads.
+    """The runs in a directory, for all requests of the viewer; threads may share it.
 
-    Names of runs are looked up among those that were found; no text of a request becomes part of a
-    path.
+    Names of runs are looked up among the runs found in the directory. No text of a request becomes
+    part of a path.
 
     Args:
-        base_dir: the directory; runs are found at any depth below it.
+        base_dir: the directory; runs are found in it at any depth.
         memory_bytes: roughly how much memory the samples of all runs may take. The runs viewed
-            least recently are forgotten, and read again when they are asked for.
+            least recently are forgotten, and read again when a request asks for them.
         clock: monotonic clock, seconds.
-        wall_clock_ns: nanoseconds since the epoch, as file times are.
+        wall_clock_ns: Unix time as file times have it, nanoseconds.
 
     Attributes:
-        lineages: answers of the lineage page, for the next one who asks.
+        lineages: cached answers of the lineage page.
     """
 
     base_dir: str
@@ -102,11 +102,11 @@ class LoadedRuns:
         return os.path.basename(self.base_dir)
 
     def listing(self) -> list[ListedRun]:
-        """The runs there are, last updated first, as they were a second ago at most.
+        """List the runs, last updated first; scan the directory at most once a second.
 
         Do not change the list.
 
-        Of a tree that takes long to scan the list may be older: ten times as long as a scan takes.
+        After a scan that took long, the next scan waits ten times as long as the scan took.
         """
         if not self._scanning.acquire(blocking=self._next_scan_at is None):
             # another request is scanning; only the first list is worth waiting for
@@ -119,9 +119,10 @@ class LoadedRuns:
             self._scanning.release()
 
     def scan_again(self) -> None:
-        """Look through the directories now.
+        """Scan the directory for runs now.
 
-        Those that were first seen seconds ago need not be listed from then on.
+        The scan takes long in a large directory tree. A directory that is older than a few seconds
+        need not be listed again by later scans.
         """
         with self._scanning:
             self._scan()
@@ -138,20 +139,20 @@ class LoadedRuns:
         self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
 
     def find(self, train_id: str) -> ListedRun | None:
-        """A run by its name, or ``None`` if there is none."""
+        """Find a run by name; return ``None`` for an unknown name."""
         self.listing()
         return self._by_name.get(train_id)
 
     def has_lineage_only(self, train_id: str) -> bool:
-        """Whether a run has only lineage files.
+        """Tell whether a run has lineage files, but no summary files and no graphs.
 
-        MindInsight says that whatever tag of it is asked for has no values.
+        For such a run MindInsight answers that every requested tag has no values.
         """
         run = self.find(train_id)
         return run is not None and not run.summary_files and not run.graph_files
 
     def run(self, train_id: str) -> FollowedRun | None:
-        """Read a run as far as it has been written; ``None`` for an unknown name."""
+        """Read a run up to its newest value; return ``None`` for an unknown name."""
         # here: a list of runs needs no NumPy
         from mindsummary_lightning.reading.followed_run import FollowedRun
 
@@ -187,17 +188,20 @@ class LoadedRuns:
         self._summaries.forget(train_id)
 
     def is_loaded(self, train_id: str) -> bool:
-        """Whether the samples of a run are in memory, so that :meth:`run` only reads on."""
+        """Tell whether the samples of a run are in memory."""
         return train_id in self._runs
 
     def summary(self, train_id: str) -> RunSummary | None:
-        """Known facts of a run, without reading; ``None`` before :meth:`run`."""
+        """Return the kept tags and completeness of a run, without reading files.
+
+        ``None`` if :meth:`run` has not read the run yet.
+        """
         return cast("RunSummary | None", self._summaries.known(train_id))
 
     def run_directories(self) -> list[RunDirectory]:
-        """The runs with lineage files, last updated first.
+        """List the runs that have lineage files, last updated first.
 
-        As old as the listing. Do not change the list.
+        The list is as old as :meth:`listing`. Do not change it.
         """
         runs, version = self.listing(), self._next_scan_at
         with self._asking:  # one asks the files for their states, and others wait for it
@@ -208,6 +212,9 @@ class LoadedRuns:
             return directories
 
     def run_directory(self, train_id: str) -> RunDirectory | None:
-        """A run and the state of its lineage files now; ``None`` if there is no such run."""
+        """Return a run with the sizes and times that its lineage files have now.
+
+        ``None`` for an unknown name.
+        """
         run = self.find(train_id)
         return None if run is None else with_lineage_files(run)

@@ -1,4 +1,4 @@
-"""The viewer in a notebook: :func:`show` frames the pages in the output of a cell."""
+"""Show the viewer in a Jupyter notebook: :func:`show` embeds its pages in a cell."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _running: dict[str, Shown] = {}
 
 
 def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
-    """Show runs in the output of a notebook's cell.
+    """Show runs in the output of a notebook cell.
 
-    The server runs in a thread of the kernel and ends with it. A directory that is shown again
-    keeps its server.
+    The server runs in a thread of the kernel and ends with the kernel. A second call with the same
+    directory uses the same server.
 
     Args:
-        directory: a run, or a directory with runs anywhere below it.
-        height: height of the frame, pixels.
+        directory: a run, or a directory that contains runs at any depth.
+        height: height of the embedded pages, pixels.
 
     Returns:
-        What a notebook draws as the pages; ``close()`` ends the server.
+        An object that a notebook displays as the pages. Its ``close()`` ends the server.
 
     Raises:
-        TypeError, ValueError: ``directory`` is not a path, or ``height`` not a number of pixels.
-        NotADirectoryError: ``directory`` is not one.
-        OSError: no port can be listened on.
+        TypeError, ValueError: ``directory`` is not a path, or ``height`` is not a positive int.
+        NotADirectoryError: ``directory`` is not an existing directory.
+        OSError: the server cannot listen on a port.
 
     Example:
         >>> from mindsummary_lightning.viewer import show  # doctest: +SKIP
@@ -62,11 +62,11 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
 
 
 class Shown:
-    """A server in a thread, drawn by notebooks as a frame.
+    """A viewer that runs in a thread; notebooks display it as an embedded page.
 
     Attributes:
-        address: path or address of the pages, the token included.
-        height: height of the frame, pixels.
+        address: URL of the pages, token included; under JupyterHub a path without a host.
+        height: height of the embedded pages, pixels.
     """
 
     def __init__(self, directory: str, frontend: bytes | None, height: int) -> None:
@@ -96,11 +96,11 @@ class Shown:
 
     @property
     def is_running(self) -> bool:
-        """Whether the server answers."""
+        """Whether the thread of the server is alive."""
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         if self.is_running and self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_END_S)
@@ -118,7 +118,7 @@ class Shown:
 
 
 def _first_page(directory: str) -> str:
-    """Relative address of a run's dashboard, or of MindInsight's list of runs."""
+    """Return the relative URL of a run's dashboard, or of the list of runs."""
     is_run = summary_files(directory) or lineage_file_paths(directory)
     pages = dict(page_addresses("", None, "./" if is_run else None))
     return pages["dashboard" if is_run else "runs"].lstrip("/")

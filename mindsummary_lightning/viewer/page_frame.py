@@ -1,4 +1,4 @@
-"""Frame of our own pages: head, link back, and the page of a missing run."""
+"""HTML of this package's own pages: head, link to the table of runs, error pages."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _TABLE = "../../runs"  # of the table of runs, as seen from the pages below v1/m
 
 
 def is_chinese(request: ApiRequest) -> bool:
-    """Whether a page is asked for in Chinese."""
+    """Tell whether the request asks for a page in Chinese (``language=zh``)."""
     return request.first("language") == "zh"
 
 
 @dataclass(frozen=True, slots=True)
 class PageWords:
-    """The words of our own pages in a language, as HTML."""
+    """Translate the texts of this package's own pages, and escape them for HTML."""
 
     in_chinese: bool
 
     def __call__(self, text: str, *values: object) -> str:
-        """A text with values in it."""
+        """Translate a text, put values into it, and escape it for HTML."""
         return self.phrase(Phrase(text, *values))
 
     def phrase(self, phrase: Phrase | str) -> str:
-        """A phrase, with its inner phrases."""
+        """Translate a phrase and the phrases inside it, and escape it for HTML."""
         text = phrase if isinstance(phrase, Phrase) else Phrase(phrase)
         return escape(text.said(_chinese() if self.in_chinese else {}))
 
@@ -53,7 +53,7 @@ def _chinese() -> dict[str, str]:
 
 
 def page_of(title: str, body: str, words: PageWords) -> bytes:
-    """A whole page from its title, as text, and its body, as HTML."""
+    """Make a complete HTML page from a title (plain text) and a body (HTML)."""
     language = "zh-CN" if words.in_chinese else "en"
     page = (
         f'<!DOCTYPE html>\n<html lang="{language}"><head><meta charset="utf-8">'
@@ -65,27 +65,27 @@ def page_of(title: str, body: str, words: PageWords) -> bytes:
 
 
 def back_link(train_ids: Sequence[str], words: PageWords) -> str:
-    """The way back to the table of runs, in which these runs are ticked."""
+    """Return HTML of a link to the table of runs, with the given runs selected."""
     ticked = urlencode([("tick", train_id) for train_id in train_ids])
     address = escape(f"{_TABLE}#{ticked}" if ticked else _TABLE)
     return f'<nav class="back"><a href="{address}">{words(_BACK)}</a></nav>'
 
 
 def with_back_link(page: str, train_ids: Sequence[str], words: PageWords) -> str:
-    """A page that knows no table of runs, with the way back to it."""
+    """Insert a link to the table of runs into a finished HTML page."""
     link = back_link(train_ids, words)
     framed = page.replace("</head>", f"{_STYLE}</head>", 1)
     return _BODY.sub(lambda body: body.group() + link, framed, count=1)
 
 
 def missing_run(name: str, train_id: str, words: PageWords) -> PageError:
-    """Answer a request for a run, in parameter ``name``, that does not exist."""
+    """Return the error page (404) for a query parameter that names no run."""
     text = words("{} is not a run of this directory. It may have been deleted or moved.", train_id)
     return _refusal(f"Invalid parameter value. {name!r} is not a run.", text, 404, words)
 
 
 def unreadable_run(reason: object, words: PageWords) -> PageError:
-    """The answer where a run cannot be read."""
+    """Return the error page (400) for a run that cannot be read."""
     text = words("The runs cannot be read: {}", reason)
     return _refusal(f"The runs cannot be compared: {reason}", text, 400, words)
 

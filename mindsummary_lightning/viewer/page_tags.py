@@ -1,4 +1,4 @@
-"""Tags as the pages name them: ``<tag>/<kind>``; a graph has its file name."""
+"""Names of tags in MindInsight's pages: ``<tag>/<kind>``, or a graph's file name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the p
 
 
 def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
-    """The tags of a run by MindInsight's plugin name, in the order of the pages."""
+    """Return the tags of a run by kind, named and ordered as in MindInsight's pages."""
     by_kind = run.tags()
     by_kind["loss_landscape"] = [
         tag for tag in by_kind["loss_landscape"] if any(landscapes_of(run, tag))
@@ -37,7 +37,7 @@ def _plugin_names(tags: Iterable[str], kind: str) -> list[str]:
 
 
 def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
-    """The readable landscapes of a tag, with coordinates of any dimension."""
+    """Yield the readable loss landscapes that a run recorded under a tag."""
     # here: a list of runs needs no NumPy
     from mindsummary_lightning.reading.decode import read_value
 
@@ -55,7 +55,7 @@ def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
 
 
 def has_tag(run: FollowedRun, plugin_tag: str) -> bool:
-    """Whether a run has a tag, as the pages name it, of any kind."""
+    """Tell whether a run has the tag that a page names (``loss/auto/scalar``)."""
     tag, kind = split_tag(plugin_tag)
     if kind:
         return tag in run.tags()[kind]
@@ -65,6 +65,6 @@ def has_tag(run: FollowedRun, plugin_tag: str) -> bool:
 
 
 def split_tag(plugin_tag: str) -> tuple[str, str]:
-    """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph."""
+    """Split ``loss/auto/scalar`` into tag and kind; a graph has the kind ``""``."""
     tag, slash, kind = plugin_tag.rpartition("/")
     return (tag, kind) if slash and kind in _KINDS else (plugin_tag, "")

@@ -1,7 +1,7 @@
-"""Histograms of several steps in the same bins, which the page overlays.
+"""Convert the histograms of several steps to common bins, as MindInsight does.
 
-The arithmetic is MindInsight's to the last digit: a bin gets of each recorded bucket the part that
-overlaps it, and the sum is rounded up.
+The arithmetic is MindInsight's to the last digit: a bin gets from each recorded bucket the share
+that overlaps it, and the sum is rounded up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_BINS = 30
 
 @dataclass(frozen=True, slots=True)
 class StepHistogram:
-    """The histogram of a step."""
+    """The histogram of a step: buckets, smallest and largest value, number of values."""
 
     buckets: Sequence[tuple[float, float, int]]  # left edge, width and count of each, by left edge
     min: float
@@ -25,7 +25,7 @@ class StepHistogram:
 
     @property
     def nbytes(self) -> int:
-        """Estimate the bytes of memory that the run takes."""
+        """Estimated memory of the histogram, bytes."""
         return 200 * len(self.buckets)
 
 
@@ -37,7 +37,7 @@ class _Bucket(NamedTuple):
 
 
 def bin_count(count: int) -> int:
-    """MindInsight's number of bins for ``count`` values."""
+    """Return the number of bins that MindInsight uses for ``count`` values, 1 to 30."""
     if not count:
         return 1
     if count <= 5:
@@ -48,9 +48,14 @@ def bin_count(count: int) -> int:
 
 
 def rebucketed(histograms: Sequence[StepHistogram]) -> list[list[tuple[float, float, int]]]:
-    """Left edge, width and count of the same bins for every histogram.
+    """Convert histograms to common bins between their smallest and largest value.
 
-    A ValueError if their edges make no sense.
+    Returns:
+        For every histogram its bins as tuples of left edge, width and count, by left edge.
+
+    Raises:
+        ValueError: the largest value is less than the smallest, the range is not finite, or a
+            bucket has a negative width.
     """
     filled = [histogram for histogram in histograms if histogram.count]
     low = min((histogram.min for histogram in filled), default=0.0)
@@ -94,7 +99,11 @@ def _resampled(
 def _sum_of_overlaps(
     buckets: Sequence[_Bucket], first: int, left: float, right: float
 ) -> tuple[float, int]:
-    """Sum the parts of buckets in a bin; return the sum and the next bucket."""
+    """Sum the counts of buckets, each weighted by its overlap with a bin.
+
+    Returns:
+        The sum, and the index of the bucket at which the next bin continues.
+    """
     total = 0.0
     for index in range(first, len(buckets)):
         bucket = buckets[index]

@@ -1,8 +1,8 @@
-"""Tags and remarks that users give to runs on the lineage page.
+"""Tags and remarks that users give to runs on MindInsight's lineage page.
 
-They are kept in the user's state directory, one file per base directory, never in a run: the viewer
-does not write where trainings write, and one who may only read a run can still note something about
-it.
+They are stored in the user's state directory, one file per base directory, never in a run. The
+viewer does not write where trainings write, and a user who may only read a run can still write a
+remark about it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _POLL_S = 0.01
 
 @functools.lru_cache(maxsize=16)
 def remarks_of(base_dir: str) -> Remarks:
-    """The remarks about the runs below a directory, as given by its real path."""
+    """Return the tags and remarks of the runs in ``base_dir``, a real path."""
     name = hashlib.sha256(os.fsencode(base_dir)).hexdigest()[:32]
     return Remarks(base_dir, os.path.join(state_directory(), "remarks", f"{name}.json"))
 
 
 @dataclass(slots=True)
 class Remarks:
-    """Tags and remarks of the runs in a directory. Threads may share them.
+    """The stored tags and remarks of the runs in a directory; threads may share it.
 
-    The file is read again when it has changed, so that two viewers of one directory show the same,
-    and it is locked while it is saved, so that neither loses what the other saves.
+    The file is read again when it has changed, so that two viewers of a directory show the same.
+    The file is locked while it is saved, so that neither viewer loses what the other viewer saves.
 
     Args:
-        base_dir: the directory; noted in the file for people who look there.
+        base_dir: the directory; its path is written into the file for people who read the file.
         path: the file; it may not exist yet.
     """
 
@@ -56,16 +56,16 @@ class Remarks:
     _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG), init=False)
 
     def all(self) -> Mapping[str, Mapping[str, Any]]:
-        """Notes of all runs by train id; do not change them."""
+        """Return the tags and remarks by name of the run; do not change them."""
         with self._lock:
             self._reload()
             return self._runs
 
     def update(self, train_id: str, added: Mapping[str, Any]) -> None:
-        """Note a ``tag``, a ``remark`` or both about a run, and keep earlier notes.
+        """Save a ``tag``, a ``remark`` or both for a run; other saved entries stay.
 
         Raises:
-            OSError: it could not be saved; nothing has changed.
+            OSError: the file could not be saved; nothing has changed.
         """
         folder = os.path.dirname(self.path)
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -103,7 +103,11 @@ class Remarks:
 
 @contextlib.contextmanager
 def _file_lock(path: str) -> Iterator[None]:
-    """Keep further viewers from saving within the block, if locks exist."""
+    """Lock a file during a ``with`` block, where the file system has locks.
+
+    Raises:
+        TimeoutError: another process holds the lock for more than :data:`LOCK_LIMIT_S` seconds.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = time.monotonic() + LOCK_LIMIT_S

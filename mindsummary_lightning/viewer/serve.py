@@ -1,9 +1,9 @@
-"""The server's life: a socket, an event loop in the caller's thread, an end.
+"""Run the viewer's web server: listen, serve in the calling thread, and stop.
 
-It ends within a second.
+The server stops within a second.
 
-No process is started, and nothing here depends on the platform but how the event loop hears of a
-signal.
+No process is started. Only the way in which the event loop hears of a signal depends on the
+platform.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _MAX_TARGET_BYTES = 2**20  # the comparison page names each of its runs in the a
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A listening socket.
+    """Return a socket that listens on ``port`` of ``host``.
 
     Args:
         host: address or name of the interface.
-        port: the port that must be free; ``None`` takes 8080, or any if that is taken.
+        port: a port that must be free; ``None`` takes port 8080, or any free port if 8080 is taken.
 
     Raises:
-        OSError: ``port`` of ``host`` cannot be listened on.
+        OSError: the port of ``host`` cannot be listened on.
     """
     try:
         return _listen(host, wanted := CUSTOMARY_PORT if port is None else port)
@@ -72,7 +72,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def lacks_ipv4(listener: socket.socket) -> bool:
-    """Whether a socket listens on every address of IPv6, and on none of IPv4."""
+    """Tell whether a socket listens on all IPv6 addresses, but on no IPv4 address."""
     if listener.family != socket.AF_INET6 or listener.getsockname()[0] != "::":
         return False
     return bool(listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
@@ -81,9 +81,9 @@ def lacks_ipv4(listener: socket.socket) -> bool:
 async def serve_until(
     stop: asyncio.Event, app: web.Application, listener: socket.socket, ready: Callable[[], object]
 ) -> None:
-    """Serve until an event is set.
+    """Serve a web application until the event ``stop`` is set, then close the socket.
 
-    ``ready`` is called once requests are answered, the socket is closed at the end.
+    ``ready`` is called as soon as the server answers requests.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_warn_in_a_line(WarnOnce(_LOG)))
@@ -111,7 +111,7 @@ async def serve_until(
 
 
 async def _stop_accepting(server: asyncio.Server, listener: socket.socket) -> None:
-    """Close the listening socket after each accepted connection has its protocol.
+    """Close the listening socket after every accepted connection has its protocol.
 
     asyncio leaves a connection open if its server closes before the connection has a transport.
     """
@@ -125,9 +125,10 @@ async def _stop_accepting(server: asyncio.Server, listener: socket.socket) -> No
 def _warn_in_a_line(
     warnings: WarnOnce,
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """Log a problem of asyncio in a line, without a traceback.
+    """Return an asyncio exception handler that logs each distinct error as a line.
 
-    An example is that no file is left for a connection.
+    An equal message is logged only once, and without a traceback. Such an error is, for example,
+    that no file descriptor is left for a connection.
     """
 
     def warn(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -140,9 +141,9 @@ def _warn_in_a_line(
 def serve_until_signal(
     app: web.Application, listener: socket.socket, ready: Callable[[], object]
 ) -> None:
-    """:func:`serve_until` Ctrl-C, SIGTERM or the end of the terminal.
+    """Serve a web application until Ctrl-C, SIGTERM, or until the terminal is closed.
 
-    Call it in the main thread.
+    Call it in the main thread. ``ready`` is called as soon as the server answers requests.
     """
 
     async def run() -> None:
@@ -169,9 +170,9 @@ def serve_until_signal(
 
 
 def _end_signals() -> list[signal.Signals]:
-    """The signals that ask a process to end.
+    """List the signals that stop the server and that this process does not ignore.
 
-    One that is ignored, as SIGHUP under nohup, stays ignored.
+    For example, a process under nohup ignores SIGHUP.
     """
     names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last two: POSIX, Windows
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]

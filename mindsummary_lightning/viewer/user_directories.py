@@ -1,9 +1,9 @@
-"""This package's directories in the user's home: cache and state.
+"""This package's cache directory and state directory in the user's home.
 
-The cache can be made again. The state holds the user's notes.
+The cache holds files that can be downloaded again. The state holds the user's tags and remarks.
 
-A place that others may write to is refused. Where there is no home, as for a container's numbered
-user, a temporary directory takes its place.
+A cache that other users may write to is refused. If there is no writable home, as for a container's
+numbered user, a temporary directory is used.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _temporary: list[tempfile.TemporaryDirectory[str]] = []  # removed when the proc
 
 
 def cache_directory() -> str:
-    """Directory for the cache, made with mode 0700.
+    """Return the path of this package's cache directory; create it with mode 0700.
 
     Raises:
-        PermissionError: it belongs to another user, or others may write to it.
+        PermissionError: the directory belongs to another user, or other users may write to it.
     """
     path = _usable("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
     os.makedirs(path, mode=0o700, exist_ok=True)
@@ -35,7 +35,7 @@ def cache_directory() -> str:
 
 
 def state_directory() -> str:
-    """Directory for users' notes about runs; it may not exist yet."""
+    """Return the path of the directory for tags and remarks; it may not exist yet."""
     return _usable("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
 
 
@@ -55,7 +55,7 @@ def _usable(variable: str, default: str, on_macos: str) -> str:
 
 
 def _existing(path: str) -> str:
-    """The path or its nearest parent that exists."""
+    """Return the path, or its nearest parent that exists."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return path

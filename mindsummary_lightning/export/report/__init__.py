@@ -1,6 +1,6 @@
-"""Self-contained HTML page about several runs, made by Jinja and Bokeh.
+"""Write an HTML report about several runs, which opens without a network.
 
-It opens without a network.
+Jinja and Bokeh make the page.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ def write_report(
     best: int | None = None,
     group: str | None = None,
 ) -> dict[str, str]:
-    """Write an HTML file about some runs.
+    """Write an HTML file about several runs: curves, images, histograms, settings.
 
-    It has overlaid curves, histograms, images, landscapes, graphs and lineage.
+    It also has loss landscapes and computational graphs. Curves of the runs are overlaid.
 
-    Of more than eight runs, and with ``by``, ``best`` or ``group``, the page is a table with a row
-    for each run, the best first, parallel coordinates of the settings that differ, and curves.
+    For more than eight runs, or with ``by``, ``best`` or ``group``, the page compares many runs: it
+    has a table with a row for each run, the best first, parallel coordinates of the settings that
+    differ, and curves.
 
     Args:
-        run_dirs: the runs; at least one. One that is damaged or cannot be read is left out, unless
-            all are.
+        run_dirs: the runs; at least one run. A run that is damaged or cannot be read is left out,
+            unless this is so for every run.
         path: the file to write or replace.
-        progress: called with a percentage of the work whenever that much more of it is done.
-        announce: called once, with the size that the page will have, roughly, in bytes, before it
-            is made.
-        by: what the runs are compared by: a scalar such as ``val/loss``, by its best value, or
+        progress: called with percentages of the work, as they are done; their sum is 100.
+        announce: called once, before the page is made, with its approximate size in bytes.
+        by: how runs are compared: a scalar such as ``val/loss`` (by its best value), or
             ``last:val/loss``.
-        best: number of runs whose curves are drawn, the best ones.
-        group: a setting: curves of runs with one value of it have one colour.
+        best: number of runs whose curves are drawn, from the best run on.
+        group: name of a setting; curves of runs with the same value of it have the same colour.
 
     Returns:
-        What is wrong with the runs that are left out, by name; the page says it too.
+        Why runs are left out, by name of the run; the page shows these texts too.
 
     Raises:
         DamagedFileError: every run is damaged.
         ImportError: Bokeh or Jinja is not installed.
-        LineageSearchConditionParamError: no run has what ``by`` or ``group`` names.
+        LineageSearchConditionParamError: no run has the scalar ``by`` or the setting ``group``.
         OSError: the file cannot be written, or no run can be read.
     """
     try:
@@ -116,7 +116,7 @@ def write_report(
 
 @dataclass(slots=True)
 class _DrawnCards:
-    """Cards of the page by section, with the scripts of their figures."""
+    """The boxes of the report by section, with the scripts and HTML of their figures."""
 
     sections: dict[str, list[Card]] = field(default_factory=dict)
     scripts: list[str] = field(default_factory=list)
@@ -128,11 +128,10 @@ def _draw_cards(
     components: Callable[..., Any],
     progress: Callable[[int], object],
 ) -> _DrawnCards:
-    """Make the cards and the parts of their Bokeh figures.
+    """Make the boxes of the report, and the scripts and HTML of their Bokeh figures.
 
-    Each card has a document of its own.
-
-    Bokeh goes through the whole document for each figure in it.
+    The figures of each box are a separate Bokeh document, because Bokeh goes through the whole
+    document for each figure in it.
     """
     drawn = _DrawnCards()
     done = 0

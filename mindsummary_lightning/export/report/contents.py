@@ -1,4 +1,4 @@
-"""The contents of the report: which values of which runs appear in which section."""
+"""Contents of the HTML report: the sections, their boxes, and the values in them."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000
 
 
 def colour_of(number: int) -> str:
-    """Return the CSS colour of a run by its number.
+    """Return the CSS colour of a run by its number in the report.
 
-    The colour-blind can tell the first eight apart. Later colours never repeat.
+    Colour-blind readers can tell the first eight colours apart. Later colours never repeat.
     """
     if number < len(COLOURS):
         return COLOURS[number]
@@ -63,14 +63,14 @@ def colour_of(number: int) -> str:
 
 
 def usual_value(values: Sequence[str]) -> str:
-    """The most frequent value; ``""`` if all values differ."""
+    """Return the most frequent value; ``""`` if all values differ."""
     ((value, count),) = Counter(values).most_common(1)
     return value if count > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRun:
-    """A run of the report."""
+    """A run of the report with its name, tags, scalars and lineage."""
 
     number: int
     name: str
@@ -88,7 +88,7 @@ class ReportRun:
 
     @property
     def extent(self) -> str:
-        """Last step and start of the run."""
+        """Text about the last step and the start of the run, in local time."""
         if not self.scalars:
             return "no scalars"
         last = max(int(series.steps[-1]) for series in self.scalars.values())
@@ -101,7 +101,7 @@ class ReportRun:
 
 @dataclass(slots=True)
 class Scope:
-    """A scope of a computational graph."""
+    """A scope of a computational graph: its operations by type, and its inner scopes."""
 
     name: str  # last part of its path
     operations: Counter[str] = field(default_factory=Counter)  # directly in it, by type
@@ -109,7 +109,7 @@ class Scope:
 
     @property
     def summary(self) -> str:
-        """Text such as ``"2 Conv2d, ReLU"``."""
+        """Text of the operations directly in the scope, such as ``"2 Conv2d, ReLU"``."""
         texts = []
         for kind, count in self.operations.items():
             texts.append(f"{count} {kind}" if count > 1 else kind)
@@ -117,13 +117,13 @@ class Scope:
 
     @property
     def total(self) -> int:
-        """Number of operations in the scope and below it."""
+        """Number of operations in the scope and in all scopes inside it."""
         return self.operations.total() + sum(scope.total for scope in self.scopes.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A box of a section; ``run`` is ``None`` where several runs share it."""
+    """A box of the report; ``run`` is ``None`` for a box that several runs share."""
 
     title: str
     run: ReportRun | None = None
@@ -140,10 +140,14 @@ class Card:
 def open_runs(
     run_dirs: Sequence[str], base: str | None = None
 ) -> tuple[list[ReportRun], dict[str, str]]:
-    """Read the scalars and lineage of runs.
+    """Read the scalars, settings and parameter statistics of runs for the report.
 
-    Return the runs, and by name the problems of runs that cannot be read. Raise the last problem if
-    no run can be read. Names are relative to ``base``, by default the common directory.
+    Returns:
+        The runs, and by name the problems of runs that cannot be read. Names are relative to
+        ``base``, by default the common directory.
+
+    Raises:
+        DamagedFileError, OSError: no run can be read; this is the problem of the last run.
     """
     names = run_names(run_dirs, common_directory(run_dirs) if base is None else base)
     runs: list[ReportRun] = []
@@ -167,13 +171,13 @@ def open_runs(
 
 
 def common_directory(run_dirs: Sequence[str]) -> str:
-    """The directory that all runs lie below."""
+    """Return the deepest directory that contains all runs."""
     paths = [os.path.abspath(run_dir) for run_dir in run_dirs]
     return os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
 
 
 def curve_cards(runs: Sequence[ReportRun]) -> list[Callable[[], Card]]:
-    """Makers of the cards with curves, in the order of the page."""
+    """Return functions that make the boxes with curves, in the order of the page."""
     tags = _scalar_tags(runs)
     if _EPOCH in tags:
         tags.remove(_EPOCH)
@@ -182,7 +186,7 @@ def curve_cards(runs: Sequence[ReportRun]) -> list[Callable[[], Card]]:
 
 
 def _scalar_tags(runs: Sequence[ReportRun]) -> list[str]:
-    """Sort the tags of all runs' scalars."""
+    """Return the tags of all runs' scalars, sorted, without repetition."""
     tags: set[str] = set()
     for run in runs:
         tags.update(run.scalars)
@@ -192,7 +196,7 @@ def _scalar_tags(runs: Sequence[ReportRun]) -> list[str]:
 def planned_cards(
     runs: Sequence[ReportRun], files: OpenFiles
 ) -> list[tuple[str, Callable[[], Card]]]:
-    """List the section title and the builder function of every card, in page order."""
+    """List the section title and the builder function of every box, in page order."""
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
     for run in runs:
         if run.parameters:
@@ -212,14 +216,14 @@ def planned_cards(
 
 
 def _landscape_cards(run: ReportRun, files: OpenFiles) -> Iterator[Callable[[], Card]]:
-    """Makers of the cards of a run's loss landscapes."""
+    """Yield functions that make the boxes of a run's loss landscapes."""
     for tag in run.tags["loss_landscape"]:
         for sample in run.content.samples("loss_landscape", tag):
             yield partial(_landscape_card, run, tag, sample, files)
 
 
 def _origins(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str]]:
-    """Runs with output statistics that stop being finite, and texts about it."""
+    """Yield the runs whose output statistics become NaN or infinite, with a text."""
     for run in runs:
         statistics = read_output_statistics(run.content)
         first = None if statistics is None else statistics.first_non_finite()
@@ -239,7 +243,7 @@ def _origin_card(run: ReportRun, text: str) -> Card:
 
 
 def expected_bytes(runs: Sequence[ReportRun]) -> int:
-    """Size of the page, roughly."""
+    """Estimate the size of the report, bytes."""
     points = ridges = image_bytes = 0
     for run in runs:
         ridges += len(run.tags["histogram"])
@@ -252,9 +256,9 @@ def expected_bytes(runs: Sequence[ReportRun]) -> int:
 
 
 def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
-    """Texts of the scalars that every run recorded at most once, by tag.
+    """Return, by tag, the values of the scalars that no run recorded more than once.
 
-    The list of a tag has a text for each run.
+    The list of a tag has a text for each run, ``""`` for a run without the scalar.
     """
     return {tag: _last_texts(runs, tag) for tag in _scalar_tags(runs) if _is_single(runs, tag)}
 
@@ -268,9 +272,11 @@ def _last_text(run: ReportRun, tag: str) -> str:
 
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
-    """Rows of the lineage: name, texts of the runs, and whether they differ.
+    """List the settings and results of runs as rows of a table.
 
-    Rows in which the runs differ come first.
+    Returns:
+        For every row its name, a text for each run, and whether the texts differ. Rows in which the
+        runs differ come first.
     """
     facts = [dict(run.lineage) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
@@ -309,7 +315,11 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
 
 
 def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
-    """Type (``<i4``, ``<f4`` or ``<f8``) and base64 text of every column."""
+    """Encode the columns of a curve for the page's script.
+
+    Returns:
+        For every column its type (``<i4``, ``<f4`` or ``<f8``) and its bytes as base64 text.
+    """
     packed = {}
     for name, column in curve_columns(series).items():
         ordered = column.astype(column.dtype.newbyteorder("<"))
@@ -318,10 +328,10 @@ def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
 
 
 def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
-    """``step`` and ``value`` of the drawn points, NaN for non-finite values.
+    """Return the points of a curve to draw: ``step``, ``value``, and maybe ``alone``.
 
-    A value whose neighbours are not finite has no line; it is in ``alone``, too, and is drawn as a
-    point.
+    ``value`` is NaN for non-finite values. A value whose neighbours are not finite has no line: the
+    column ``alone`` repeats it, to be drawn as a point.
     """
     points = thinned(series.values)
     steps, values = series.steps[points], series.values[points]
@@ -404,7 +414,10 @@ def _tagged(runs: Sequence[ReportRun], kind: str) -> list[tuple[str, ReportRun]]
 
 
 def graph_outline(graph: Graph) -> Scope:
-    """The tree of a graph's scopes; the root has the name ``""``."""
+    """Count the operations of a graph in a tree of its scopes; return the root scope.
+
+    The root has the name ``""``. Scopes deeper than eight count in their ancestor.
+    """
     root = Scope("")
     for node in graph.nodes:
         scope = root

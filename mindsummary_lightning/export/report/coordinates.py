@@ -1,4 +1,4 @@
-"""Parallel coordinates as an SVG: an axis per column, a line per run."""
+"""Draw parallel coordinates as SVG: an axis per column, a line per run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _BEST, _WORST = (213, 94, 0), (0, 114, 178)  # colours of lines, red, green and 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Where the values of a column stand: from 0 at the bottom to 1 at the top.
+    """An axis of parallel coordinates, from 0 at the bottom to 1 at the top.
 
     Attributes:
         name: the column.
-        places: by run, the place of its value; a run without one is missing.
-        ends: texts at places.
+        places: position of a run's value on the axis, 0 to 1, by run; a run without a value is
+            missing.
+        ends: texts beside the axis, by position.
     """
 
     name: str
@@ -37,12 +38,14 @@ class _Axis:
 
 
 def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str) -> str:
-    """The SVG; ``""`` if runs do not differ in at least two columns.
+    """Draw the columns of runs as parallel coordinates; return SVG text.
+
+    Without at least two columns in which runs differ, the text is empty.
 
     Args:
-        rows: the runs, the best first: its line is drawn last.
-        columns: columns of the table; the first ones that have an axis are drawn.
-        by: the column that runs are compared by, which is the last axis.
+        rows: the runs, the best first; its line is drawn last, above the others.
+        columns: columns of the table; the first columns that can be drawn as an axis are drawn.
+        by: the column that runs are compared by; it is the last axis.
     """
     shown: list[_Axis] = []
     for name in columns:
@@ -90,7 +93,7 @@ def _number_axis(name: str, numbers: dict[str, float]) -> _Axis | None:
 
 
 def _texts_of_ends(low: float, high: float) -> tuple[str, str]:
-    """Texts of two different numbers, with as many digits as tell them apart."""
+    """Format two different numbers with enough digits that the texts differ."""
     low_text, high_text = cell_text(low), cell_text(high)
     if low_text == high_text:
         return f"{low:.17g}", f"{high:.17g}"

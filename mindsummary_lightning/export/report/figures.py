@@ -1,4 +1,4 @@
-"""Bokeh figures of the report: contours of landscapes, gradient heat maps.
+"""Bokeh figures of the report: contours of loss landscapes, gradient heat maps.
 
 Text and grid are of a middle grey and the background is transparent, so a figure reads on a light
 and on a dark page.
@@ -24,9 +24,10 @@ _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"  # report.js has the s
 
 
 def landscape_figure(landscape: LossLandscape) -> Any | None:
-    """A loss landscape as filled contours with its path.
+    """Draw a loss landscape as filled contours, with the path of the training.
 
-    ``None`` if there is no such plane to draw.
+    ``None`` if its shapes contradict each other, or if it has fewer than two different finite
+    losses.
     """
     try:
         check_landscape_shapes(
@@ -65,9 +66,10 @@ def landscape_figure(landscape: LossLandscape) -> Any | None:
 
 
 def parameter_figure(table: ParameterTable) -> Any:
-    """Draw the gradients of parameters by step as a heat map.
+    """Draw gradients as a heat map: a row per parameter, a column per recorded step.
 
-    The colour is the logarithm of the root mean square. Hovering names parameter and value.
+    The colour is the logarithm of the gradient's root mean square. A tooltip shows parameter and
+    value.
     """
     names, numbers = grouped(table.parameters, table.gradient_logarithms().T, _MAX_PARAMETERS)
     low, high = shaded_range(numbers)

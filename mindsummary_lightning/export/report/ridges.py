@@ -1,8 +1,6 @@
-"""Histograms of a tag as ridges, drawn as SVG.
+"""Draw the histograms of a tag behind each other as SVG, as in a ridgeline plot.
 
-A report may have hundreds of them.
-
-Colours of text and lines are the page's.
+SVG is small: a report may have hundreds of such plots. Colours of text and lines are the page's.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ _TICKS = 5
 
 
 def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | None:
-    """Draw histograms as ridges; return ``None`` if no element is finite.
+    """Draw histograms of several steps behind each other; return SVG text.
 
-    The oldest is at the back.
+    The oldest is at the back. The result is ``None`` if no histogram has a finite element.
     """
     filled = [(step, histogram) for step, histogram in samples if histogram.counts.sum()]
     if not filled:
@@ -65,7 +63,7 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two."""
+    """Return about five round numbers from ``low`` to ``high``."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     factor = next(factor for factor in (1, 2, 5, 10) if factor * power >= rough)

@@ -1,4 +1,4 @@
-"""Makes the report of many runs: ranking, settings that differ, some curves."""
+"""Collect the contents of the report about many runs: ranking, settings, curves."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ MANY = 8
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Contents of the page of many runs.
+    """The contents of the report about many runs.
 
     Attributes:
         ranking: all runs, the best first.
         columns: columns of the table.
         lines: the table's cells, a row for each run.
-        coordinates: an SVG of the settings that differ, and of what runs are compared by; ``""``
-            without any.
+        coordinates: SVG of the settings that differ and of the column that runs are compared by;
+            ``""`` if no setting differs.
         drawn: the runs whose curves are drawn.
-        problems: why runs cannot be read, by name.
-        groups: by value of the setting that curves are grouped by, the colour.
+        problems: why runs cannot be read, by name of the run.
+        groups: colour by value of the setting that curves are grouped by.
     """
 
     ranking: Ranking
@@ -55,15 +55,15 @@ class Sweep:
 def make_sweep(
     run_dirs: Sequence[str], by: str | None, best: int | None, group: str | None
 ) -> Sweep:
-    """Read the runs, and put them in order.
+    """Read many runs, rank them, and collect the contents of the report.
 
     Args:
         run_dirs: the runs.
-        by: what they are compared by, as :func:`~mindsummary_lightning.lineage.ranking.rank` takes
-            it; ``None`` takes the scalar of a validation, or else a loss, that most runs have.
-        best: number of runs whose curves are drawn, the best ones; ``None``: all if they are
-            grouped, else eight.
-        group: a setting; runs with one value of it have one colour.
+        by: how runs are compared, as for :func:`~mindsummary_lightning.lineage.ranking.rank`.
+            ``None`` takes a scalar of a validation, or else a loss, that most runs have.
+        best: number of runs whose curves are drawn, from the best run on; ``None`` draws all runs
+            with ``group``, and eight without it.
+        group: name of a setting; runs with the same value of it have the same colour.
 
     Raises:
         LineageSearchConditionParamError: no run has ``by`` or ``group``.
@@ -101,9 +101,9 @@ def _cells(row: RunRow, columns: Sequence[str]) -> list[str]:
 
 
 def _usual_scalar(rows: Sequence[RunRow]) -> str:
-    """Return the tag by which runs are most likely compared.
+    """Choose the scalar by which the runs are most likely to be compared.
 
-    Tags of a validation come first, then losses, then tags of most runs.
+    Tags of a validation come first, then losses, then the tags that most runs have.
     """
     tags: Counter[str] = Counter()
     for row in rows:

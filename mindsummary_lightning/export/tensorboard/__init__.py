@@ -1,6 +1,6 @@
-"""Export to and import from TensorBoard event files.
+"""Export runs to TensorBoard event files, and import runs from such files.
 
-Both formats share the record framing.
+Both formats frame their records in the same way.
 """
 
 from mindsummary_lightning.export.tensorboard.exporter import (

@@ -1,4 +1,4 @@
-"""A run as a TensorBoard event file."""
+"""Export a run as a TensorBoard event file."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def export_tensorboard(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Write the values, graph and settings of a run to a TensorBoard event file.
+    """Export the values, graph and settings of a run as a TensorBoard event file.
 
-    Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and
-    gets ``/<kind>`` for the others, because TensorBoard has one kind per tag. The file appears when
-    it is complete, with the permissions of the run's files.
+    Steps and wall times stay as they are. A tag of several kinds keeps its name for the first kind
+    and gets ``/<kind>`` for the others, because TensorBoard has one kind per tag. The file appears
+    when it is complete, with the permissions of the run's files.
 
     Args:
         run_dir: the run.
-        out_dir: where the event file goes: a directory that is new or empty.
-        progress: called with bytes of the run's files.
-        force: replace what an earlier export left in ``out_dir``.
+        out_dir: the output directory, which must be new or empty.
+        progress: called with numbers of bytes of the run's files, as they are exported.
+        force: replace the files of an earlier export in ``out_dir``.
 
     Returns:
         Path of the file.
@@ -58,8 +58,7 @@ def export_tensorboard(
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         DamagedFileError: a file of the run is damaged.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
-            export.
+        FileExistsError: ``out_dir`` is not empty, or holds files that no earlier export wrote.
         OSError: the file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -107,7 +106,7 @@ def export_tensorboard(
 
 
 class _EventWriter:
-    """Writes TensorBoard's events to a file and counts the samples."""
+    """Write TensorBoard events to a file, and count the written samples."""
 
     def __init__(
         self,
@@ -148,7 +147,7 @@ class _EventWriter:
 
 
 def _last_values(run: FollowedRun) -> dict[str, float]:
-    """The last value of every scalar."""
+    """Return the last value of every scalar of a run, by tag."""
     values = {}
     for tag in run.tags()["scalar"]:
         *_, end = run.scalar_parts(tag)
@@ -157,9 +156,10 @@ def _last_values(run: FollowedRun) -> dict[str, float]:
 
 
 def _first_second(run: FollowedRun) -> int:
-    """The second of the first scalar; 0 if no wall time has at most ten digits.
+    """Return the earliest wall time of a run's scalars in whole seconds, or 0.
 
-    TensorBoard orders files by these digits.
+    It is 0 if no wall time has at most ten digits. TensorBoard orders files by these digits in
+    their names.
     """
     earliest = []
     for tag in run.tags()["scalar"]:
@@ -186,7 +186,7 @@ def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], s
 
 @dataclass(frozen=True)
 class _StepScalars:
-    """Tags and values of the scalars of a step with the same wall time."""
+    """Tags and values of the scalars that have the same step and wall time."""
 
     step: int
     wall_time: float
@@ -194,7 +194,7 @@ class _StepScalars:
 
 
 def _scalar_samples(run: FollowedRun) -> Iterator[_StepScalars]:
-    """All scalars, by step and wall time."""
+    """Yield all scalars of a run in groups, ordered by step and wall time."""
     tags = run.tags()["scalar"]
     for rows in _ordered_rows(run, tags):
         for (step, wall_time), found in itertools.groupby(rows, key=operator.itemgetter(0, 1)):
@@ -203,10 +203,10 @@ def _scalar_samples(run: FollowedRun) -> Iterator[_StepScalars]:
 
 
 def _ordered_rows(run: FollowedRun, tags: Sequence[str]) -> Iterator[Iterable[tuple[Any, ...]]]:
-    """Rows of step, wall time, index of the tag and value, in this order.
+    """Yield all scalars as rows (step, wall time, index of the tag, value), in order.
 
-    A part of every tag is held at a time. All rows up to the smallest of the parts' last steps are
-    known, and are ordered and yielded together.
+    The order is by step, then by wall time. A part of every tag is in memory at a time. All rows up
+    to the smallest last step of these parts are known, and are ordered and yielded together.
     """
     size = max(_WINDOW // max(len(tags), 1), 1)
     waiting = [run.scalar_parts(tag, size) for tag in tags]
@@ -225,7 +225,10 @@ def _ordered_rows(run: FollowedRun, tags: Sequence[str]) -> Iterator[Iterable[tu
 def _take_known(
     held: dict[int, ScalarSeries], waiting: Sequence[Iterator[ScalarSeries]]
 ) -> list[tuple[int, ScalarSeries]]:
-    """Take the rows up to the smallest last step of the held parts; hold the rest."""
+    """Remove the rows up to the smallest last step of the held parts, and return them.
+
+    The other rows stay held. A part that is used up is replaced by the next part of its tag.
+    """
     bound = min(int(series.steps[-1]) for series in held.values())
     taken = []
     for owner, series in list(held.items()):
@@ -247,7 +250,7 @@ def _slice(series: ScalarSeries, rows: slice) -> ScalarSeries:
 def _replace_by_next(
     held: dict[int, ScalarSeries], owner: int, parts: Iterator[ScalarSeries]
 ) -> None:
-    """Hold the next part of a tag, or no part if it has ended."""
+    """Hold the next part of a tag's series, or drop the tag if there is none."""
     following = next(parts, None)
     if following is None:
         del held[owner]

@@ -1,4 +1,4 @@
-"""Imports TensorBoard event files as MindInsight runs."""
+"""Import TensorBoard event files as MindInsight runs."""
 
 from __future__ import annotations
 
@@ -38,18 +38,20 @@ _MAX_SECOND = 1e11
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """A run that was made from a directory of TensorBoard files.
+    """A MindInsight run that was made from TensorBoard event files, with counts.
 
     Attributes:
         source: the directory with TensorBoard's event files.
         run_dir: the MindInsight run.
-        written: number of samples that can be read in it, by kind.
-        skipped: number of samples by what MindInsight cannot show (text, audio, ...).
-        changed: number of samples that are not exactly what TensorBoard had, by what differs.
-        dropped: number of samples by kind that a later one of the same tag and step replaced, or a
-            later event file that goes back to an earlier step, as a resumed training does.
+        written: number of samples that can be read in the run, by kind.
+        skipped: number of samples that MindInsight cannot show, by their kind (text, audio, ...).
+        changed: number of samples that differ from TensorBoard's, by a text about the difference.
+        dropped: number of replaced samples, by kind. A sample is replaced by a later sample of the
+            same tag and step, or by a later event file that goes back to an earlier step, as a
+            resumed training does.
         problems: number of values and records that are damaged or beyond MindInsight's limits, by
-            what is wrong and where first. They are skipped, and everything else is imported.
+            a text about the problem and its first place. They are skipped, and everything else is
+            imported.
     """
 
     source: str
@@ -64,11 +66,14 @@ class ImportedRun:
 def event_files(
     directory: str, on_error: Callable[[OSError], object] | None = None
 ) -> dict[str, list[str]]:
-    """Find the TensorBoard event files in a directory at any depth, by directory.
+    """Find the TensorBoard event files in a directory at any depth.
 
-    Every list is in the order of the names.
+    Args:
+        directory: the directory.
+        on_error: called with the error for every directory in it that cannot be listed.
 
-    ``on_error`` is called for every directory in it that cannot be listed.
+    Returns:
+        The paths of the event files, in the order of their names, by directory.
 
     Raises:
         OSError: the directory itself cannot be listed.
@@ -92,27 +97,27 @@ def import_tensorboard(
     *,
     force: bool = False,
 ) -> list[ImportedRun]:
-    """Write TensorBoard event files as MindInsight runs.
+    """Convert the TensorBoard event files in a directory to MindInsight runs.
 
-    Scalars, images, histograms and tensors become values, and hparams become lineage.
+    Scalars, images, histograms and tensors become values, and hparams become lineage (settings).
 
-    Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir``
+    Files of torch, tensorboardX and Keras can be read. Each directory becomes a run: ``tb_dir``
     itself becomes ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists
-    one level. They appear when all are complete. Neighbouring values of one step share an event, at
-    the wall time of the first. What is damaged, or beyond MindInsight's limits, is skipped and
-    counted.
+    one level. The runs appear when all are complete. Neighbouring values of the same step are
+    written together, with the wall time of the first value. Damaged values, and values beyond
+    MindInsight's limits, are skipped and counted.
 
     Args:
         tb_dir: a directory with event files at any depth.
-        out_dir: where the runs go: a directory that is new or empty.
+        out_dir: the output directory, which must be new or empty.
         progress: called with numbers of bytes read.
-        force: replace what an earlier import left in ``out_dir``.
+        force: replace the files of an earlier import in ``out_dir``.
 
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         FileNotFoundError: there is no event file.
-        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier
-            import, or two directories would be runs of one name.
+        FileExistsError: ``out_dir`` is not empty, or holds files that no earlier import wrote, or
+            two directories would become runs of the same name.
         OSError: a run cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -142,7 +147,7 @@ def import_tensorboard(
 
 
 class _RunImport:
-    """Writes the values of a run of TensorBoard into a directory."""
+    """Convert the event files of a TensorBoard run to a MindInsight run."""
 
     def __init__(self, tb: SimpleNamespace, run: ImportedRun, directory: str) -> None:
         self._tb = tb
@@ -180,7 +185,7 @@ class _RunImport:
         self._count()
 
     def _purge_step(self, path: str) -> float:
-        """Return the step from which a file replaces the files before it.
+        """Return the step from which an event file replaces the files before it.
 
         ``SummaryWriter(purge_step=...)`` sets it; otherwise it is infinite.
         """
@@ -253,9 +258,9 @@ class _RunImport:
             self._decoded[decoded.kind] += 1
 
     def _name(self, kind: str, tag: str, index: int) -> str:
-        """Name an image; the name is new among the tags.
+        """Return a tag that no other value of this kind has, for an image of a message.
 
-        ``index`` counts the images of the same value.
+        ``index`` counts the images in the message from 0; it is appended to the tag if it is not 0.
         """
         name = f"{tag}/{index}" if index else tag
         while self._names.setdefault((kind, name), (tag, index)) != (tag, index):
@@ -307,7 +312,7 @@ class _RunImport:
             self._files.reset_second()
 
     def _count(self) -> None:
-        """Count the samples that a reader of the run gets."""
+        """Count the samples that can be read in the new run, and the replaced samples."""
         reader = SummaryReader(self._directory)
         tags = reader.tags()
         numbers = {"scalar": sum(map(len, reader.all_scalars().values()))}

@@ -1,6 +1,6 @@
-"""Messages of the ``tensorboard`` package, and a run's graph and settings in them.
+"""Encode a run's graph and settings as protobuf messages of TensorBoard.
 
-The package is imported only when something is converted.
+The ``tensorboard`` package is imported only when something is converted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETTINGS = {
 
 
 def messages() -> SimpleNamespace:
-    """The message classes and tensor functions that export and import need.
+    """Import TensorBoard's message classes and tensor functions.
 
     Raises:
         ImportError: the ``tensorboard`` package is missing.
@@ -58,9 +58,10 @@ def messages() -> SimpleNamespace:
 
 
 def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
-    """Encode the nodes, edges, parameters, constants and shapes of a graph.
+    """Encode a recorded graph as TensorBoard's ``GraphDef``.
 
-    An edge from a node that is not in the graph is skipped, as MindInsight does.
+    It has nodes, edges, parameters, constants and shapes. An edge from a node that is not in the
+    graph is skipped, as MindInsight does.
     """
     names = _graph_names(graph)
     found = tb.GraphDef()
@@ -86,7 +87,7 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
 
 
 def _graph_names(graph: Graph) -> dict[str, str]:
-    """Names of nodes, parameters and constants in TensorBoard's graph."""
+    """Return the names that nodes, parameters and constants have in TensorBoard."""
     scopes: dict[str, str] = {}
     for node in reversed(graph.nodes):  # the scope of the first use remains
         for edge in node.inputs:
@@ -101,12 +102,12 @@ def _graph_names(graph: Graph) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SessionStart:
-    """The settings of a run for the plugin HPARAMS.
+    """The settings of a run as a message for TensorBoard's HPARAMS page, with counts.
 
     Attributes:
         message: the ``Summary.Value``; ``None`` if there are no settings.
-        left_out: the number of results that the plugin takes from the run's scalars.
-        texts: the number of settings that became text, by the reason.
+        left_out: number of results left out, because the page takes them from the run's scalars.
+        texts: number of settings that became text, by reason.
     """
 
     message: Any
@@ -117,11 +118,11 @@ class SessionStart:
 def session_start(
     tb: SimpleNamespace, lineage: RunLineage, last: Mapping[str, float]
 ) -> SessionStart:
-    """Encode hyper-parameters, optimizer and the like for the plugin HPARAMS.
+    """Encode the settings of a run for TensorBoard's HPARAMS page.
 
-    The plugin takes a run's results from its scalars, by their names there. The results of the
-    lineage are therefore left out, and so is a value that is the ``last`` value of the scalar with
-    its name.
+    The page takes a run's results from its scalars, by their names there. The results of the
+    lineage are therefore left out, and so is a value that equals the ``last`` value of the scalar
+    with its name.
     """
     content = tb.HParams()
     left_out = 0
@@ -148,7 +149,7 @@ def session_start(
 
 
 def _why_text(value: Any) -> str:
-    """The reason for writing a number as text; ``""`` if it stays a number."""
+    """Return why a number must be written as text; ``""`` if it stays a number."""
     if isinstance(value, float) and not math.isfinite(value):
         return "hparams: not finite, so text"
     if isinstance(value, int) and abs(value) > EXACT_MAX:
@@ -157,9 +158,9 @@ def _why_text(value: Any) -> str:
 
 
 def _in_its_module(name: str, scope: str) -> str:
-    """The name of a weight inside of its module, as TensorBoard draws it.
+    """Return the name of a weight inside its module's scope, as TensorBoard draws it.
 
-    Everything else stays at the top.
+    A name that does not belong to a module of ``scope`` stays as it is.
     """
     path = "".join(f"{part.rpartition('-')[0]}." for part in scope.split("/"))
     if name.startswith(path):

@@ -1,6 +1,6 @@
-"""Values as TensorBoard's messages and back.
+"""Convert recorded values to TensorBoard's messages and back.
 
-Differences that the messages cannot avoid are named.
+Differences that the messages cannot avoid are reported as texts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _Encodable: TypeAlias = "Image | Histogram | Tensor"
 
 
 class DecodedMessage(NamedTuple):
-    """The values of a ``Summary.Value``.
+    """The values of a TensorBoard ``Summary.Value`` message, with their kind.
 
     Attributes:
-        kind: a kind of MindInsight's; what the message is called in TensorBoard where MindInsight
-            has no page for it.
-        values: the values; several images may be in one message.
-        change: what of them is not exactly what TensorBoard had, or ``None``.
+        kind: MindInsight's kind of the values. If MindInsight has no page for them: TensorBoard's
+            name of the kind, and no values.
+        values: the values; a message may hold several images.
+        change: a text about how the values differ from TensorBoard's, or ``None``.
     """
 
     kind: str
@@ -40,9 +40,11 @@ class DecodedMessage(NamedTuple):
 
 
 def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any, str | None]:
-    """Encode a value as a ``Summary.Value``, and name its change.
+    """Encode a value as TensorBoard's ``Summary.Value``, and describe its change.
 
-    The change is ``None`` if TensorBoard can hold the value exactly.
+    Returns:
+        The message, and a text about how it differs from the value; ``None`` if it holds the value
+        exactly.
     """
     if isinstance(value, Image):
         size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
@@ -58,10 +60,12 @@ def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any,
 
 
 def decode_value(tb: SimpleNamespace, message: Any, plugin: str) -> DecodedMessage:
-    """The values of a message that belongs to a plugin (empty for the old style).
+    """Decode a TensorBoard ``Summary.Value`` message, given the name of its plugin.
+
+    The name is empty for messages of old style.
 
     Raises:
-        ValueError: it holds a value that MindInsight cannot show.
+        ValueError: the message holds a value that MindInsight cannot show.
     """
     kind = message.WhichOneof("value")
     if kind == "simple_value":
@@ -120,7 +124,7 @@ def _tensor_message(tb: SimpleNamespace, value: Tensor) -> Any:
 
 
 def _typed(tensor: Tensor) -> NDArray[Any]:
-    """The elements in their original type, if it holds them exactly.
+    """Convert the float32 elements of a tensor to its original type, if that is exact.
 
     Otherwise they stay float32, in which they are recorded.
     """
@@ -142,7 +146,7 @@ def _typed(tensor: Tensor) -> NDArray[Any]:
 
 
 def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | None:
-    """Describe the difference between a value and its message."""
+    """Describe how a value differs from its message; ``None`` if it does not."""
     try:
         (back,) = decode_value(tb, message, message.metadata.plugin_data.plugin_name).values
     except ValueError as error:
@@ -186,7 +190,7 @@ def _is_same_histogram(value: Histogram, back: Histogram) -> bool:
 def _are_close(
     numbers: NDArray[np.float64], expected: NDArray[np.float64], tolerance: float
 ) -> bool:
-    """Whether numbers differ by at most 1e-6 of ``expected`` and a tolerance."""
+    """Tell whether numbers differ by at most ``tolerance`` plus 1e-6 of ``expected``."""
     return bool((abs(numbers - expected) <= tolerance + 1e-6 * abs(expected)).all())
 
 
@@ -237,7 +241,7 @@ def _decoded_histogram(
     buckets: NDArray[np.float64],
     stated: tuple[float, float, float] | None = None,
 ) -> DecodedMessage:
-    """Name the change of a histogram.
+    """Wrap a decoded histogram, with a text if it differs from the message's buckets.
 
     ``stated`` has the number of elements, the smallest and the largest, if the message has them.
     """
@@ -277,9 +281,12 @@ _OF_TENSOR = {
 
 
 def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
-    """The numbers of a tensor.
+    """Convert a TensorBoard tensor message to a NumPy array.
 
     The result is ``None`` if NumPy lacks its type, or its values have another type.
+
+    Raises:
+        ValueError: the tensor has more elements than MindInsight reads.
     """
     # A few bytes may claim any shape: the one value of a message fills it all.
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)

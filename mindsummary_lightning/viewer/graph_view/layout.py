@@ -1,4 +1,4 @@
-"""The two views of a recorded graph, with scopes, for the graph page."""
+"""Arrange a recorded graph in nested scopes, for MindInsight's graph page."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MIN_GROUP, _MIN_OPTIMIZED_GROUP = 5, 10  # alike nodes in a scope that are draw
 
 
 def normal_view(graph: Graph, texts: GraphTexts) -> GraphView:
-    """The view of everything that is recorded."""
+    """Build the view of all operations of a recorded graph."""
     return _nested(recorded_nodes(graph, texts, lambda node: True), _MIN_GROUP)
 
 
 def optimized_view(graph: Graph, texts: GraphTexts) -> GraphView:
-    """The view of the forward computation."""
+    """Build the view of the forward pass, without gradients and optimizer."""
     table = recorded_nodes(graph, texts, is_forward_operation)
     remove_bookkeeping(table)
     return _nested(table, _MIN_OPTIMIZED_GROUP)
@@ -52,10 +52,10 @@ def _nested(table: NodeTable, min_group: int) -> GraphView:
 def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
     """Replace the nodes of a type by copies in the scopes of their consumers.
 
-    Nodes without a consumer vanish.
+    Nodes without a consumer are removed.
 
-    Consumers in one scope share a copy. A copy at the root takes the place of the original, others
-    follow the last node in order of their first use.
+    Consumers in the same scope share a copy. A copy at the root takes the place of the original.
+    Other copies follow the last node, in the order of their first use.
     """
     originals = {node.name: node for node in table.values() if node.type == node_type}
     copies: dict[str, ViewNode] = {}
@@ -73,7 +73,7 @@ def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
 
 
 def _group_nodes(table: NodeTable, min_members: int) -> None:
-    """Group ``min_members`` or more nodes of a type within their scope.
+    """Group ``min_members`` or more nodes of the same type in the same scope.
 
     A group has the name ``<type>[<members>]_<number>``.
 
@@ -98,11 +98,10 @@ def _group_nodes(table: NodeTable, min_members: int) -> None:
 
 
 def _lay_out_parameters(table: NodeTable) -> None:
-    """Let the page draw groups of parameters apart from their consumers.
+    """Mark groups of parameters that the page must draw apart from their consumers.
 
-    Proxy edges join them.
-
-    A group is joined to a consumer in its own scope, or else to the group that holds the consumer.
+    Proxy edges join the groups and their consumers. A group is joined to a consumer in its own
+    scope, or else to the group that holds the consumer.
     """
     members: dict[str, list[ViewNode]] = {}
     for node in table.values():
@@ -131,9 +130,9 @@ def _drawn_consumer(consumer: ViewNode, scope: str) -> str:
 
 
 def _add_name_scopes(table: NodeTable) -> None:
-    """Add a scope for every prefix of a name that is not a group.
+    """Add a scope node for every prefix of a node's name that is not a group.
 
-    It inherits the edges of all nodes below it.
+    A scope inherits the edges of all nodes in it.
 
     A node that is named like a scope is renamed: its last part is put in parentheses.
     """
@@ -166,7 +165,7 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 class GraphView:
-    """A finished graph as the page asks for it; threads may share it."""
+    """A finished view of a graph that answers the graph page; threads may share it."""
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
@@ -181,11 +180,11 @@ class GraphView:
         return name in self.table
 
     def children(self, scope: str) -> list[dict[str, Any]]:
-        """The nodes directly in a scope or group; ``""`` is the root."""
+        """List the nodes directly in a scope or group as JSON dicts; ``""`` is the root."""
         return [node.to_json() for node in self._children.get(scope, ())]
 
     def leaves(self, scope: str) -> list[dict[str, Any]]:
-        """The leaf nodes below a scope, depth first."""
+        """List the nodes in a scope that hold no other node, depth first, as JSON dicts."""
         leaves = []
         waiting = list(reversed(self._children.get(scope, ())))
         while waiting:
@@ -197,14 +196,15 @@ class GraphView:
         return leaves
 
     def levels(self, name: str) -> list[dict[str, Any]]:
-        """The children of every scope around a node, outermost first."""
+        """List the nodes of every scope that encloses a node, outermost scope first."""
         scopes = ["", *_enclosing_scopes(name)]
         return [{"nodes": self.children(scope), "scope_name": scope} for scope in scopes]
 
     def search(self, text: str, rows: slice, max_depth: int) -> list[dict[str, Any]]:
-        """Hits of a text in at most ``max_depth`` scopes, in a tree of these.
+        """Search nodes by name; return a tree of the found nodes and of their scopes.
 
-        ``rows`` says which.
+        ``rows`` selects among the found nodes. Nodes in more than ``max_depth`` scopes are left
+        out.
         """
         nodes = hits(self.table, text)[rows]
         return tree_of([node for node in nodes if node.name.count("/") <= max_depth], self.table)
@@ -216,11 +216,10 @@ def _enclosing_scopes(name: str) -> list[str]:
 
 
 def hits(table: NodeTable, text: str) -> list[ViewNode]:
-    """Find the nodes that have a text in the last part of their name.
+    """Find the nodes whose name has ``text`` in its last part, without regard to case.
 
-    Case does not matter. The last occurrence in the name counts; it may begin in an earlier part.
-
-    Neither the empty text nor ``/`` is found anywhere.
+    Only the last occurrence in the name counts; it may begin in an earlier part. The empty text and
+    ``/`` find nothing.
     """
     text = text.lower()
     if text in ("", "/"):
@@ -235,10 +234,10 @@ def hits(table: NodeTable, text: str) -> list[ViewNode]:
 
 
 def tree_of(nodes: Iterable[ViewNode], table: NodeTable) -> list[dict[str, Any]]:
-    """The tree of some nodes and the scopes above them.
+    """Arrange nodes and the scopes that enclose them in a tree of JSON dicts.
 
     A scope shows whether the node that brought it in is dynamic. A node that is already in the
-    tree, as the scope of an earlier one, replaces what the tree has there.
+    tree, as the scope of an earlier node, replaces the earlier entry.
     """
     root = _entry("", "", False)
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The nodes of a graph view by name, and the edges between them.
+"""The nodes of a graph view by name, and the edges between nodes.
 
 An edge is stored at both of its ends, under the name of the other end, so that a node is renamed in
 one place.
@@ -23,7 +23,7 @@ NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which t
 
 @dataclass(slots=True, eq=False)
 class Edge:
-    """The flow between two nodes."""
+    """An edge between two nodes of a graph, with shapes and type of its tensors."""
 
     shape: list[list[int]]  # of each tensor
     data_type: str  # such as ``DT_TENSOR[DT_FLOAT32]``
@@ -32,11 +32,11 @@ class Edge:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a length is unknown before the graph runs."""
+        """Whether the length of a dimension is unknown before the graph runs."""
         return any(-1 in lengths or -2 in lengths for lengths in self.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """The edge as the page expects it."""
+        """Return the edge as the dict that MindInsight's graph page expects."""
         return {
             "data_type": self.data_type,
             "edge_type": self.kind,
@@ -47,10 +47,10 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class ViewNode:
-    """An operation, a parameter, a constant, a name scope or a group of alike nodes.
+    """A node of a graph view: operation, parameter, constant, name scope or group.
 
-    Edges are stored by the name of the other end. Proxy edges, here their kinds, are drawn instead
-    of the edges of groups with independent layout.
+    Edges are stored by the name of the other end. Proxy edges are drawn instead of the edges of
+    groups with independent layout; only their kinds are stored.
     """
 
     name: str  # its path; unique
@@ -69,21 +69,21 @@ class ViewNode:
     is_dynamic: bool = False  # one of its edges was found to be dynamic
 
     def add_input(self, source: str, edge: Edge) -> None:
-        """Attach an incoming edge, and replace an edge from the same source."""
+        """Add an incoming edge; it replaces an earlier edge from the same source."""
         self.is_dynamic = self.is_dynamic or edge.is_dynamic
         self.inputs[source] = edge
 
     def add_output(self, consumer: str, edge: Edge) -> None:
-        """Attach an outgoing edge, and replace an edge to the same consumer."""
+        """Add an outgoing edge; it replaces an earlier edge to the same consumer."""
         self.is_dynamic = self.is_dynamic or edge.is_dynamic
         self.outputs[consumer] = edge
 
     def ends(self) -> tuple[dict[str, Any], ...]:
-        """Edges of all four sorts by the name of the node at their far end."""
+        """Return inputs, outputs, proxy inputs and proxy outputs by the other node's name."""
         return self.inputs, self.outputs, self.proxy_inputs, self.proxy_outputs
 
     def inherit_edges(self, below: ViewNode, table: NodeTable) -> None:
-        """Take over the edges of an inner node that lead out of this scope or group.
+        """Add the edges of an inner node that lead out of this scope or group.
 
         Edges of constants are left out.
         """
@@ -107,7 +107,7 @@ class ViewNode:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The node as the page expects it."""
+        """Return the node as the dict that MindInsight's graph page expects."""
         return {
             "attr": self.attributes,
             "independent_layout": self.independent_layout,
@@ -129,9 +129,9 @@ class ViewNode:
 
 
 def move(table: NodeTable, node: ViewNode, scope: str, name: str) -> None:
-    """Move a node to a scope under a new name, on its edges too.
+    """Move a node to a scope under a new name, and rename it at the ends of its edges.
 
-    It becomes the last of the table.
+    The node becomes the last of the table.
     """
     neighbours = {other for ends in node.ends() for other in ends if other in table}
     for ends in itertools.chain.from_iterable(table[other].ends() for other in neighbours):
@@ -143,10 +143,13 @@ def move(table: NodeTable, node: ViewNode, scope: str, name: str) -> None:
 
 
 def join_scope(scope: str, name: str) -> str:
-    """The name of a node in a scope; ``""`` is the root."""
+    """Return the full name of a node in a scope; the scope ``""`` is the root."""
     return f"{scope}/{name}" if scope else name
 
 
 def drawable(name: str) -> str:
-    """A name that the page may write into DOT, which it does without escaping."""
+    """Replace the characters of a name that Graphviz DOT text would need escaped.
+
+    The page writes names into DOT without escaping.
+    """
     return name.translate(_DRAWABLE)

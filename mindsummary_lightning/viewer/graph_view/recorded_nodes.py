@@ -1,6 +1,6 @@
-"""Nodes of a view: operations, parameters, constants and their edges.
+"""Create the nodes of a graph view: operations, parameters, constants, edges.
 
-A view holds all operations, or the forward computation.
+A view holds all operations, or only the forward computation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DYNAMIC_ATTRIBUTES = ("input_is_dynamic_shape", "output_is_dynamic_shape")
 def recorded_nodes(
     graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphNode], bool]
 ) -> NodeTable:
-    """Make the nodes of a graph: operations in order, parameters, constants.
+    """Create the nodes of a graph: operations, then parameters, then constants.
 
     Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and
     constants do not know their consumers yet. ``is_in_view`` tells which operations the view holds.
@@ -88,7 +88,7 @@ def _add_to_sources(table: NodeTable, node: ViewNode) -> None:
 
 
 def _references(node: GraphNode) -> dict[str, str]:
-    """References of a node's inputs, with the kind of their edges."""
+    """Return the names that a node's inputs refer to, with the kind of their edges."""
     kinds = {}
     for entry in node.inputs:
         reference = entry.name.rpartition("op")[2] if "/" in entry.name else entry.name
@@ -159,7 +159,7 @@ def _constants(graph: Graph, texts: GraphTexts) -> list[ViewNode]:
 
 
 def _shapes(data_type: GraphType | None) -> list[list[int]]:
-    """The shapes of all tensors of a type; a plain value has no dimensions."""
+    """List the shapes of all tensors of a type; a plain value has the shape ``[]``."""
     if isinstance(data_type, TensorType):
         return [list(data_type.shape)]
     if isinstance(data_type, TupleType):
@@ -186,20 +186,19 @@ def _type_text(data_type: GraphType | None) -> str:
 
 
 def is_forward_operation(node: GraphNode) -> bool:
-    """Tell by its names whether an operation is of the forward computation.
+    """Tell by its names whether an operation belongs to the forward computation.
 
-    Operations of the gradients and of the optimizer are not.
+    Operations of the gradients and of the optimizer do not.
     """
     is_gradient = node.full_name.startswith("Gradients")
     return not (is_gradient or "optimizer" in node.full_name or "opt" in node.instance_name)
 
 
 def remove_bookkeeping(table: NodeTable) -> None:
-    """Join the sources of bookkeeping operations to their consumers.
+    """Remove bookkeeping operations such as ``MakeTuple``, and join their neighbours.
 
-    Scopes of a single type are dissolved.
-
-    Operations that have no edge then vanish.
+    Operations without an edge are removed. Scopes that are named after their only type of operation
+    are dissolved.
     """
     _bridge(table)
     for node in _operations(table):

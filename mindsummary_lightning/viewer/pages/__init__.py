@@ -1,9 +1,9 @@
-"""The endpoints of MindInsight's front end, a module per page.
+"""The endpoints behind MindInsight's web pages, one module per page.
 
-A page is imported at its first request: the list of runs is shown before NumPy and protobuf are
-loaded. Its functions take the runs and the request and return what ``json`` encodes, or an image;
-they may block, as the server calls them in worker threads, and refuse a request by raising
-``ApiError``.
+A module is imported at the first request for its page, so that the list of runs appears before
+NumPy and protobuf are loaded. The functions of a module take the runs and the request. They return
+a value that ``json`` can encode, or an image or HTML page. They may block, because the server calls
+them in worker threads, and they refuse a request by raising ``ApiError``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
 
 
 def page_handlers() -> dict[str, Handler]:
-    """The functions that answer the endpoints, by ``METHOD path``."""
+    """Return the functions that answer requests, by ``METHOD path``."""
     return {endpoint: functools.partial(_answer, name) for endpoint, name in _ENDPOINTS.items()}
 
 

@@ -1,4 +1,4 @@
-"""The page about two runs that the table of runs links: where they diverge."""
+"""The HTML page that compares two runs and shows where they first differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mindsummary_lightning.viewer.page_frame import (
 
 
 def comparison(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
-    """The comparison of the runs ``a`` and ``b``, as HTML."""
+    """Compare the runs of query parameters ``a`` and ``b``; answer with HTML."""
     words = PageWords(is_chinese(request))
     train_ids, paths = [], []
     for side in ("a", "b"):

@@ -1,4 +1,4 @@
-"""Endpoints of the graph page: nodes of a scope, leaves, search, path."""
+"""Endpoints of MindInsight's graph page: list, search and locate graph nodes."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ _MAX_DEPTH = 250
 
 
 def nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The nodes of a scope."""
+    """Answer with the nodes directly in a scope of a computational graph."""
     view = _view(runs, request)
     return {"nodes": view.children(_known_scope(view, request))}
 
 
 def all_nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """All operations below a scope."""
+    """Answer with all operations of a computational graph in a scope, at any depth."""
     view = _view(runs, request)
     return {"all_nodes_detail": view.leaves(_known_scope(view, request))}
 
 
 def names(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The nodes whose names contain a text."""
+    """Answer with the graph nodes whose names contain the query's ``search`` text."""
     view = _view(runs, request)
     rows = page_slice(request, _DEFAULT_HITS, _MAX_HITS)
     return {"nodes": view.search(request.first("search") or "", rows, _MAX_DEPTH)}
 
 
 def single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The scopes on the way to a node, with their nodes."""
+    """Answer with the scopes that enclose a graph node, and the nodes of these scopes."""
     view = _view(runs, request)
     name = required(request, "name")
     if name not in view:
@@ -99,7 +99,7 @@ def _unknown(name: str) -> ApiError:
 
 
 def _load(graph: GraphLocation, is_optimized: bool) -> GraphView | None:
-    """A view of a recorded graph; ``None`` if it cannot be read or is empty."""
+    """Build the view of a recorded graph; ``None`` if it is unreadable or empty."""
     with _BUILDING:
         try:
             view = _built(graph, is_optimized)

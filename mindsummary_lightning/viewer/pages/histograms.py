@@ -1,4 +1,4 @@
-"""Histograms of a tag over its steps, all in the same bins."""
+"""Endpoint that returns the histograms of a tag at all steps, in common bins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN, _NO_HISTOGRAM = "5054500F", "Histogram value is not exist."
 
 
 def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The histograms of a histogram or tensor tag."""
+    """Answer with the histograms of a histogram tag or of a tensor tag."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
     if runs.has_lineage_only(train_id):
@@ -58,7 +58,7 @@ def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 class _Bins(NamedTuple):
-    """Shared bins of all histograms of a tag; an unreadable histogram is empty."""
+    """The histograms of a tag in common bins; counts are ``None`` if unreadable."""
 
     lefts: list[float]
     widths: list[float]

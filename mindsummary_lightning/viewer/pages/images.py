@@ -1,4 +1,4 @@
-"""Images: the steps of a tag, and the image of a step as recorded."""
+"""Endpoints of the recorded images of a tag: their steps, and an image of a step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNKNOWN_IMAGE, _NO_IMAGE = "5054500D", "Image is not exist."
 
 
 def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Step, wall time and recorded size of the images of a tag."""
+    """Answer with step, wall time, width and height of the images of a tag."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
     if runs.has_lineage_only(train_id):
@@ -48,9 +48,9 @@ def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
-    """The image of a step, ``-1`` for the newest.
+    """Answer with the recorded image of a tag at a step; step -1 is the newest step.
 
-    Any recorded step will do, not only those that are listed.
+    The step may be any recorded step, also one that :func:`image_metadata` leaves out.
     """
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     step = whole_number(required(request, "step"), "step")

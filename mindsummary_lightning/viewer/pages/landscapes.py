@@ -1,4 +1,4 @@
-"""Endpoints of the loss landscape pages: intervals and landscapes of runs."""
+"""Endpoints of MindInsight's loss landscape pages: list and return landscapes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ORIGIN = (0, 0, 0)  # where no convergence point is recorded
 
 
 def intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The parts of the training whose landscapes were recorded."""
+    """Answer with the training intervals for which a run has loss landscapes."""
     train_id = required(request, "train_id")
     run = known_run(runs, train_id, NOT_LISTED)
     intervals = [
@@ -38,7 +38,7 @@ def intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def landscapes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Landscapes of several runs."""
+    """Answer with a loss landscape of every asked run."""
     kind, interval_id = request.first("type"), request.first("interval_id")
     return {
         "landscapes": [

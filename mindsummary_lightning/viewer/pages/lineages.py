@@ -1,6 +1,6 @@
-"""Endpoints of the lineage pages and of the data graph.
+"""Endpoints of MindInsight's lineage pages: runs, tags, remarks, data pipelines.
 
-They give the runs, the tags and remarks of users, and a data pipeline.
+The lineage of a run holds its settings, its data set and its results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ _DRAWN_KEYS = ("op_type", "tensor_op_name")  # of a data pipeline: written into 
 
 
 def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The runs that meet the condition in the body; do not change their values."""
+    """Answer with the runs that meet the search condition in the request body.
+
+    Callers must not change the returned values.
+
+    Raises:
+        ApiError: the condition is invalid.
+    """
     asked = request.json() if request.body else None
     try:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
@@ -46,7 +52,7 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
-    """Note a tag or a remark about a run."""
+    """Save the tag or the remark of the request body for a run."""
     added = request.json()
     if not isinstance(added, dict):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The request body should be a dict.")
@@ -65,7 +71,7 @@ def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
 
 
 def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The data pipeline of a run; empty without a pipeline."""
+    """Answer with the data pipeline of a run, or an empty dict if it has none."""
     train_id = run_name(runs, request)
     lineage = run_lineage(runs, train_id)
     graph = lineage.sections["dataset_graph"] if lineage is not None else None
@@ -73,16 +79,19 @@ def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:
-    """The lineage of a run.
+    """Return the merged lineage (settings and results) of a run.
 
-    ``None`` if there is no such run or none of its files contains lineage.
+    ``None`` if there is no such run, or if none of its files contains lineage.
     """
     run = runs.run_directory(train_id)
     return None if run is None else CACHE.lineages([(run.path, run.files)])[0]
 
 
 def drawable_pipeline(value: Any) -> Any:
-    """A data pipeline whose names of operations may be written into DOT."""
+    """Copy a data pipeline, and make its operation names safe for Graphviz DOT text.
+
+    The page writes the names into DOT without escaping.
+    """
     if isinstance(value, dict):
         return {
             key: drawable(part)

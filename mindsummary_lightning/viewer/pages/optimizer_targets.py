@@ -1,8 +1,7 @@
-"""Endpoint of the panel next to the model lineage: parameter importance.
+"""Endpoint that ranks hyper-parameters by their correlation with results of runs.
 
-It tells how strongly hyper-parameters and results of runs are correlated.
-
-The rules are those of MindInsight 2.3.1 on pandas 1.5 (``optimizer/utils`` of its wheel), in NumPy.
+MindInsight shows the ranking in a panel next to the model lineage. The rules are those of
+MindInsight 2.3.1 on pandas 1.5 (``optimizer/utils`` of its wheel), in NumPy.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ Column = NDArray[Any]  # of integers, or of floats with NaN where a run has no v
 
 
 class LineageTable(NamedTuple):
-    """The numbers in the lineage of some runs."""
+    """Numbers in the lineage of runs: a column per setting, metric or other field."""
 
     # a number per run, by name: a field, [M] and a metric, or [U] and a custom value
     columns: Mapping[str, Column]
     dropped: Sequence[str]  # custom values that are not numbers in every run that has them
 
     def targets(self) -> list[str]:
-        """Names of the metrics and the loss, the most frequent first.
+        """List the metrics and the loss, columns with the fewest missing values first.
 
         The page opens on the first name.
         """
@@ -53,7 +52,7 @@ class LineageTable(NamedTuple):
         )
 
     def hyper_parameters(self) -> list[str]:
-        """Names of the columns that a user could choose, by first appearance."""
+        """List the columns that a user could have chosen as a setting, in column order."""
         return [
             name
             for name in self.columns
@@ -62,7 +61,7 @@ class LineageTable(NamedTuple):
 
 
 def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The hyper-parameters on which metrics and the loss depend."""
+    """Answer with the metrics and the loss, and the settings that correlate with them."""
     listed = search_runs(runs, request)["object"]
     table = lineage_table(run.get("model_lineage", {}) for run in listed)
     # once: there may be as many metrics as a run has tags
@@ -91,7 +90,7 @@ def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
-    """The numbers in ``model_lineage`` of some runs, as a lineage query returns it."""
+    """Collect the numbers of ``model_lineage`` dicts, one dict per run, in columns."""
     rows = [dict(_named_values(model)) for model in models]
     names = dict.fromkeys(name for row in rows for name in row)
     cells: dict[str, list[Any]] = {}
@@ -104,9 +103,11 @@ def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
 
 
 def importance(hyper_parameter: Column, target: Column) -> tuple[float, int | None]:
-    """Absolute Pearson correlation over the runs that have both values.
+    """Compute the absolute Pearson correlation over the runs that have both values.
 
-    If it cannot be computed, a reason is given.
+    Returns:
+        The correlation, 0 to 1, and ``None``; or 0 and the reason for its absence,
+        :data:`TOO_FEW_RUNS` or :data:`UNDEFINED`.
     """
     has_both = ~(np.isnan(hyper_parameter) | np.isnan(target))
     if np.count_nonzero(has_both) < _MIN_RUNS:
@@ -117,9 +118,10 @@ def importance(hyper_parameter: Column, target: Column) -> tuple[float, int | No
 
 
 def buckets(column: Column) -> list[list[float]]:
-    """Histogram of the finite numbers of a column, in five equal buckets.
+    """Count the finite numbers of a column in five buckets of equal width.
 
-    A bucket has left edge, width and count.
+    Returns:
+        Left edge, width and count of every bucket.
     """
     finite = column[np.isfinite(column)]
     low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
@@ -136,9 +138,9 @@ def buckets(column: Column) -> list[list[float]]:
 def _ranked(
     table: LineageTable, target: str, hyper_parameters: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The hyper-parameters, most important first.
+    """List the hyper-parameters by their correlation with ``target``, strongest first.
 
-    Of equally important ones those that users defined come last.
+    Among equal correlations, settings that users defined come last.
     """
     ranked = []
     for name in hyper_parameters:
@@ -167,7 +169,7 @@ def _named_values(model: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def _column(values: Sequence[Any]) -> Column | None:
-    """Values as an array; ``None`` unless all values are numbers.
+    """Convert values to an array; return ``None`` if any value is not a number.
 
     Without values it is ``None``, too.
     """

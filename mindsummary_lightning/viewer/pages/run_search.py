@@ -1,7 +1,8 @@
 """Endpoint that searches and sorts the table of runs by a query.
 
-Rows say what lineage files say. Steps, curves and scalars are in summary files, which are read only
-where a query asks for them, for a second a request; the page asks again until all have been read.
+Rows hold the values of lineage files (settings and results). Steps, curves and scalars are in
+summary files. These are read only if a query needs them, for one second per request. The page asks
+again until all files have been read.
 """
 
 from __future__ import annotations
@@ -56,11 +57,15 @@ class _AskedSearch:
 
 
 def search(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The runs that meet a query, in order: ``train_ids``.
+    """Answer with the names of the runs that meet a query, in order.
 
-    ``problem`` says why the query cannot be answered, ``nowhere`` which word no run has, and
-    ``unread`` of how many runs the summary files could not be read in time: they are not found yet,
-    or sorted last.
+    The answer has these keys:
+
+    * ``train_ids``: the names of the runs.
+    * ``problem``: why the query cannot be answered, or ``None``.
+    * ``nowhere``: a word of the query that no run contains, or ``None``.
+    * ``unread``: number of runs whose summary files could not be read in time. Such runs are not
+      found yet, or are sorted last.
     """
     asked = _asked(request)
     answer = run_table(runs, ApiRequest())
@@ -125,7 +130,7 @@ def _are_texts(values: Iterable[object]) -> bool:
 
 
 def _zone(name: object) -> datetime.tzinfo | None:
-    """The time zone of the browser; ``None``, for local time, if it is unknown."""
+    """Return the browser's time zone by name; ``None`` (local time) if it is unknown."""
     try:
         return zoneinfo.ZoneInfo(name) if isinstance(name, str) else None
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -133,14 +138,14 @@ def _zone(name: object) -> datetime.tzinfo | None:
 
 
 def _last_values(table: RunTable) -> set[str]:
-    """Fields ``last:<tag>`` of the runs whose summary files were read."""
+    """List the fields ``last:<tag>`` of the runs whose summary files were read."""
     return {f"last:{tag}" for known in list(table.facts.values()) for tag in known.facts["tags"]}
 
 
 def _found(
     rows: list[_RowValues], query: Conditions, table: RunTable
 ) -> tuple[list[_RowValues], str | None]:
-    """The rows that are found, and a word that is in no row at all."""
+    """Find the rows that meet a query; if none does, name a word that no row contains."""
     lacking = {word for word in query.words if not word.is_excluded}
     found = []
     for row in _within_limit(rows, query.words):
@@ -155,10 +160,10 @@ def _found(
 
 
 def _within_limit(rows: list[_RowValues], words: Iterable[Word]) -> Iterator[_RowValues]:
-    """Yield rows; refuse an expression whose search takes too long.
+    """Yield the rows, and stop a regular-expression search that takes too long.
 
     Raises:
-        QueryError: it takes longer than the limit.
+        QueryError: the search takes longer than :data:`EXPRESSION_LIMIT_S` seconds.
     """
     expression = next((word.text for word in words if word.is_expression), None)
     if expression is None:
@@ -178,7 +183,7 @@ def _words_in(text: str, words: Iterable[Word]) -> set[Word]:
 
 @dataclass(slots=True)
 class _SummaryFiles:
-    """Facts from the summary files of runs, read within a time limit.
+    """Read facts from the summary files of runs within a time limit.
 
     The first run is read in any case.
     """
@@ -194,7 +199,7 @@ class _SummaryFiles:
         self.end = self.runs.clock() + LIMIT_S
 
     def of(self, listed: ListedRun) -> Mapping[str, Any]:
-        """Steps, loss and further facts of a run; empty if time is up."""
+        """Return steps, loss and other facts of a run; known facts after the time limit."""
         known = self.table.facts.get(listed.train_id)
         if known is not None and known.listed == listed and self._is_enough(known):
             return known.facts
@@ -212,9 +217,9 @@ class _SummaryFiles:
 
 
 class _RowValues(Mapping[str, Any]):
-    """A row as the page shows it.
+    """The values of a run by column, as the table of runs shows them.
 
-    Every column can be asked for. Iteration lists only the columns of lineage files.
+    You can look up every column. Iteration yields only the columns of lineage files.
     """
 
     def __init__(self, listed: ListedRun, cells: Mapping[str, Any], files: _SummaryFiles) -> None:
@@ -257,9 +262,9 @@ class _RowValues(Mapping[str, Any]):
         return {} if known is None else known.facts
 
     def _is_growing(self) -> bool:
-        """Tell whether the run is being written.
+        """Tell whether the run is still being written.
 
-        Files are read only for a run that may be growing.
+        Files are read only for a run that was written recently or was growing at the last look.
         """
         is_recent = time.time() - self.listed.update_time_us / 1e6 < GROWING_S
         if not is_recent and not self._known_facts().get("is_growing"):
@@ -267,9 +272,9 @@ class _RowValues(Mapping[str, Any]):
         return bool(self._files.of(self.listed).get("is_growing"))
 
     def searched_text(self, table: RunTable) -> str:
-        """The text in which words are searched.
+        """Return the text of the row that words of a query are searched in.
 
-        The part from lineage files is joined once.
+        The text of the lineage values is built once and kept in ``table``.
         """
         known = table.texts.get(self.listed.train_id)
         if known is None or known[0] is not self._cells:

@@ -1,8 +1,8 @@
-"""Endpoints of the table of runs: the rows, and curves of the rows in sight.
+"""Endpoints of the table of runs: its rows, and the curves of the visible rows.
 
-Rows are what the listing and the lineage files say, so ten thousand runs are listed without a
-summary file being opened. Steps and the curve of the loss need these files; they are read for some
-rows at a time.
+Rows come from the directory listing and the lineage files, so ten thousand runs are listed without
+opening a summary file. Steps and the curve of the loss need the summary files, which are read for a
+few rows at a time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class KnownFacts:
     Attributes:
         listed: the run, as it was listed then.
         facts: the answer of :func:`facts_of`.
-        read_at: when that was, seconds of :attr:`LoadedRuns.clock`.
+        read_at: time of the reading, seconds of :attr:`LoadedRuns.clock`.
     """
 
     listed: ListedRun
@@ -74,7 +74,7 @@ class KnownFacts:
 
 @dataclass(slots=True)
 class RunTable:
-    """The rows of a directory's runs; rows of unchanged runs are kept."""
+    """The rows of the table of runs; rows of unchanged runs are kept between requests."""
 
     # of the runs of the newest listing; so are the curves
     rows: dict[str, _Row] = field(default_factory=dict)
@@ -90,14 +90,15 @@ class RunTable:
 
 @functools.lru_cache(maxsize=8)
 def table_of(base_dir: str) -> RunTable:
-    """The table of the runs below a directory, which requests share."""
+    """Return the table of the runs in a directory; all requests share it."""
     return RunTable()
 
 
 def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Answer with the values of all columns; a value once if all runs agree.
+    """Answer with the rows of the table of runs, by column.
 
-    Of ``unread`` runs the lineage could not be read in time; the page asks again.
+    If all runs have the same value in a column, the answer holds the value once. ``unread`` counts
+    the runs whose lineage could not be read in time. The page asks again for them.
     """
     table = table_of(runs.base_dir)
     limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
@@ -114,7 +115,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 def _known_rows(
     runs: LoadedRuns, table: RunTable, files_of: Mapping[str, dict[str, FileState]]
 ) -> dict[str, _Row]:
-    """The rows as made before; rows of runs that changed have no files."""
+    """Return the kept rows; rows of runs that changed are marked for reading."""
     rows: dict[str, _Row] = {}
     for listed in runs.listing():
         files = files_of.get(listed.train_id, {})
@@ -133,7 +134,7 @@ def _read_changed(
     files_of: Mapping[str, dict[str, FileState]],
     limit_s: float,
 ) -> None:
-    """Make the rows of runs that have changed, as many as can be read in time."""
+    """Read the lineage of changed runs into their rows, until the time limit."""
     changed = [
         (row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None
     ]
@@ -146,7 +147,10 @@ def _read_changed(
 
 
 def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
-    """Put the remarks of users into the rows; keep a setting of that name."""
+    """Put the users' remarks into the rows.
+
+    A run that has a setting named ``remark`` keeps its setting.
+    """
     noted = remarks_of(runs.base_dir).all()
     texts = {train_id: str(of.get(_REMARK) or "") for train_id, of in noted.items()}
     for train_id in {*texts, *table.remarks} & rows.keys():
@@ -161,7 +165,7 @@ def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> N
 
 
 def _make_answer(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
-    """Make the answer of rows, and forget the facts of runs that are gone."""
+    """Build the answer from the rows, and forget runs that no longer exist."""
     join_old_metrics([row[2] for row in rows.values()])
     table.rows = rows
     for known in (table.curves, table.facts, table.texts):
@@ -175,9 +179,9 @@ def _make_answer(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> No
 
 
 def read_lineage(runs: LoadedRuns) -> None:
-    """Read all lineage before a page asks for it, and make the rows of the table.
+    """Read the lineage of all runs in advance, and build the rows of the table.
 
-    Wait while a page reads lineage.
+    It waits while a page reads lineage.
     """
     gc.disable()  # it would look at everything that was read, again and again
     try:
@@ -216,10 +220,10 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
 
 
 def _lines(runs: Sequence[ListedRun]) -> list[int]:
-    """Number the lines of the runs' curves in the order in which the runs began.
+    """Number the curves of the runs, 0 to 35, in the order in which the runs began.
 
-    A new run is the last one, so it changes no line. Of runs that began in one second a shorter
-    name comes first: version_2 before version_10.
+    A new run comes last, so it changes no other number. Among runs that began in the same second, a
+    shorter name comes first: version_2 before version_10. The number selects colour and dashes.
     """
     keys = [(_began_s(run), len(run.train_id), run.train_id) for run in runs]
     order = sorted(range(len(runs)), key=keys.__getitem__)
@@ -230,7 +234,7 @@ def _lines(runs: Sequence[ListedRun]) -> list[int]:
 
 
 def _began_s(run: ListedRun) -> float:
-    """Return the time in the name of the oldest lineage file.
+    """Return the Unix time in the name of a run's oldest lineage file, seconds.
 
     A run without lineage files has the time of its newest file.
     """
@@ -250,7 +254,7 @@ def _has_integers(values: list[Any]) -> bool:
 
 
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Answer with steps, loss and asked scalars of runs, read in a second.
+    """Answer with steps, loss and requested scalars of the runs read within a second.
 
     The first run is read in any case.
     """
@@ -278,7 +282,7 @@ def _cells(listed: ListedRun, lineage: MergedLineage | None) -> dict[str, Any]:
 
 
 def _with_status_now(row: _Row) -> _Row:
-    """A row of a run without an end, which may have been killed since it was made."""
+    """Return the row with a new status: a running training may have been killed."""
     listed, files, cells = row
     (lineage,) = CACHE.lineages([(listed.path, files or {})])
     status = _cells(listed, lineage).get("status")
@@ -286,7 +290,16 @@ def _with_status_now(row: _Row) -> _Row:
 
 
 def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str, Any]:
-    """Steps and loss of a run, when it was really written last, and whether it grows."""
+    """Read steps, loss, scalars and times of a run from its summary files.
+
+    Args:
+        runs: the runs of the directory.
+        listed: the run.
+        tags: tags of the scalars whose last, smallest and largest values are wanted.
+
+    Returns:
+        The facts by name; empty if the run no longer exists.
+    """
     table = table_of(runs.base_dir)
     times = _times_of(listed)
     if times is None:
@@ -312,9 +325,9 @@ def facts_of(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[s
 
 
 def _times_of(listed: ListedRun) -> dict[str, float] | None:
-    """When the files of a run were written, by name.
+    """Return the modification times of a run's summary, lineage and graph files.
 
-    ``None`` if it vanished since it was listed.
+    Unix times in seconds by file name; ``None`` if the run vanished since it was listed.
     """
     try:
         with os.scandir(listed.path) as entries:
@@ -355,7 +368,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
 
 
 def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | None]]:
-    """Last value, least and greatest finite value of scalars, by tag."""
+    """Return last, smallest and largest finite value of the asked scalars, by tag."""
     known = run.tags()["scalar"]
     return {tag: statistics_of(tag, run.scalars(tag)) for tag in tags if tag in known}
 
@@ -368,7 +381,7 @@ def _loss(tags: Sequence[str]) -> str | None:
 
 
 def _line(values: NDArray[np.float32]) -> list[float | None]:
-    """Means of equally long parts of a curve."""
+    """Shrink a curve to at most 48 means over parts of equal length."""
     begins = np.linspace(0, values.size, min(values.size, _LINE_POINTS), endpoint=False).astype(
         np.intp
     )

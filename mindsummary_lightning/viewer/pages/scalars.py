@@ -1,4 +1,4 @@
-"""Scalar curves of a run, and of several runs for comparison."""
+"""Endpoints that return scalar curves of a run, or of several runs to compare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mindsummary_lightning.viewer.page_tags import has_tag
 
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The points of a curve."""
+    """Answer with the points of the scalar curve of a tag."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
     return {
@@ -36,7 +36,7 @@ def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The points of several curves of several runs; missing curves are skipped."""
+    """Answer with the points of several scalar curves of runs; skip missing curves."""
     curves: list[dict[str, Any]] = []
     train_ids = request.query.get("train_id", ())
     # by another thread: while NumPy works on long runs, the two work side by side

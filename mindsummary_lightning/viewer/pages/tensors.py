@@ -1,7 +1,7 @@
-"""Tensors: shapes, statistics, histograms, and slices of a step.
+"""Endpoint that returns shapes, statistics, histograms and slices of tensors.
 
-They are read from the files when a page asks; what was computed of them is remembered with their
-run. Everything is computed in double precision from the float32 elements, as MindInsight does it.
+Tensors are read from the files when a page asks. Results are kept with their run. Everything is
+computed in double precision from the float32 elements, as MindInsight does it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,13 @@ _NONE: dict[str, float] = {"max": 0.0, "min": 0.0, "avg": 0.0}
 
 
 def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Answer with the asked ``detail`` of all tags and runs, which must exist."""
+    """Answer with the tensors of all asked runs and tags, in the asked ``detail``.
+
+    ``detail`` is ``stats``, ``histogram``, ``data`` (a slice at a step) or missing.
+
+    Raises:
+        ApiError: a run, tag or step does not exist, or a parameter is invalid.
+    """
     train_ids, tags = _all(request, "train_id"), _all(request, "tag")
     answers = []
     for train_id in train_ids:
@@ -144,7 +150,7 @@ def _too_large(sample: LocatedSample) -> ApiError:
 
 
 class TensorDescription(NamedTuple):
-    """A recorded tensor without its elements."""
+    """Shape, element type and statistics of a recorded tensor, without its elements."""
 
     dims: tuple[int, ...]
     data_type: str  # its name in the format, ``DT_FLOAT32``
@@ -152,7 +158,7 @@ class TensorDescription(NamedTuple):
 
 
 def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
-    """The shown tensors of a tag by step; unreadable tensors are skipped."""
+    """Describe at most 50 tensors of a tag, in step order; skip unreadable tensors."""
     described = []
     with OpenFiles() as files:
         for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
@@ -167,7 +173,11 @@ def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, T
 
 
 def _describe(run: FollowedRun, sample: LocatedSample, files: OpenFiles) -> TensorDescription:
-    """A tensor without its elements; ``ValueError`` if its dimensions do not fit them."""
+    """Return shape, element type and statistics of a recorded tensor.
+
+    Raises:
+        ValueError: its dimensions do not fit its elements.
+    """
 
     def summary() -> TensorDescription:
         tensor = _read(sample, files)
@@ -181,9 +191,9 @@ def _describe(run: FollowedRun, sample: LocatedSample, files: OpenFiles) -> Tens
 
 
 def step_histograms(run: FollowedRun, samples: Sequence[LocatedSample]) -> list[StepHistogram]:
-    """Histograms of tensors' finite elements.
+    """Compute the histograms of the finite elements of recorded tensors.
 
-    It is empty for a tensor of more elements than MindInsight reads.
+    The histogram is empty for a tensor that has more elements than MindInsight reads.
     """
 
     def histogram(sample: LocatedSample) -> StepHistogram:
@@ -202,7 +212,10 @@ def _read(sample: LocatedSample, files: OpenFiles) -> Tensor:
 
 
 def statistics(data: NDArray[np.float32]) -> dict[str, float]:
-    """Extremes and average of the finite elements, and counts of all elements."""
+    """Compute maximum, minimum and mean of the finite elements, and counts by kind.
+
+    Counts of NaN, infinities, zeros, negative and positive numbers have MindInsight's names.
+    """
     is_finite = np.isfinite(data)
     finite = data[is_finite].astype(np.float64)
     numbers: dict[str, float] = {
@@ -225,16 +238,17 @@ def statistics(data: NDArray[np.float32]) -> dict[str, float]:
 
 
 def with_overall(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
-    """Statistics of the shown slice, and of the whole tensor.
+    """Merge the statistics of a slice with the statistics of its whole tensor.
 
-    Names of the latter begin with ``overall_``.
+    Names of the whole tensor's statistics begin with ``overall_``. Counts of zeros, negative and
+    positive numbers of the slice are left out.
     """
     statistics = {name: value for name, value in part.items() if not name.endswith("zero_count")}
     return {**statistics, **{f"overall_{name}": value for name, value in whole.items()}}
 
 
 def _histogram(data: NDArray[np.float32]) -> StepHistogram:
-    """The histogram of a tensor's finite elements."""
+    """Compute the histogram of the finite elements of a tensor."""
     finite = data[np.isfinite(data)].astype(np.float64)
     if not finite.size:
         return StepHistogram((), 0.0, 0.0, 0)
@@ -246,7 +260,11 @@ def _histogram(data: NDArray[np.float32]) -> StepHistogram:
 
 
 def parsed_slices(text: str) -> _Slices:
-    """The indices and at most two slices of a text such as ``[0, -1, :, 1:3]``."""
+    """Parse a text such as ``[0, -1, :, 1:3]`` into indices and at most two slices.
+
+    Raises:
+        ApiError: the text is not such a list.
+    """
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         raise _wrong_shape(
@@ -261,9 +279,13 @@ def parsed_slices(text: str) -> _Slices:
 
 
 def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
-    """A part of a tensor that is not larger than a page shows.
+    """Index a tensor; refuse a result that is too large for the page.
 
-    One without elements stays as it is.
+    A tensor without elements gives an empty array of shape ``(0,)``.
+
+    Raises:
+        ApiError: the number of indices is wrong, an index is out of range, or the result has more
+            than 100,000 elements.
     """
     if not data.size:
         return np.empty(0, np.float32)
@@ -289,9 +311,10 @@ def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
 
 
 def numbers_to_json(part: NDArray[np.float32]) -> Any:
-    """Nested lists of numbers, or a number for a part without dimensions.
+    """Convert an array to nested lists; a 0-d array becomes a number.
 
-    NaN and infinities as text.
+    NaN and infinities become the texts ``NAN``, ``INF`` and ``-INF``; such a 0-d array becomes a
+    list.
     """
     if np.isfinite(part).all():
         return part.tolist()

@@ -1,4 +1,4 @@
-"""The list of runs with their tags, and the missing debugger and explainer."""
+"""Endpoints of the list of runs with their tags; debugger and explainer are off."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
 
 
 def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """A page of the list of runs, or a single run.
+    """Answer with a page of the list of runs, or with a single run.
 
-    A row of the list shows the tags of a run that has been asked for before (those that it has now,
-    if it is still in memory), and says ``NOT_IN_CACHE`` of any other:
+    A row of the list shows the tags of a run if an earlier request has read the run. They are the
+    present tags if the run is still in memory. Other rows have the status ``NOT_IN_CACHE``:
     thousands of runs are listed without a file being opened. A run asked for by name is read. The
-    pages that compare runs show nothing unless the list tells them some tags; for them the newest
-    runs are read, a few seconds at most.
+    pages that compare runs show nothing unless the list has tags. For them the newest runs are
+    read, for a few seconds at most.
     """
     rows = page_slice(request, 10, _MAX_ROWS)
     train_id = request.first("train_id")
@@ -61,7 +61,7 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 def _read_listed(
     runs: LoadedRuns, listed: Sequence[ListedRun], request: ApiRequest, *, is_long: bool
 ) -> None:
-    """Read on in the loaded runs, and in the compared runs of a long list."""
+    """Read new values of the loaded runs; in a long list, also load runs to compare."""
     _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), LIST_LIMIT_S)
     if not is_long:
         return
@@ -74,7 +74,10 @@ def _read_listed(
 
 
 def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The tags of a run by kind; the run is read whatever ``manual_update`` says."""
+    """Answer with the tags of a run by kind.
+
+    The run is read whether ``manual_update`` is ``true`` or ``false``.
+    """
     manual_update = request.first("manual_update")
     if manual_update is not None and manual_update.lower() not in ("true", "false"):
         raise ApiError(
@@ -85,7 +88,7 @@ def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The tags of a run for a kind."""
+    """Answer with the tags of a run for the kind ``plugin_name``, such as ``scalar``."""
     plugin, train_id = required(request, "plugin_name"), required(request, "train_id")
     if plugin not in PLUGINS:
         known = ", ".join(map(repr, PLUGINS))
@@ -100,9 +103,10 @@ def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Read some runs, so that the list shows their tags; skip unknown runs.
+    """Read the runs that the request body names, so that the list shows their tags.
 
-    Runs that are not reached in time stay ``NOT_IN_CACHE``; the page asks again.
+    Unknown runs are skipped. Runs that are not reached in time stay ``NOT_IN_CACHE``, and the page
+    asks again.
     """
     train_ids = _train_ids(request)
     if not all(isinstance(train_id, str) for train_id in train_ids):
@@ -117,12 +121,12 @@ def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def ui_config(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Features of the front end: no debugger."""
+    """Tell MindInsight's front end that there is no debugger."""
     return {"enable_debugger": False}
 
 
 def explain_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """No explanations."""
+    """Answer with an empty list: there are no explainer runs."""
     return {"explain_jobs": [], "name": runs.name, "total": 0}
 
 

@@ -1,8 +1,8 @@
-"""Page about the place where the numbers of a run stopped being finite.
+"""HTML page that shows where the values of a run became NaN or infinite.
 
 It shows the statistics of the parameters as a table whose cells are coloured, and the output
-statistics of a recorded step in their order. Colours are never alone: a sign marks values that are
-zero or not finite.
+statistics of a recorded step, in the order of the step. Colours are never the only mark: a sign
+marks values that are zero or not finite.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ _SHOWN = ("rms", "minimum", "maximum", "zeros", "non_finite")
 
 
 def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
-    """The page about the run ``train_id``, as HTML.
+    """Answer with the HTML page about the first non-finite values of a run.
 
-    ``step`` names the step whose output statistics are shown.
+    The query parameter ``train_id`` names the run. ``step`` selects the step whose output
+    statistics are shown.
     """
     words = PageWords(is_chinese(request))
     train_id = required(request, "train_id")
@@ -93,7 +94,7 @@ def _summary(
     outputs: OutputStatistics | None,
     words: PageWords,
 ) -> Iterator[str]:
-    """Summary of the findings, a sentence for every kind of statistics."""
+    """Yield an HTML sentence about output statistics, and another about parameters."""
     if parameters is None and outputs is None:
         none = words("This run has no statistics of parameters and no recorded step.")
         yield f'<p class="verdict">{none}</p>'
@@ -122,7 +123,7 @@ def _parameter_sentence(run: FollowedRun, table: ParameterTable, words: PageWord
 
 
 def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
-    """The gradients of all parameters at all steps: a table whose cells are coloured."""
+    """Yield HTML of a table of all gradients: a row per parameter, a column per step."""
     columns = _chosen_steps(table)
     logarithms = table.gradient_logarithms()[columns]
     names, numbers = grouped(table.parameters, logarithms.T, _MAX_ROWS)
@@ -146,7 +147,7 @@ def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
 
 
 def _chosen_steps(table: ParameterTable) -> NDArray[np.intp]:
-    """Columns of the heat map, with the first step that has a non-finite value."""
+    """Choose the steps of the heat map, among them the first non-finite step."""
     chosen = every_nth(table.steps.size, _MAX_STEPS)
     first = table.first_non_finite()
     if first is None:
@@ -156,7 +157,7 @@ def _chosen_steps(table: ParameterTable) -> NDArray[np.intp]:
 
 
 def _cell(name: str, step: int, number: float, shade: Sequence[int], words: PageWords) -> str:
-    """A cell with its value on hover; a sign marks values without a logarithm."""
+    """Make a coloured table cell with its value as tooltip, and a sign for 0 or inf."""
     if number == np.inf:
         sign, kind, value = _LOST, ' class="lost"', words("not finite")
     elif number == -np.inf:
@@ -184,7 +185,7 @@ def _legend(low: float, high: float, words: PageWords) -> str:
 def _output_statistics(
     table: OutputStatistics, request: ApiRequest, words: PageWords
 ) -> Iterator[str]:
-    """The rows of a step in their order."""
+    """Yield HTML of the table of output statistics of a step."""
     first = table.first_non_finite()
     step = _asked_step(table, request.first("step"), None if first is None else first[0])
     rows, values = table.rows_at(step)
@@ -208,7 +209,7 @@ def _output_statistics(
 
 
 def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -> int:
-    """The asked step; else the step of the first failure, or the last step."""
+    """Return the requested step, else the step of the first failure, else the last."""
     known = table.steps.tolist()
     if asked is not None and asked.isdecimal() and int(asked) in known:
         return int(asked)
@@ -216,7 +217,7 @@ def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -
 
 
 def _begin(rows: Sequence[OutputRow], origin: OutputRow | None) -> int:
-    """Index of the first shown row, which puts the origin into the middle."""
+    """Return the index of the first shown row, so that ``origin`` is in the middle."""
     if origin is None:
         return 0
     at = rows.index(origin) - MAX_MODULES // 2
@@ -263,7 +264,7 @@ def _number(number: float) -> str:
 
 
 def _scrolled(name: str) -> str:
-    """The start of a part of the page that is scrolled on its own, by keys too."""
+    """Return the start tag of a ``div`` that scrolls separately, also by keyboard."""
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">'
 
 
