@@ -24,7 +24,7 @@ def export_each(
     *,
     force: bool = False,
 ) -> ExportedFiles:
-    """Export several runs, each run to a subdirectory of ``out_dir`` with its name.
+    """Export several runs to ``out_dir/<name of the run>``.
 
     The name of a run is its path relative to ``root``. All subdirectories appear together.
 

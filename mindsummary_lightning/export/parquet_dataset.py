@@ -175,7 +175,7 @@ def _write_tables(
 
 
 def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, Any]]:
-    """Yield tag, step, wall time and value of all samples of a kind (``image``).
+    """Yield tag, step, wall time and value of all samples of the given kind.
 
     Samples are read one at a time. Every file is opened once.
     """
@@ -186,7 +186,7 @@ def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, A
 
 
 def in_bytes(run: FollowedRun, kinds: Collection[str], progress: Progress) -> Progress:
-    """Return a function that converts numbers of written samples to bytes of the run.
+    """Return a function that reports progress in bytes for written samples.
 
     The bytes are passed to ``progress``; in all they are the size of the run's files. ``kinds`` are
     the kinds of samples that are written.
@@ -383,7 +383,7 @@ def _distinct_names(columns: Collection[str]) -> dict[str, str]:
 
 
 def _is_taken(name: str, column: str, taken: Collection[str], used: Collection[str]) -> bool:
-    """Tell whether another column has a name, or is going to have it."""
+    """Tell whether ``name`` is, or will be, the name of another column."""
     folded = name.casefold()
     if folded in used:
         return True

@@ -1,4 +1,4 @@
-"""Read the samples that a loss landscape is computed on from a data loader.
+"""Read the samples for a loss landscape from a data loader, and batch them.
 
 They are read once, kept as tensors, and joined into larger batches on demand.
 
@@ -33,7 +33,7 @@ _MAX_DEPTH = 6  # a loader's batch sampler's sampler; a loader over a loader
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch and its number of samples, which is the weight of its loss in the mean."""
+    """A batch, and the number of its samples, by which its loss is weighted."""
 
     data: Any
     samples: int
@@ -116,7 +116,7 @@ def tensors_in_batch(data: Any) -> Iterator[Tensor]:
 
 
 def is_datamodule(data: Any) -> bool:
-    """Tell whether an object is a LightningDataModule, of either Lightning package."""
+    """Tell whether an object is a LightningDataModule of any Lightning package."""
     return _is_a(data, "LightningDataModule")
 
 

@@ -120,7 +120,7 @@ class _Network:
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The tensors of a checkpoint, and a map from plain names to names in it.
+    """The tensors of a checkpoint, and their names without ``_orig_mod.``.
 
     ``torch.compile`` puts ``_orig_mod.`` into names.
     """

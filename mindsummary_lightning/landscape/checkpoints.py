@@ -61,7 +61,7 @@ def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
 
 
 class LandscapeCheckpointWriter:
-    """Save the parameters of chosen steps or epochs while a run trains.
+    """Writer of the parameters of chosen steps or epochs while a run trains.
 
     After each write the metadata name the saved files, so the checkpoints of a killed run are
     usable. :meth:`begin`, or else the first checkpoint, shows the size of a checkpoint. From it
@@ -141,7 +141,7 @@ class LandscapeCheckpointWriter:
         return number in self._fitting
 
     def end_epoch(self, steps: int) -> None:
-        """Write the waiting checkpoints at the end of an epoch.
+        """Write the checkpoints that are still in memory at the end of an epoch.
 
         ``steps`` is the number of optimizer steps that the epoch really had.
         """
@@ -183,7 +183,7 @@ class LandscapeCheckpointWriter:
         return True
 
     def end(self, number: int, state_dict: Mapping[str, Any]) -> None:
-        """Write the waiting checkpoints after the last step or epoch, ``number``.
+        """Write the checkpoints in memory after the last step or epoch, ``number``.
 
         If only the last checkpoint fits, it is saved now.
         """
@@ -193,7 +193,7 @@ class LandscapeCheckpointWriter:
         self.write(is_last=True)
 
     def write(self, is_last: bool = False) -> None:
-        """Write the waiting checkpoints, then the metadata that name them.
+        """Write the checkpoints in memory to files, then the metadata that name them.
 
         If the metadata cannot be written, the next call tries again.
         """
@@ -323,7 +323,7 @@ class LandscapeCheckpointWriter:
 
 
 def _shortage(metadata: Mapping[str, Any]) -> str | None:
-    """Return why a run has no or few checkpoints, if they did not fit; else ``None``."""
+    """Return a text if a run's checkpoints exceeded the byte budget, else ``None``."""
     if _NEEDED not in metadata:
         return None
     needed, allowed = int(metadata[_NEEDED]), int(metadata[_ALLOWED])
@@ -503,7 +503,7 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
 
 
 class RowStore:
-    """Store the finished rows of a loss landscape in files, to continue after a stop.
+    """Files with the finished rows of a loss landscape, to continue after a stop.
 
     The folder's name must identify everything the losses depend on. Files are replaced atomically
     and not fsynced: a killed process loses no finished row, and after a power cut a row that cannot

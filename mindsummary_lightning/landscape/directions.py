@@ -38,7 +38,7 @@ MAX_MAPPED_ELEMENTS = 2**23
 def is_moved(name: str) -> bool:
     """Tell whether a landscape moves a parameter, by MindSpore's rule for its name.
 
-    MindSpore's rule goes by the name alone.
+    The name contains ``weight`` or ``bias``, but not ``moment``.
     """
     return ("weight" in name or "bias" in name) and "moment" not in name
 
@@ -94,7 +94,7 @@ def _weighted_sum(rows: Tensor, means: Tensor, weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _InnerProducts:
-    """Sums over the elements of the differences between checkpoints and the last.
+    """Inner products and sums of each checkpoint's difference to the last checkpoint.
 
     Attributes:
         gram: inner products of the differences, float64, shape ``(n, n)``.
@@ -205,7 +205,7 @@ def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _differences(
     states: Sequence[OpenState], names: Sequence[str]
 ) -> Iterator[tuple[str, int, Tensor]]:
-    """Yield pieces of the differences between each state's tensors and the last's.
+    """Yield, piece by piece, the differences between states and the last state.
 
     A piece has the name, the index of its first element, and a float64 row for every state but the
     last.
@@ -230,10 +230,11 @@ def _forget_pages(files: Iterable[State]) -> None:
 
 
 def _pieces(size: int) -> Iterator[tuple[int, int]]:
-    """Return start and end of the pieces of a flat tensor, 16,384 elements long.
+    """Split a flat tensor of ``size`` elements; return start and end of each piece.
 
-    The last piece may be longer. No piece is shorter than 16 elements, unless the tensor is: then
-    torch draws the same normal numbers for pieces as for the whole.
+    A piece has 16,384 elements; the last piece may be longer or shorter. No piece is shorter than
+    16 elements, unless the tensor is: then torch draws the same normal numbers for pieces as for
+    the whole.
     """
     starts = list(range(0, size, _PIECE))
     if len(starts) > 1 and size - starts[-1] < 16:

@@ -71,7 +71,7 @@ class EvaluationOptions:
 
 
 class PlaneLoss:
-    """Compute the mean loss over batches at points of a plane, on the plane's device.
+    """Mean loss over batches at points of a plane, computed on the plane's device.
 
     The parameters of ``loss`` get the plane's memory. Each point is computed by a copy of ``loss``
     with these parameters.

@@ -154,7 +154,7 @@ class MeanLoss(nn.Module):
         return True
 
     def explained(self, error: Exception) -> Exception:
-        """Turn an error into advice, if the step needs a part of its training.
+        """Replace an error by advice, if the training step works only during a fit.
 
         Other errors are returned as they are.
         """
@@ -174,7 +174,10 @@ class MeanLoss(nn.Module):
         )
 
     def copies(self, shared: Iterable[Any]) -> Callable[[], MeanLoss]:
-        """Return a function that copies this module in its present state."""
+        """Return a function that copies this module in its present state.
+
+        The copies share the ``shared`` tensors.
+        """
         copies = NetworkCopies(vars(self), [*shared, self._names])
         return lambda: _loss_of(copies.make())
 
@@ -272,7 +275,7 @@ def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..
 
 
 def is_overridden(value: Any, name: str) -> bool:
-    """Tell whether an object's method is not from a base class of Lightning or torch."""
+    """Tell whether a user's class overrides a method of Lightning or torch."""
     for kind in type(value).__mro__:
         if name in vars(kind):
             return package_of(kind) not in (*LIGHTNING, "torch")

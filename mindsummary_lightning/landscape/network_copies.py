@@ -44,7 +44,7 @@ _ATOMS = (str, int, float, bool, bytes, type(None), list, dict, tuple, set)
 
 
 class NetworkCopies:
-    """Make copies of an object and of everything that it refers to, as pickle does.
+    """Copies of an object and of everything that it refers to, made as pickle does.
 
     Copies have the state that the object had when this was created.
 
@@ -108,7 +108,7 @@ def unpickled(content: bytes) -> Any:
 
 
 class _NetworkPickler(pickle.Pickler):
-    """Pickle modules that torch itself cannot pickle.
+    """Pickler for modules that torch itself cannot pickle.
 
     Such modules have parametrizations, or were compiled.
     """
@@ -132,7 +132,7 @@ class _NetworkPickler(pickle.Pickler):
 
 
 class _CopyPickler(_NetworkPickler):
-    """Pickle an object, with numbers in place of shared objects and of tensor memory."""
+    """Pickler that writes numbers in place of shared objects and of tensor memory."""
 
     def __init__(self, buffer: io.BytesIO, objects: list[Any], shared: Iterable[Any]) -> None:
         super().__init__(buffer, _PROTOCOL)

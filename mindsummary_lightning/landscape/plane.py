@@ -78,7 +78,7 @@ def strided_parts(tensor: Tensor) -> list[Tensor]:
 
 
 def memory_of(tensor: Tensor) -> object:
-    """Return a key that is equal for tensors with the same elements in memory.
+    """Return a key that is equal for two tensors that share the same elements.
 
     For tensors without strided memory, the key is equal only for the same object.
     """

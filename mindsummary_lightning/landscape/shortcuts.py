@@ -89,7 +89,7 @@ def _check_points(job: LandscapeGrid) -> NDArray[np.float64]:
 
 
 class _ShortcutCheck:
-    """Compare the losses of shortcuts with the plain evaluation at some points."""
+    """Comparison of the losses of shortcuts with the plain evaluation's."""
 
     def __init__(self, loss: MeanLoss, plain: PlaneLoss, points: NDArray[np.float64]) -> None:
         self._loss = loss

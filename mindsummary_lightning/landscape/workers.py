@@ -176,7 +176,7 @@ def _gathered(
     missing: Sequence[tuple[int, int]],
     shared: Any,
 ) -> list[list[NDArray[np.float64]]]:
-    """Collect the losses of all rows, also of rows that other processes have computed.
+    """Collect the losses of all rows from all processes.
 
     The process group is destroyed.
     """

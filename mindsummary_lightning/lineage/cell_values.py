@@ -70,7 +70,7 @@ def as_text(value: Value) -> str:
 
 
 def searched_text(row: Mapping[str, Value]) -> str:
-    """Return the text of a row in which the words of a query are searched.
+    """Return the text that a query's words are searched in, for a row of a table.
 
     It has a line ``<field>=<value>`` for every value, with the short name of the field. The run's
     name has two lines if it begins with ``./``: with and without it. All letters are in lower case.

@@ -1,4 +1,4 @@
-"""Check, match and sort by the search conditions of MindInsight's lineage queries.
+"""Search conditions of MindInsight's lineage queries: check, match, sort.
 
 A condition is accepted or refused as MindInsight 2.3.1 does it. In addition, three spellings of its
 older documented API are accepted: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for
@@ -66,7 +66,7 @@ Run = TypeVar("Run")
 
 
 class Test(NamedTuple):
-    """A test of a condition: compare a field of a run with an expected value."""
+    """A comparison of a run's field with an expected value, as part of a condition."""
 
     field: str
     operator: str
@@ -159,7 +159,7 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
 
 
 def known_field(name: object, place: str, others: Sequence[str] = (), hint: str = "") -> str:
-    """Return the field of a lineage query that a name means; refuse an unknown name.
+    """Return the field that a name in a query means; refuse an unknown name.
 
     Args:
         name: the name.
@@ -190,7 +190,7 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
 def checked_test(
     place: str, value_place: str, name: str, key: object, value: Any, base_dir: str
 ) -> Test:
-    """Make a test of a field from an operator and a value, and check both.
+    """Make a test of a field, after checking its operator and its expected value.
 
     ``place`` and ``value_place`` tell where field and value stand in the query, for messages.
 
@@ -206,7 +206,7 @@ def checked_test(
 
 
 def _check_expected(place: str, name: str, key: str, value: object) -> None:
-    """Refuse a value whose type a field does not take with an operator."""
+    """Refuse an expected value that does not fit the field and the operator."""
     is_number = name in NUMBER_FIELDS or _is_metric(name) or SCALAR.fullmatch(name) is not None
     if key == "in" or (key == "not_in" and not is_number):
         takes, is_right = "a list or tuple", isinstance(value, (list, tuple))

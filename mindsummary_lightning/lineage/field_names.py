@@ -59,7 +59,7 @@ def field_of(name: str, known: Collection[str]) -> str:
 
 
 def complete_name(name: str, known: Collection[str]) -> str | None:
-    """Complete a shortened field name: find the known field that it equals or ends.
+    """Find the known field that is equal to ``name`` or ends in it.
 
     Returns:
         The field; ``None`` if no known field ends in the name.
@@ -80,7 +80,7 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
 
 
 def _completed(name: str, fields: Mapping[str, str]) -> str | None:
-    """Complete a name without regard to old spellings, see :func:`complete_name`.
+    """Find the field that ends in a name; refuse a name that fits several fields.
 
     ``fields`` holds the fields by their spellings.
     """
@@ -107,7 +107,7 @@ def _fields_of(name: str, fields: Mapping[str, str], prefixes: Sequence[str]) ->
 
 
 def is_open_field(name: str) -> bool:
-    """Tell whether a field's name may exist without being known: ``last:loss``.
+    """Tell whether a name has the form of a metric, setting or scalar statistic.
 
     Such names are ``metric/<name>``, ``user_defined/<name>`` and ``last:<tag>``.
     """

@@ -64,20 +64,20 @@ def get_summary_lineage(
     Args:
         summary_dir: the run directory.
         keys: parts to return, out of ``metric``, ``hyper_parameters``, ``algorithm``,
-            ``train_dataset``, ``model``, ``valid_dataset`` and ``dataset_graph``; ``None`` is all
-            of them.
+            ``train_dataset``, ``model``, ``valid_dataset`` and ``dataset_graph``; ``None`` returns
+            all of them.
 
     Returns:
-        ``{"summary_dir": the directory's real path, key: {name: value}, ...}``. Only what was
-        recorded appears; a part that was not recorded is empty. ``{}`` if no file of the run holds
-        lineage that can be read; a damaged file is skipped with a warning.
+        ``{"summary_dir": the directory's real path, key: {name: value}, ...}``. It has recorded
+        values only; a part that was not recorded is empty. ``{}`` if no file of the run holds
+        readable lineage; a damaged file is skipped with a warning.
 
     Raises:
         LineageParamSummaryPathError: ``summary_dir`` is not a path, is empty, or is not a
             directory.
         LineageFileNotFoundError: the directory does not contain a lineage file.
         LineageParamTypeError: ``keys`` is not a list of str, or ``summary_dir`` is None.
-        LineageParamValueError: an unknown key.
+        LineageParamValueError: a key is unknown.
         LineageQuerySummaryDataError: the directory cannot be listed.
 
     Example:
@@ -119,36 +119,41 @@ def filter_summary_lineage(
 
     Args:
         summary_base_dir: the directory.
-        search_condition: what the runs must meet, all of it; ``None`` finds every run.
+        search_condition: a dict that the runs must meet in all its entries; ``None`` finds every
+            run. An entry is a test, ``field: {operator: value}``, or one of the settings below. A
+            run without a value of the field does not match ``lt``, ``gt``, ``le`` and ``ge``.
 
-            * a field -> ``{operator: value}``. Operators are ``eq``, ``lt``, ``gt``, ``le``,
-              ``ge``, ``in`` and ``not_in``. Text fields (``eq``, ``in``, ``not_in`` only):
-              ``summary_dir`` (``./run1`` or an absolute path), ``loss_function``,
-              ``train_dataset_path``, ``test_dataset_path``, ``network``, ``optimizer``,
-              ``dataset_mark``. Whole numbers from 0: ``train_dataset_count``,
-              ``test_dataset_count``, ``epoch``, ``batch_size``, ``device_num``, ``model_size``
-              (bytes). Numbers (no ``not_in``): ``learning_rate``, ``loss``, ``metric/<name>`` or
-              ``metric_<name>``, and ``last:<tag>``, ``min:<tag>``, ``max:<tag>``: the last, the
-              least finite and the greatest finite value of a scalar, for which summary files are
-              read. Anything: ``user_defined/<name>``. A run without the value does not match an
-              order.
-            * ``sorted_name``: a field; ``sorted_type``: ``ascending`` (also for None) or
-              ``descending``. No value sorts lowest. Without them, the run updated last comes
-              first.
+            * Text fields, with the operators ``eq``, ``in`` and ``not_in``: ``summary_dir``
+              (``./run1`` or an absolute path), ``loss_function``, ``train_dataset_path``,
+              ``test_dataset_path``, ``network``, ``optimizer``, ``dataset_mark``.
+            * Whole numbers from 0, also with ``lt``, ``gt``, ``le`` and ``ge``:
+              ``train_dataset_count``, ``test_dataset_count``, ``epoch``, ``batch_size``,
+              ``device_num``, ``model_size`` (bytes).
+            * Numbers, with all operators but ``not_in``: ``learning_rate``, ``loss``,
+              ``metric/<name>`` or ``metric_<name>``.
+            * Statistics of a scalar, likewise numbers: ``last:<tag>``, ``min:<tag>``,
+              ``max:<tag>`` (the last, the smallest finite and the largest finite value) and
+              ``best_step:<tag>``. Summary files are read for them.
+            * Any value, with all operators: ``user_defined/<name>``.
+            * ``sorted_name``: the field to sort by; ``sorted_type``: ``ascending`` (also for None)
+              or ``descending``. A missing value is the lowest. Without them, the run updated last
+              comes first.
             * ``limit``: runs on a page, 1..100 (10 if only ``offset`` is given); ``offset``:
-              number of the page, 0..100000. Without them, everything is returned.
+              number of the page, 0..100000. Without them, all runs are returned.
             * ``lineage_type``: ``{"eq": part}`` or ``{"in": [part, ...]}`` of ``model`` and
-              ``dataset``: parts to return; both by default.
+              ``dataset``: the parts to return; both by default.
         recursive: take runs at any depth, as ``mindsummary lineage`` does. Without it, a warning
-            says when all runs lie deeper.
+            is logged if all runs are deeper.
 
     Returns:
-        ``{"customized": ..., "object": [...], "count": n}``: ``object`` holds one dict per run,
-        with ``summary_dir`` (``./run1``), ``model_lineage`` (every field, ``None`` if not recorded,
-        and the dicts ``metric`` and ``user_defined``), ``dataset_graph`` and ``added_info`` (empty
-        without a server); ``count`` is the number of runs found before paging; ``customized`` gives
-        the type of each ``metric/<name>`` and ``user_defined/<name>`` of the page (``int``,
-        ``float``, ``str``, ``dict``, ``bool``, ... or ``mixed``). The caller owns the result.
+        ``{"customized": ..., "object": [...], "count": n}``. The caller owns the result.
+
+        * ``object``: a dict per run, with ``summary_dir`` (``./run1``), ``model_lineage`` (every
+          field, ``None`` if not recorded, and the dicts ``metric`` and ``user_defined``),
+          ``dataset_graph`` and ``added_info`` (empty without a server).
+        * ``count``: the number of runs found before paging.
+        * ``customized``: the type of each ``metric/<name>`` and ``user_defined/<name>`` of the page
+          (``int``, ``float``, ``str``, ``dict``, ``bool``, ... or ``mixed``).
 
     Raises:
         LineageSearchConditionParamError: the condition is refused.

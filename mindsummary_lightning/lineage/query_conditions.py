@@ -136,7 +136,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A part of a query between ``OR``: a run must meet its conditions and its words."""
+    """A part of a query between two ``OR``: all its conditions and words must hold."""
 
     conditions: tuple[Condition, ...] = ()
     words: tuple[Word, ...] = ()

@@ -166,7 +166,7 @@ class _QueryParser:
         return self._known_name(text, at) or _plain_name(text, at)
 
     def _known_name(self, text: str, at: int) -> _Name | None:
-        """Return the longest name of a known field that an operator follows here."""
+        """Find the longest known field name at a position that an operator follows."""
         names = []
         for sign in _OPERATOR.finditer(text, at):
             name = text[at : sign.start()].rstrip()
@@ -307,7 +307,7 @@ def _word_at(text: str, at: int) -> _QueryPart:
 
 
 def _with_the_rest(text: str, parts: list[_QueryPart]) -> list[_QueryPart]:
-    """Put the words after the only condition of a query into the value of it."""
+    """Append the words after a query's only condition to the condition's value."""
     conditions = [at for at, part in enumerate(parts) if isinstance(part.what, Condition)]
     if len(conditions) != 1 or conditions[0] == len(parts) - 1:
         return parts

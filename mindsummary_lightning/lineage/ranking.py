@@ -82,7 +82,7 @@ def ranked_columns(rows: Sequence[RunRow], ranking: Ranking) -> list[str]:
 
 
 def status_text(row: RunRow) -> str:
-    """Return a run's status, and ``diverged`` if it did; ``-`` if neither is known."""
+    """Return a text of a run's status and divergence; ``-`` if both are unknown."""
     words = []
     if row.cells.get("status"):
         words.append(str(row.cells["status"]))

@@ -250,8 +250,7 @@ def search_lineage(
 
     Returns:
         The answer of :func:`~mindsummary_lightning.filter_summary_lineage`. Its content belongs to
-        the
-        cache: copy it before you change it.
+        the cache: copy it before you change it.
     """
     scalars = ScalarStatistics(condition.fields)
     runs = _runs(directories, added_info or {}, scalars)

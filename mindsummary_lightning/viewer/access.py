@@ -88,7 +88,7 @@ class CheckedRequest(NamedTuple):
 
 
 class Access:
-    """Check the token or the host name of every request before the viewer handles it.
+    """The access check of all requests, by their token or by their host name.
 
     Args:
         token: the secret that the path of a request must begin with. With ``None`` every request
@@ -103,7 +103,7 @@ class Access:
         self._names = frozenset(name.lower() for name in names)
 
     def check(self, request: web.Request) -> CheckedRequest:
-        """Check the token or the host of a request, and refuse it or allow it."""
+        """Tell whether a request is allowed, by its token or by its host name."""
         # A proxy whose prefix has no last slash (nginx: `location /runs`) leaves two in front.
         asked = request.path.lstrip("/")
         if self._token is None:
@@ -205,7 +205,7 @@ def _root(server: str, token: str | None) -> str:
 def page_addresses(
     server: str, token: str | None, train_id: str | None = None
 ) -> list[tuple[str, str]]:
-    """List names and URLs of the viewer's pages, with the pages of a run if given."""
+    """Return names and URLs of the viewer's pages, for ``train_id`` if it is given."""
     start = f"{_root(server, token)}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
     pages.append((RUN_TABLE, table_address(server, token)))

@@ -1,4 +1,4 @@
-"""Requests, answers and errors of the viewer's pages, without the web framework.
+"""Request, answer and error types of the viewer, independent of aiohttp.
 
 Parameters are checked in MindInsight's order. Wrong parameters get MindInsight's messages.
 """
@@ -71,7 +71,7 @@ class EncodedAnswer:
 
 
 class ApiError(Exception):
-    """A request failed; holds MindInsight's error code, a message and the HTTP status.
+    """Error answer to a request: MindInsight's error code, message, HTTP status.
 
     Args:
         code: MindInsight's error code, eight hexadecimal digits.
@@ -87,7 +87,7 @@ class ApiError(Exception):
 
 
 class PageError(ApiError):
-    """A request for an HTML page failed; holds an HTML page that shows the error.
+    """Error answer to a request for a page: an HTML page that shows the problem.
 
     Args:
         message: describes the problem.
@@ -148,7 +148,7 @@ def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice
 
 
 def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
-    """Return the query parameter ``train_id``, the name of a run that may not exist.
+    """Return query parameter ``train_id``: the name of a run, existing or not.
 
     Raises:
         ApiError: the parameter is missing, or cannot be the name of a run.
@@ -176,7 +176,7 @@ def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> 
 
 
 def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tuple[str, str]:
-    """Split a page's name for a tag (``loss/auto/scalar``) into tag and kind.
+    """Check that a run has a tag ``<tag>/<kind>``, and return its tag and its kind.
 
     The kind is ``""`` for a graph.
 

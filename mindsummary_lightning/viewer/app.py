@@ -150,7 +150,7 @@ class _Site:
             return _error_response(_SYSTEM_ERROR)
 
     def _misspelt(self, request: web.Request, path: str) -> web.Response:
-        """Redirect an address that has a slash at its end too many or too few.
+        """Redirect a request whose URL has an extra or a missing slash at its end.
 
         A browser that asks for an unknown page gets an HTML page with a link to the table of runs.
         Other requests raise the ``ApiError`` for an unknown address.
@@ -304,7 +304,7 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
 
 
 def without_markup(json_text: str) -> str:
-    """Put a word joiner after each ``<`` and ``&`` of a JSON text: it forms no HTML.
+    """Make JSON text safe for HTML: put U+2060 after each ``<`` and ``&``.
 
     JSON has these characters in its strings only. :func:`as_recorded` removes the word joiners.
     """
@@ -314,16 +314,16 @@ def without_markup(json_text: str) -> str:
 
 
 def as_recorded(text: str) -> str:
-    """Remove the word joiners that :func:`without_markup` added to a text."""
+    """Undo :func:`without_markup` in a text: remove U+2060 after ``<`` and ``&``."""
     for mark in _MARKS:
         text = text.replace(mark + _JOINER, mark)
     return text
 
 
 def body_as_recorded(body: bytes) -> bytes:
-    """Remove the word joiners that :func:`without_markup` added from a request body.
+    """Undo :func:`without_markup` in the bytes of a request body.
 
-    Browsers send the word joiner in JSON without escaping it.
+    Browsers send U+2060 in JSON without escaping it.
     """
     for mark in _MARKS:
         body = body.replace((mark + _JOINER).encode(), mark.encode())

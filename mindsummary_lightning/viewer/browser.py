@@ -1,4 +1,4 @@
-"""Open the viewer in the user's browser without its token on a command line.
+"""Open the viewer's pages in a browser, without the token on a command line.
 
 Every user of a machine can read the arguments of a process.
 
@@ -40,7 +40,7 @@ _PAGE = (
 
 @contextlib.contextmanager
 def opened_in_browser(address: str) -> Iterator[None]:
-    """Open an address in the user's graphical browser during a ``with`` block.
+    """Context manager that opens an address in the user's graphical browser.
 
     Nothing is opened if the default browser draws in a terminal. The redirecting file is deleted at
     the end of the block.

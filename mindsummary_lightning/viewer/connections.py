@@ -55,7 +55,7 @@ class LimitedConnections:
         self._waiting: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
     def __call__(self) -> asyncio.Protocol:
-        """Return the protocol of a new connection; close an old connection if too many."""
+        """Create a connection's protocol; at the limit, close a waiting connection."""
         assert self.server is not None
         excess = sum(map(_is_open, self.server.connections)) - self._limit + 1
         if excess > 0 and not self._drop_oldest(excess):
@@ -67,7 +67,7 @@ class LimitedConnections:
 
     @property
     def middleware(self) -> Middleware:
-        """The aiohttp middleware that marks a connection as used at its first request.
+        """Middleware of aiohttp that stops a connection's timeout at its first request.
 
         A connection is closed after an answer with status 403.
         """

@@ -156,7 +156,7 @@ def has_frontend() -> bool:
 
 
 def available_frontend(say: Callable[[str], object], wheel: str | None = None) -> bytes | None:
-    """Return MindInsight's wheel, or report why it cannot be had and return ``None``.
+    """Return MindInsight's wheel; on failure report the reason and return ``None``.
 
     Args:
         say: called with a line about the download or the failure.
@@ -213,7 +213,7 @@ def _checked(path: str) -> bytes:
 
 
 def find_pip() -> list[str] | None:
-    """Find a pip: this Python's, or ``pip3``, ``pip`` or ``uv`` on ``PATH``.
+    """Find a pip command: of this Python, or ``pip3``, ``pip`` or ``uv`` on ``PATH``.
 
     Any pip can download the wheel, which is the same for every Python. Environments made by uv have
     no pip.

@@ -40,7 +40,7 @@ _SUMMARY_BYTES, _TAG_BYTES = 200, 60  # of a summary and of a tag beside its cha
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Tags and completeness of a run, kept after its samples were forgotten."""
+    """Tags and completeness of a run, kept in memory when its samples are not."""
 
     # by MindInsight's plugin name, as the pages name and order them
     tags: Mapping[str, Sequence[str]]
@@ -57,7 +57,7 @@ class RunSummary:
 
 @dataclass(slots=True)
 class LoadedRuns:
-    """The runs in a directory, for all requests of the viewer; threads may share it.
+    """All runs in a directory, as the viewer reads them; safe for several threads.
 
     Names of runs are looked up among the runs found in the directory. No text of a request becomes
     part of a path.
@@ -192,7 +192,7 @@ class LoadedRuns:
         return train_id in self._runs
 
     def summary(self, train_id: str) -> RunSummary | None:
-        """Return the kept tags and completeness of a run, without reading files.
+        """Return tags and completeness of a run from memory, without reading files.
 
         ``None`` if :meth:`run` has not read the run yet.
         """
@@ -212,7 +212,7 @@ class LoadedRuns:
             return directories
 
     def run_directory(self, train_id: str) -> RunDirectory | None:
-        """Return a run with the sizes and times that its lineage files have now.
+        """Return a run with the present sizes and times of its lineage files.
 
         ``None`` for an unknown name.
         """

@@ -79,13 +79,13 @@ def with_back_link(page: str, train_ids: Sequence[str], words: PageWords) -> str
 
 
 def missing_run(name: str, train_id: str, words: PageWords) -> PageError:
-    """Return the error page (404) for a query parameter that names no run."""
+    """Return the 404 error for a query parameter that names no existing run."""
     text = words("{} is not a run of this directory. It may have been deleted or moved.", train_id)
     return _refusal(f"Invalid parameter value. {name!r} is not a run.", text, 404, words)
 
 
 def unreadable_run(reason: object, words: PageWords) -> PageError:
-    """Return the error page (400) for a run that cannot be read."""
+    """Return the 400 error for a run that cannot be read."""
     text = words("The runs cannot be read: {}", reason)
     return _refusal(f"The runs cannot be compared: {reason}", text, 400, words)
 

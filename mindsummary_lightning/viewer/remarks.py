@@ -38,7 +38,7 @@ def remarks_of(base_dir: str) -> Remarks:
 
 @dataclass(slots=True)
 class Remarks:
-    """The stored tags and remarks of the runs in a directory; threads may share it.
+    """File with the users' tags and remarks for the runs in a directory.
 
     The file is read again when it has changed, so that two viewers of a directory show the same.
     The file is locked while it is saved, so that neither viewer loses what the other viewer saves.
@@ -56,7 +56,7 @@ class Remarks:
     _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG), init=False)
 
     def all(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the tags and remarks by name of the run; do not change them."""
+        """Return the tags and remarks of all runs, by name of the run; do not change them."""
         with self._lock:
             self._reload()
             return self._runs

@@ -111,7 +111,7 @@ async def serve_until(
 
 
 async def _stop_accepting(server: asyncio.Server, listener: socket.socket) -> None:
-    """Close the listening socket after every accepted connection has its protocol.
+    """Close the listening socket once all accepted connections have a protocol.
 
     asyncio leaves a connection open if its server closes before the connection has a transport.
     """

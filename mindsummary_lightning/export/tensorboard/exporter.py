@@ -106,7 +106,7 @@ def export_tensorboard(
 
 
 class _EventWriter:
-    """Write TensorBoard events to a file, and count the written samples."""
+    """Writer of TensorBoard events to a file, which counts the written samples."""
 
     def __init__(
         self,
@@ -225,9 +225,10 @@ def _ordered_rows(run: FollowedRun, tags: Sequence[str]) -> Iterator[Iterable[tu
 def _take_known(
     held: dict[int, ScalarSeries], waiting: Sequence[Iterator[ScalarSeries]]
 ) -> list[tuple[int, ScalarSeries]]:
-    """Remove the rows up to the smallest last step of the held parts, and return them.
+    """Remove and return the rows whose order is final; the other rows stay held.
 
-    The other rows stay held. A part that is used up is replaced by the next part of its tag.
+    These are the rows up to the smallest last step of the held parts. A part that is used up is
+    replaced by the next part of its tag.
     """
     bound = min(int(series.steps[-1]) for series in held.values())
     taken = []
@@ -250,7 +251,7 @@ def _slice(series: ScalarSeries, rows: slice) -> ScalarSeries:
 def _replace_by_next(
     held: dict[int, ScalarSeries], owner: int, parts: Iterator[ScalarSeries]
 ) -> None:
-    """Hold the next part of a tag's series, or drop the tag if there is none."""
+    """Replace a finished part of a series by the next part, or drop the series."""
     following = next(parts, None)
     if following is None:
         del held[owner]

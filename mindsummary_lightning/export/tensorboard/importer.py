@@ -147,7 +147,7 @@ def import_tensorboard(
 
 
 class _RunImport:
-    """Convert the event files of a TensorBoard run to a MindInsight run."""
+    """Converter of the event files of a TensorBoard run to a MindInsight run."""
 
     def __init__(self, tb: SimpleNamespace, run: ImportedRun, directory: str) -> None:
         self._tb = tb
@@ -258,7 +258,7 @@ class _RunImport:
             self._decoded[decoded.kind] += 1
 
     def _name(self, kind: str, tag: str, index: int) -> str:
-        """Return a tag that no other value of this kind has, for an image of a message.
+        """Return a tag for a value of a message that no value of another message gets.
 
         ``index`` counts the images in the message from 0; it is appended to the tag if it is not 0.
         """

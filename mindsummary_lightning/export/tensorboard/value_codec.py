@@ -241,7 +241,7 @@ def _decoded_histogram(
     buckets: NDArray[np.float64],
     stated: tuple[float, float, float] | None = None,
 ) -> DecodedMessage:
-    """Wrap a decoded histogram, with a text if it differs from the message's buckets.
+    """Wrap a decoded histogram; describe its difference from the message, if any.
 
     ``stated`` has the number of elements, the smallest and the largest, if the message has them.
     """

@@ -165,7 +165,7 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 class GraphView:
-    """A finished view of a graph that answers the graph page; threads may share it."""
+    """A graph arranged for MindInsight's graph page; threads may share it."""
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table

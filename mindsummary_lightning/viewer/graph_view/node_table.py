@@ -79,7 +79,7 @@ class ViewNode:
         self.outputs[consumer] = edge
 
     def ends(self) -> tuple[dict[str, Any], ...]:
-        """Return inputs, outputs, proxy inputs and proxy outputs by the other node's name."""
+        """Return the node's four dicts of edges, by the name of the node at the far end."""
         return self.inputs, self.outputs, self.proxy_inputs, self.proxy_outputs
 
     def inherit_edges(self, below: ViewNode, table: NodeTable) -> None:
@@ -148,7 +148,7 @@ def join_scope(scope: str, name: str) -> str:
 
 
 def drawable(name: str) -> str:
-    """Replace the characters of a name that Graphviz DOT text would need escaped.
+    """Replace the characters of a name that have a meaning in Graphviz DOT text.
 
     The page writes names into DOT without escaping.
     """

@@ -38,7 +38,7 @@ def intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def landscapes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Answer with a loss landscape of every asked run."""
+    """Answer with a loss landscape of every requested run."""
     kind, interval_id = request.first("type"), request.first("interval_id")
     return {
         "landscapes": [

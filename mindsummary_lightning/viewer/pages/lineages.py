@@ -52,7 +52,7 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
-    """Save the tag or the remark of the request body for a run."""
+    """Save the user's tag or remark for a run, from the request body."""
     added = request.json()
     if not isinstance(added, dict):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The request body should be a dict.")

@@ -52,7 +52,7 @@ class LineageTable(NamedTuple):
         )
 
     def hyper_parameters(self) -> list[str]:
-        """List the columns that a user could have chosen as a setting, in column order."""
+        """List the columns that may be hyper-parameters, in column order."""
         return [
             name
             for name in self.columns

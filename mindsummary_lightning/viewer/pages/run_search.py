@@ -145,7 +145,7 @@ def _last_values(table: RunTable) -> set[str]:
 def _found(
     rows: list[_RowValues], query: Conditions, table: RunTable
 ) -> tuple[list[_RowValues], str | None]:
-    """Find the rows that meet a query; if none does, name a word that no row contains."""
+    """Find the rows that meet a query; without a hit, name a word that is in no row."""
     lacking = {word for word in query.words if not word.is_excluded}
     found = []
     for row in _within_limit(rows, query.words):
@@ -199,7 +199,7 @@ class _SummaryFiles:
         self.end = self.runs.clock() + LIMIT_S
 
     def of(self, listed: ListedRun) -> Mapping[str, Any]:
-        """Return steps, loss and other facts of a run; known facts after the time limit."""
+        """Return steps, loss and other facts of a run; after the limit, only known facts."""
         known = self.table.facts.get(listed.train_id)
         if known is not None and known.listed == listed and self._is_enough(known):
             return known.facts
@@ -272,7 +272,7 @@ class _RowValues(Mapping[str, Any]):
         return bool(self._files.of(self.listed).get("is_growing"))
 
     def searched_text(self, table: RunTable) -> str:
-        """Return the text of the row that words of a query are searched in.
+        """Return the text that a query's words are searched in, for this row.
 
         The text of the lineage values is built once and kept in ``table``.
         """

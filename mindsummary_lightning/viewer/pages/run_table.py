@@ -59,7 +59,7 @@ _Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
-    """Facts from the summary files of a run, as last read.
+    """Steps, loss and other facts from the summary files of a run, as last read.
 
     Attributes:
         listed: the run, as it was listed then.
@@ -282,7 +282,7 @@ def _cells(listed: ListedRun, lineage: MergedLineage | None) -> dict[str, Any]:
 
 
 def _with_status_now(row: _Row) -> _Row:
-    """Return the row with a new status: a running training may have been killed."""
+    """Return a row with its present status: a running run may have been killed."""
     listed, files, cells = row
     (lineage,) = CACHE.lineages([(listed.path, files or {})])
     status = _cells(listed, lineage).get("status")
@@ -368,7 +368,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
 
 
 def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | None]]:
-    """Return last, smallest and largest finite value of the asked scalars, by tag."""
+    """Return last, smallest and largest finite value of requested scalars, by tag."""
     known = run.tags()["scalar"]
     return {tag: statistics_of(tag, run.scalars(tag)) for tag in tags if tag in known}
 

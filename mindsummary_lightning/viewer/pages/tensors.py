@@ -42,7 +42,7 @@ _NONE: dict[str, float] = {"max": 0.0, "min": 0.0, "avg": 0.0}
 
 
 def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Answer with the tensors of all asked runs and tags, in the asked ``detail``.
+    """Answer with the requested tensors of runs, in the requested ``detail``.
 
     ``detail`` is ``stats``, ``histogram``, ``data`` (a slice at a step) or missing.
 

@@ -209,7 +209,7 @@ def _output_statistics(
 
 
 def _asked_step(table: OutputStatistics, asked: str | None, first: int | None) -> int:
-    """Return the requested step, else the step of the first failure, else the last."""
+    """Return the requested step, or the first failed step, or the last step."""
     known = table.steps.tolist()
     if asked is not None and asked.isdecimal() and int(asked) in known:
         return int(asked)
