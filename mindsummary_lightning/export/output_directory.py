@@ -67,21 +67,24 @@ class OutputDirectory:
         """
         if os.path.isfile(self._path):
             raise NotADirectoryError(
-                f"{self._path} is a file; give an --out that is a new or empty directory"
+                f"--out must be a new or empty directory, got the file {self._path}"
             )
         remove_stale_temporaries(self._path)
         found = files_below(self._path).keys()
         if found and not self._force:
             advice = (
-                "give an --out that is new or empty, or --force to replace what an earlier call "
-                "left there"
+                "Choose a new or empty directory, or replace the files of an earlier call with "
+                "--force"
             )
-            raise FileExistsError(f"{self._path} is not empty ({min(found)}); {advice}")
+            raise FileExistsError(
+                f"--out {self._path} is not empty (it contains {min(found)}). {advice}"
+            )
         others = found - _listed(self._path)
         if others:
             other = os.path.join(self._path, min(others))
             raise FileExistsError(
-                f"{other} is not from an earlier call, so {self._path} is not replaced"
+                f"--force replaces only files of an earlier call, and {other} is not such a file. "
+                "Choose another --out"
             )
         os.makedirs(self._path, exist_ok=True)
         # Two levels down in a hidden directory neither MindInsight nor this package takes what is
@@ -114,8 +117,8 @@ class OutputDirectory:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.lexists(path):
             raise FileExistsError(
-                f"two values have the file name {name} here, "
-                "where upper and lower case are the same"
+                f"two values would be written to the same file {name}, because this file system "
+                "does not distinguish upper and lower case"
             )
         with open(path, "xb") as file:
             try:

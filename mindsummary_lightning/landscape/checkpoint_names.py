@@ -77,8 +77,8 @@ def names_in_checkpoint(
         if part.difference:
             fitting = [other for other in _parts(network, checkpoint) if not other.difference]
             raise LandscapeCheckpointError(
-                f"prefix={prefix!r} does not name a {kind} like this one in {origin}: "
-                f"{part.difference}; what does: {_prefixes(fitting) or 'nothing'}"
+                f"prefix={prefix!r} does not select a {kind} like the module in {origin}: "
+                f"{part.difference}. Prefixes that fit: {_prefixes(fitting) or 'none'}"
             )
         return part.found
     parts = _parts(network, checkpoint)
@@ -87,11 +87,11 @@ def names_in_checkpoint(
         return matching[0].found
     if matching:
         raise LandscapeCheckpointError(
-            f"{origin} has {len(matching)} networks that could be this {kind}: "
-            f"{_prefixes(matching)}; say which one with prefix="
+            f"{origin} has {len(matching)} networks that fit this {kind}. "
+            f"Choose one with prefix=: {_prefixes(matching)}"
         )
     nearest = min(parts, key=lambda part: part.distance)
-    raise LandscapeCheckpointError(f"{origin} is not of {kind}: {nearest.difference}")
+    raise LandscapeCheckpointError(f"{origin} is not a checkpoint of {kind}: {nearest.difference}")
 
 
 def _prefixes(parts: Sequence[_Part]) -> str:
@@ -180,7 +180,7 @@ def _compared(prefix: str, network: _Network, checkpoint: _Checkpoint) -> _Part:
         lack = f"{len(missing)} of {len(network.aliases)} tensors are missing"
         has = ", ".join(list(state)[:4])
         text = (
-            f"it has no {prefix + missing[0]!r} ({lack}); it has {has}, ... "
+            f"it has no {prefix + missing[0]!r} ({lack}); its tensors are {has}, ... "
             "Pass the network that was trained"
         )
         return _Part(prefix, found, text, (2, len(missing)))
@@ -189,14 +189,14 @@ def _compared(prefix: str, network: _Network, checkpoint: _Checkpoint) -> _Part:
         first = reshaped[0]
         key = found[first]
         shape = tuple(network.shapes[first] or ())
-        text = f"{key!r} has shape {tuple(state[key].shape)}, the network's has {shape}"
+        text = f"{key!r} has shape {tuple(state[key].shape)}, but the network's tensor has {shape}"
         return _Part(prefix, found, text, (1, len(reshaped)))
     own = network.names(prefix)
     extra = [key for key in keys if key.startswith(prefix) and key not in own]
     if extra:
         text = (
-            f"it has {len(extra)} tensors more, {extra[0]!r} among them, so the network that was "
-            "trained is larger. Pass that one, or a part of it that has a name of its own"
+            f"it has {len(extra)} more tensors, such as {extra[0]!r}: the trained network is "
+            "larger. Pass the trained network, or a submodule that is an attribute of it"
         )
         return _Part(prefix, found, text)
     return _Part(prefix, found)

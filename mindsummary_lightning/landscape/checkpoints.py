@@ -260,7 +260,9 @@ class LandscapeCheckpointWriter:
             return
         kept = f"{self.unit} {sorted(self._fitting)} are saved, {skipped} are skipped"
         if len(self._fitting) < SHORTEST_INTERVAL:
-            kept = "only the last one is saved" if self._fitting else "none is saved"
+            kept = (
+                "only the last checkpoint is saved" if self._fitting else "no checkpoint is saved"
+            )
         is_all_needed = self._all_or_nothing or len(fitting) >= SHORTEST_INTERVAL
         needed = (len(wanted) if is_all_needed else SHORTEST_INTERVAL) * size
         self._metadata |= {_NEEDED: needed, _ALLOWED: self._max_bytes}
@@ -393,7 +395,7 @@ class LandscapeCheckpoints:
             shortage = _shortage(metadata)
             if not files and shortage is not None:
                 raise FileNotFoundError(
-                    f"{directory} holds no checkpoints for a landscape: {shortage}"
+                    f"{directory} has no checkpoints for a landscape: {shortage}"
                 )
             return cls(
                 directory, settings, int(metadata["step_per_epoch"]), files, shortage=shortage
@@ -435,9 +437,9 @@ class LandscapeCheckpoints:
             return self
         if not usable:
             text = (
-                f"no interval has the 3 checkpoints a landscape needs: wanted {self.settings.unit} "
-                f"{[list(interval) for interval in wanted]}, found {sorted(self.files)} "
-                f"in {self.directory}; {self.shortage or 'train longer or give intervals'}"
+                "no interval has the 3 checkpoints that a landscape needs: wanted "
+                f"{self.settings.unit} {[list(interval) for interval in wanted]}, "
+                f"found {sorted(self.files)} in {self.directory}; {self.shortage or 'train longer, or name other intervals'}"
             )
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)

@@ -62,7 +62,8 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
         moved = [name for name in names if name in products.changed]
         if not moved:
             raise ValueError(
-                "all checkpoints of the interval are equal; a landscape needs a direction"
+                "all checkpoints of the interval are equal, so a landscape has no direction. Name "
+                "an interval in which the weights change"
             )
         count = sum(last[name].numel() for name in moved)
         means = products.sums / count

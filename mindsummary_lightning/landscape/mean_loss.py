@@ -33,7 +33,7 @@ from mindsummary_lightning.landscape.plane import PROCESS_STATE
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
 _WAY_OUT = (
-    "pass loss_fn (or metrics), a callable of (output, target), and a network with such an output"
+    "pass loss_fn (or metrics), a function of (output, target), and the network with this output"
 )
 
 
@@ -224,7 +224,8 @@ def _as_loss(answer: Any) -> Tensor:
     loss = loss_of(answer)
     if not isinstance(loss, Tensor):
         raise TypeError(
-            f"the loss must be a tensor, or a dict with one under 'loss', not {type(loss).__name__}"
+            "the loss must be a tensor, or a dict with a tensor under 'loss', "
+            f"not {type(loss).__name__}"
         )
     return loss.mean() if loss.ndim else loss
 

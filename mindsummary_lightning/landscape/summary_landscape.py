@@ -198,7 +198,8 @@ class SummaryLandscape:
         saved = _settled(self._summary_dir, collect_landscape)
         if not saved.settings.train and not saved.settings.result:
             _LOG.info(
-                "loss landscape: none is made, because create_landscape switches all of them off"
+                "loss landscape: create_landscape switches all landscapes off, "
+                "so no landscape is made"
             )
             return {}
         loss = MeanLoss(module, loss_fn, dataloader if is_datamodule(dataloader) else None)
@@ -220,7 +221,8 @@ class SummaryLandscape:
             losses = launch(fabric, work)
         except KeyboardInterrupt:
             _LOG.warning(
-                "loss landscape interrupted; the same call goes on from the rows in %s",
+                "loss landscape interrupted. Make the same call again to continue from the rows "
+                "in %s",
                 saved.directory,
             )
             raise
@@ -295,7 +297,7 @@ def _jobs(
     if not names:
         raise LandscapeCheckpointError(
             f"{type(module).__name__} has no parameter with weight or bias in its name, "
-            "so nothing would move"
+            "so a landscape has no parameter to move"
         )
 
     def state(number: int) -> OpenState:

@@ -179,8 +179,8 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
             return _METRIC + name[len(_OLD_METRIC) :]
     known = (*sorted(PLAIN_FIELDS), *others)
     all_fields = (
-        f"; fields are metric/{name} or user_defined/{name} if you recorded it, "
-        f"last:{name}, min:{name} or max:{name} of a scalar, {', '.join(known)}"
+        f". Use metric/{name} or user_defined/{name} for a value that you recorded, last:{name}, "
+        f"min:{name} or max:{name} for a scalar, or one of {', '.join(known)}"
     )
     raise LineageSearchConditionParamError(
         f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}"
@@ -325,7 +325,7 @@ def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
             raise _refusal("lineage_type", "a dict of 'eq' (a str) or 'in' (a list)", asked)
     for name in types:
         if name not in _LINEAGE_TYPES:
-            raise _refusal("lineage_type", f"out of {', '.join(_LINEAGE_TYPES)}", name)
+            raise _refusal("lineage_type", f"one of {', '.join(_LINEAGE_TYPES)}", name)
     return tuple(types)
 
 

@@ -52,8 +52,8 @@ def field_of(name: str, known: Collection[str]) -> str:
         return name
     fields = listed(sorted(known), _LISTED)
     all_fields = (
-        f"; fields are metric/{name} or user_defined/{name} if you recorded it, "
-        f"last:{name}, min:{name} or max:{name} of a scalar, {fields}"
+        f". Use metric/{name} or user_defined/{name} for a value that you recorded, last:{name}, "
+        f"min:{name} or max:{name} for a scalar, or one of {fields}"
     )
     raise QueryError("unknown", name, f"no field {name!r}{closest(name, known) or all_fields}")
 
@@ -90,7 +90,10 @@ def _completed(name: str, fields: Mapping[str, str]) -> str | None:
     found = _fields_of(name, recorded, SECTIONS) or _fields_of(name, fields, (_LAST,))
     if len(found) > 1:
         raise QueryError(
-            "ambiguous", name, f"no field {name!r}; which of {listed(sorted(found), 5)}?", found
+            "ambiguous",
+            name,
+            f"{name!r} is ambiguous. Name one of {listed(sorted(found), 5)}",
+            found,
         )
     return found[0] if found else None
 

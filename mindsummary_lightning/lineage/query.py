@@ -188,8 +188,8 @@ def _warn_of_deeper_runs(base: str) -> None:
     deeper = [run.summary_dir.removeprefix("./") for run in list_train_jobs(base, None)]
     if deeper:
         text = (
-            "no run lies directly in %s; below it: %s; give recursive=True, or the directory above "
-            "one of them"
+            "no run is directly in %s, but these runs are deeper: %s. Pass recursive=True, or the "
+            "directory above one of these runs"
         )
         _LOG.warning(text, base, listed(deeper, 5))
 
@@ -201,7 +201,7 @@ def _checked_keys(keys: object) -> list[str]:
         raise LineageParamTypeError(f"keys must be a list of str or None, not {keys!r}")
     for key in keys:
         if key not in _KEYS:
-            raise LineageParamValueError(f"keys must be out of {', '.join(_KEYS)}, not {key!r}")
+            raise LineageParamValueError(f"each key must be one of {', '.join(_KEYS)}, not {key!r}")
     return keys
 
 

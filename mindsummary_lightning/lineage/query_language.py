@@ -183,7 +183,7 @@ class _QueryParser:
             text = self.aliases.get(text, text)
         if _holds_numbers(field) and (condition.is_quoted or not _is_number(text)):
             raise QueryError(
-                "number", field, f"{field} is compared with a number, not {condition.text!r}"
+                "number", field, f"{field} must be compared with a number, got {condition.text!r}"
             )
         if field == "summary_dir" and self.base_dir:
             text = relative_to_base(text, self.base_dir)
@@ -271,7 +271,7 @@ def _expression_at(text: str, at: int) -> _QueryPart | None:
     expression = found["expression"]
     problem = _slowness(expression)
     if problem:
-        message = f"{expression} must be a quick regular expression, but {problem}. Simplify it."
+        message = f"{expression} must be a fast regular expression, but {problem}. Simplify it."
         raise QueryError("expression", expression, message, (problem,))
     try:
         re.compile(expression)

@@ -131,5 +131,5 @@ def _column(name: str, columns: list[str]) -> str:
     several = ending or metrics
     hint = closest(name, [*tags, *columns])
     if several:
-        hint = f"; which of {listed(sorted(several), 5)}?"
+        hint = f" itself. Name one of {listed(sorted(several), 5)}"
     raise LineageSearchConditionParamError(f"no run has a scalar {name!r}{hint}")

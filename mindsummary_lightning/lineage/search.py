@@ -158,7 +158,9 @@ class LineageCache:
                     raise DamagedFileError(path, at, str(error)) from error
                 at += len(payload) + OVERHEAD
             if at < state[0]:
-                raise DamagedFileError(path, at, f"the file ends within it, at byte {state[0]}")
+                raise DamagedFileError(
+                    path, at, f"the file ends inside this record, at byte {state[0]}"
+                )
             yield
             read[path, state] = lineage_of_file(
                 contents, lambda problem: warn("%s in %s", problem, path)

@@ -47,7 +47,7 @@ _MISSING_TOKEN = (
     "403 禁止访问。请打开 `mindsummary view` 打印的地址。其中的令牌每次启动都不同。\n"
 )
 _WRONG_HOST = (
-    "403 Forbidden. The host name is not one of the viewer's. "
+    "403 Forbidden. The viewer does not answer requests for this host name. "
     "Open the address that `mindsummary view` printed. "
     "A proxy must send the header `Host: 127.0.0.1`.\n"
     "403 禁止访问。该主机名不属于此服务。请打开 `mindsummary view` 打印的地址。"

@@ -267,8 +267,8 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
 def _failed(reason: str) -> str:
     return (
         f"MindInsight's front end could not be fetched: {reason}. "
-        f"On a machine with a network run `python -m pip download --no-deps {_REQUIREMENT}`, "
-        "copy the file that it fetches, and here run once "
-        f"`mindsummary view RUNS --wheel {WHEEL_NAME}`; "
-        "--wheel takes the address of a mirror (https://...) too"
+        "On a machine with internet access, run "
+        f"`python -m pip download --no-deps {_REQUIREMENT}`. Copy the downloaded file to this "
+        f"machine, and run `mindsummary view RUNS --wheel {WHEEL_NAME}` once. "
+        "--wheel also takes the address of a mirror (https://...)"
     )

@@ -51,7 +51,7 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
     path = os.path.realpath(local_path("directory", directory))
     if not os.path.isdir(path):
         raise NotADirectoryError(
-            f"{os.fspath(directory)} is not a directory (the working one is {os.getcwd()})"
+            f"{os.fspath(directory)} is not a directory (the working directory is {os.getcwd()})"
         )
     positive_int("height", height, "an int of pixels")
     shown = _running.get(path)

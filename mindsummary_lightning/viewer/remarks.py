@@ -113,7 +113,9 @@ def _file_lock(path: str) -> Iterator[None]:
         deadline = time.monotonic() + LOCK_LIMIT_S
         while try_lock(descriptor) is False:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"another viewer has held {path} for {LOCK_LIMIT_S:.0f} s")
+                raise TimeoutError(
+                    f"another viewer has locked {path} for {LOCK_LIMIT_S:.0f} s. Try again later"
+                )
             time.sleep(_POLL_S)
         yield
     finally:

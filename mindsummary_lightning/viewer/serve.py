@@ -59,7 +59,7 @@ def listen(host: str, port: int | None) -> socket.socket:
             return _listen(host, 0)
         reason = error.strerror or str(error)
         raise OSError(
-            error.errno, f"cannot listen on port {wanted} of {host} ({reason}); choose another"
+            error.errno, f"cannot listen on port {wanted} of {host} ({reason}). Choose another port"
         ) from error
 
 

@@ -49,7 +49,11 @@ def _usable(variable: str, default: str, on_macos: str) -> str:
     if not _temporary:
         _temporary.append(tempfile.TemporaryDirectory(prefix=f"{_NAME}-"))
     _WARNINGS.warn(
-        path, "%s %s; until the end %s is used instead", path, reason, _temporary[0].name
+        path,
+        "%s %s; this process uses the temporary directory %s instead",
+        path,
+        reason,
+        _temporary[0].name,
     )
     return _temporary[0].name
 
@@ -72,10 +76,12 @@ def _base(variable: str, default: str, on_macos: str) -> str:
 def _refuse_foreign(path: str) -> None:
     found = os.stat(path)
     if found.st_uid != os.geteuid():
-        reason = f"belongs to user {found.st_uid}, not to user {os.geteuid()}"
+        reason = f"belongs to user {found.st_uid}, not to user {os.geteuid()}. Change its owner"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = f"{stat.S_IMODE(found.st_mode):04o}"
-        reason = f"may be written to by others (mode {mode}); `chmod 700` makes it yours"
+        reason = f"can be written to by other users (mode {mode}). Run `chmod 700` on it"
     else:
         return
-    raise PermissionError(f"the cache {path} {reason}. XDG_CACHE_HOME names another place")
+    raise PermissionError(
+        f"the cache directory {path} {reason}, or set XDG_CACHE_HOME to another directory"
+    )

@@ -434,7 +434,7 @@ def test_the_last_part_of_a_name_will_do_where_it_is_clear(
     told = capsys.readouterr().out
     assert ("run1" in told, "run0" in told) == (True, False)
     assert run(str(tmp_path), "--where", "f1>0") == 2
-    assert "no field 'f1'; which of metric/test/f1, metric/val/f1?" in capsys.readouterr().err
+    assert "'f1' is ambiguous. Name one of metric/test/f1, metric/val/f1" in capsys.readouterr().err
 
 
 def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(

@@ -67,7 +67,7 @@ def _interrupted(words: list[str], directory: Path) -> tuple[int, str]:
         ("import tb --out out", "out is as it was before"),
         pytest.param(
             "landscape run --module makes:make --out out",
-            "interrupted; the same call goes on from the rows in .*ckpt_dir",
+            r"interrupted\. Make the same call again to continue from the rows in .*ckpt_dir",
             marks=pytest.mark.long,
         ),
     ],

@@ -117,7 +117,7 @@ filter_summary_lineage("runs", {"seed": {"gt": 1}}) | LineageSearchConditionPara
 filter_summary_lineage("runs", {"loss": {"gtt": 5}}) | LineageSearchConditionParamError | must be one of eq, lt, gt, le,
 filter_summary_lineage("runs", {"loss": {"gt": "x"}}) | LineageSearchConditionParamError | must be a number, not 'x'
 get_summary_lineage("empty") | LineageFileNotFoundError | does not contain a lineage file
-get_summary_lineage("runs/a", keys=["metrics"]) | LineageParamValueError | keys must be out of metric, hyper_parameters,
+get_summary_lineage("runs/a", keys=["metrics"]) | LineageParamValueError | each key must be one of metric, hyper_parameters,
 compare_runs("runs/a", 5) | TypeError | run_dir must be a path, not 5
 compare_runs("runs/a", "runs/b", tolerance="fp16") | ValueError | must be float32, bfloat16, float16 or a number between
 bool(compare_runs("runs/a", "runs/b")) | TypeError | is neither true nor false: ask .is_same, or .verdict
@@ -127,7 +127,7 @@ SummaryLandscape("runs/a").generate(net, [], nn.MSELoss()) | FileNotFoundError |
 SummaryLandscape("runs/a").gen_landscapes_with_multi_process(3) | TypeError | callback_fn must be a function, not 3
 plot_landscapes(SummaryReader("runs/a")) | TypeError | must be those of SummaryLandscape.generate() or of
 plot_landscapes([]) | ValueError | landscapes must hold at least one landscape
-ms.viewer.show("nope") | NotADirectoryError | nope is not a directory (the working one is
+ms.viewer.show("nope") | NotADirectoryError | nope is not a directory (the working directory is
 ms.viewer.show("runs", height="tall") | TypeError | height must be an int of pixels, not 'tall'
 """
 # Words of a command, its exit code, words of the one line.
@@ -142,9 +142,9 @@ lineage a b | 2 | expected DIR; found b in addition
 doctor extra | 2 | expected no argument; found extra in addition
 lineage runs --limit x | 2 | argument --limit: must be a whole number of at least 1, not 'x'
 lineage runs --where loss | 2 | must be FIELD, one of = != < <= > >=, and a value, not 'loss'
-lineage runs --where 'loss>high' | 2 | loss is compared with a number, not 'high'
+lineage runs --where 'loss>high' | 2 | loss must be compared with a number, got 'high'
 lineage runs --where 'los!=1' | 2 | no field 'los'; closest: 'loss'
-lineage runs --where 'epoch>many' | 2 | epoch is compared with a number, not 'many'
+lineage runs --where 'epoch>many' | 2 | epoch must be compared with a number, got 'many'
 lineage runs --where 'loss>1' --where 'loss>2' | 2 | a second --where compares loss in the same way
 lineage runs --sort accurcy | 2 | no field 'accurcy'; closest: 'metric/accuracy'
 compare runs/a | 2 | the following arguments are required: CANDIDATE
@@ -169,7 +169,7 @@ repair | 2 | the following arguments are required: DIR
 export runs/a --to csv | 2 | the following arguments are required: -o/--out/--output
 export runs/a --to xls --out o | 2 | invalid choice: 'xls' (choose from
 export runs/a --to csv --out runs | 1 | runs is not empty
-export runs/a --to csv --out notes.txt | 1 | notes.txt is a file; give an --out that is a new or empty directory
+export runs/a --to csv --out notes.txt | 1 | --out must be a new or empty directory, got the file notes.txt
 import empty --out o | 1 | no TensorBoard event file in empty
 report runs/a -o /nope/x.html | 1 | /nope/x.html: there is no directory /nope
 landscape runs/a --module json | 2 | --module must be package.module:function, not 'json'

@@ -130,7 +130,7 @@ def test_buckets_that_are_not_neighbours_are_said_to_change(tmp_path: Path, seco
     )
     write_summary(tmp_path / "run", [values_at(1, {"h": apart})])
 
-    assert _exported(tmp_path)[0].changed == {"histogram: other extremes or buckets": 1}
+    assert _exported(tmp_path)[0].changed == {"histogram: extremes or buckets differ": 1}
 
 
 def test_a_learning_rate_is_the_number_that_was_typed(tmp_path: Path) -> None:

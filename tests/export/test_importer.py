@@ -123,8 +123,8 @@ _NONE: tuple[list[float], list[float]] = ([], [])
         (_FULL, (5, _NAN, 1.5, 3.0), (5, 0, -10.0, 1.5, 3.0), "estimated"),
         (_NONE, (0, 0.0, 0.0, 0.0), (0, 0, None, None, None), None),
         (_NONE, (4, _NAN, _NAN, _NAN), (4, 4, None, None, None), None),
-        (_NONE, (4, 1.0, 2.0, 6.0), (4, 0, 1.0, 2.0, 6.0), "other buckets"),
-        (([1.0, 2.0], [0.0, 0.0]), (4, 1.0, 2.0, 6.0), (4, 0, 1.0, 2.0, 6.0), "other buckets"),
+        (_NONE, (4, 1.0, 2.0, 6.0), (4, 0, 1.0, 2.0, 6.0), "new buckets"),
+        (([1.0, 2.0], [0.0, 0.0]), (4, 1.0, 2.0, 6.0), (4, 0, 1.0, 2.0, 6.0), "new buckets"),
     ],
 )
 def test_what_a_histogram_states_is_kept_and_what_it_does_not_is_estimated_and_counted(
@@ -246,7 +246,10 @@ def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> Non
     custom = reader.lineage().custom
     assert custom.values == {**numbers, "nan": "nan", "flag": 1}
     assert type(custom.values["three"]) is int
-    assert run.changed == {"hparams: not finite, so text": 1, "hparams: true is 1 and false 0": 1}
+    assert run.changed == {
+        "hparams: NaN or infinite, written as text": 1,
+        "hparams: true written as 1, false as 0": 1,
+    }
 
 
 def test_a_run_that_begins_with_its_settings_is_dated_by_them(tmp_path: Path) -> None:
@@ -299,7 +302,7 @@ def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Pat
         tag: [image.encoded for _, _, image in reader.images(tag)] for tag in reader.tags()["image"]
     }
     assert encoded == {"i": [b"first"], "i/1": [b"second"], "i/1/0": [b"first"]}
-    assert run.changed == {"tag: an image of another tag has its name": 1}
+    assert run.changed == {"tag: renamed, because an image of another tag has the name": 1}
 
 
 # ---- one bad thing must not cost the rest
@@ -405,7 +408,9 @@ def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(
     run, reader = _imported(tmp_path, event(1, *values), event(2, *values, wall_time=wall_time))
 
     assert reader.scalars("loss").wall_times.tolist() == [SECOND + 1] * 2
-    assert run.changed == {"wall time: not finite, so that of the value before": 1}
+    assert run.changed == {
+        "wall time: NaN or infinite, replaced by the time of the value before": 1
+    }
 
 
 # ---- what is counted can be read
@@ -465,4 +470,4 @@ def test_wall_times_that_an_event_shares_are_counted(tmp_path: Path) -> None:
     run, reader = _imported(tmp_path, *events)
 
     assert reader.scalars("b").wall_times.tolist() == [5.0]
-    assert run.changed == {"wall time: that of the first of neighbouring values of a step": 1}
+    assert run.changed == {"wall time: replaced by the time of the first value of the step": 1}

@@ -216,7 +216,7 @@ def test_a_tag_of_two_kinds_becomes_two_tags_none_of_which_is_another(
     changed = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "again")).changed
 
     assert (tags["scalars"], tags["histograms"]) == (scalars, [renamed])
-    assert [text.startswith("tag: it ends in its kind") for text in changed] == [True]
+    assert [text.startswith("tag: its kind was added at the end") for text in changed] == [True]
 
 
 # ---- in

@@ -21,7 +21,7 @@ def found(module: nn.Module, trained: nn.Module, prefix: str | None = None) -> d
 
 def test_two_parts_that_could_be_the_network_are_listed_and_the_prefix_decides() -> None:
     with pytest.raises(
-        LandscapeCheckpointError, match=r"'teacher\.', 'student\.'; say which one with prefix="
+        LandscapeCheckpointError, match=r"Choose one with prefix=: 'teacher\.', 'student\.'$"
     ):
         found(zoo.small(), zoo.Distilled())
     for prefix in ("student", "student."):
@@ -39,7 +39,7 @@ def test_shapes_decide_between_parts_of_the_same_names() -> None:
 
 def test_the_beginning_of_a_larger_network_is_refused() -> None:
     with pytest.raises(
-        LandscapeCheckpointError, match=r"it has 2 tensors more, '2\.weight' among them"
+        LandscapeCheckpointError, match=r"it has 2 more tensors, such as '2\.weight'"
     ):
         found(zoo.small()[:1], zoo.small())
 
@@ -47,13 +47,17 @@ def test_the_beginning_of_a_larger_network_is_refused() -> None:
 @pytest.mark.parametrize(
     ("prefix", "width", "message"),
     [
-        ("nobody", 8, r"it has no 'nobody\.0\.weight'.*; what does: 'teacher\.', 'student\.'$"),
+        (
+            "nobody",
+            8,
+            r"it has no 'nobody\.0\.weight'.*\. Prefixes that fit: 'teacher\.', 'student\.'$",
+        ),
         (
             "student",
             9,
             (
-                r"'student\.0\.weight' has shape \(6, 8\), the network's has \(6, 9\); what "
-                r"does: nothing$"
+                r"'student\.0\.weight' has shape \(6, 8\), but the network's tensor has \(6, 9\)\. "
+                r"Prefixes that fit: none$"
             ),
         ),
     ],
@@ -62,7 +66,8 @@ def test_a_prefix_of_something_else_is_refused_with_those_that_fit(
     prefix: str, width: int, message: str
 ) -> None:
     with pytest.raises(
-        LandscapeCheckpointError, match=rf"prefix='{prefix}' does not name a Sequential.*{message}"
+        LandscapeCheckpointError,
+        match=rf"prefix='{prefix}' does not select a Sequential.*{message}",
     ):
         found(zoo.small(width), zoo.Distilled(), prefix)
 

@@ -295,11 +295,15 @@ def of_other_width() -> nn.Module:
         (changed(intervals=[[5, 6, 7, 8]]), LandscapeCheckpointError, "no checkpoint of step 7, 8"),
         (changed(intervals=[[1, 2]]), ValueError, "each interval needs at least 3 numbers"),
         (changed(unit="epoch"), ValueError, "one checkpoint per step, so unit cannot be 'epoch'"),
-        (of(nets.ConvNet()), LandscapeCheckpointError, r"is not of ConvNet: it has no '0\.weight'"),
+        (
+            of(nets.ConvNet()),
+            LandscapeCheckpointError,
+            r"is not a checkpoint of ConvNet: it has no '0\.weight'",
+        ),
         (
             of(of_other_width()),
             LandscapeCheckpointError,
-            r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)",
+            r"'1.weight' has shape \(16, 80\), but the network's tensor has \(16, 81\)",
         ),
         (
             lambda run: SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS),

@@ -230,9 +230,13 @@ def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
     ("query", "problem", "said"),
     [
         ("los>1", "unknown", "no field 'los'; closest: 'loss'"),
-        ("loss>high", "number", "loss is compared with a number, not 'high'"),
-        ("loss='0.25'", "number", "loss is compared with a number, not '0.25'"),
-        ("lr=1", "ambiguous", "no field 'lr'; which of user_defined/a/lr, user_defined/b/lr?"),
+        ("loss>high", "number", "loss must be compared with a number, got 'high'"),
+        ("loss='0.25'", "number", "loss must be compared with a number, got '0.25'"),
+        (
+            "lr=1",
+            "ambiguous",
+            "'lr' is ambiguous. Name one of user_defined/a/lr, user_defined/b/lr",
+        ),
     ],
 )
 def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, said: str) -> None:

@@ -203,4 +203,4 @@ def test_tensorboard_and_back_gives_equal_values_or_counts_them(base: Path, tmp_
         name for name, value in RECORDED.items() if isinstance(value, int) and abs(value) > 2**53
     ]
     assert different == {name: str(RECORDED[name]) for name in texts}
-    assert exported.changed == {"hparams: a whole number beyond 2^53, so text": len(texts)}
+    assert exported.changed == {"hparams: a whole number beyond 2^53, written as text": len(texts)}

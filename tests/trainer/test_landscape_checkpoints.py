@@ -101,7 +101,7 @@ def test_by_default_nothing_is_saved_unless_all_of_it_fits(
     (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
     assert line.levelname == "INFO"
     assert "19 checkpoints" in line.message
-    assert "none is saved. Set landscape_max_bytes=" in line.message
+    assert "no checkpoint is saved. Set landscape_max_bytes=" in line.message
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_to_set_is_said_at_the_start_if_no_landscape_would_fit(
     (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
     size = sum(tensor.nbytes for tensor in net.parameters())
     assert line.message.endswith(
-        f"only the last one is saved. Set landscape_max_bytes={3 * size} or more"
+        f"only the last checkpoint is saved. Set landscape_max_bytes={3 * size} or more"
     )
     assert net.lines == 1
     assert _metadata(tmp_path)["model_params_file_map"].keys() == {"19"}

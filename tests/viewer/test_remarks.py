@@ -39,7 +39,7 @@ def test_a_viewer_that_holds_the_lock_for_too_long_is_named(
     noted = Remarks("/runs", str(tmp_path / "x.json"))
     with (
         remarks._file_lock(str(tmp_path / ".lock")),
-        pytest.raises(TimeoutError, match=r"another viewer has held .*\.lock"),
+        pytest.raises(TimeoutError, match=r"another viewer has locked .*\.lock"),
     ):
         noted.update("./a", {"tag": 1})
     assert noted.all() == {}

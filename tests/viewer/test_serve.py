@@ -89,7 +89,7 @@ def test_a_wanted_port_that_is_taken_is_refused() -> None:
         port = taken.getsockname()[1]
 
         with pytest.raises(
-            OSError, match=f"cannot listen on port {port} of 127.0.0.1 .*choose another"
+            OSError, match=f"cannot listen on port {port} of 127.0.0.1 .*Choose another port"
         ):
             listen("127.0.0.1", port)
 

@@ -37,8 +37,8 @@ def test_the_cache_is_where_the_platform_wants_it(
 @pytest.mark.parametrize(
     ("mode", "owner", "reason"),
     [
-        (0o770, None, r"may be written to by others \(mode 0770\)"),
-        (0o702, None, r"may be written to by others \(mode 0702\)"),
+        (0o770, None, r"can be written to by other users \(mode 0770\)"),
+        (0o702, None, r"can be written to by other users \(mode 0702\)"),
         (0o700, 12345, "belongs to user 12345, not to user"),
     ],
 )
@@ -71,7 +71,7 @@ def test_without_a_home_a_temporary_directory_is_used_which_is_said_once(
     assert os.stat(cache).st_mode & 0o777 == 0o700
     assert list(tmp_path.iterdir()) == []
     (said,) = caplog.records
-    assert "HOME is not set; until the end" in said.getMessage()
+    assert "HOME is not set; this process uses" in said.getMessage()
     assert cache in said.getMessage()
 
 

@@ -28,7 +28,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 
 _WINDOW = 1 << 18  # scalars that are ordered at a time
 _RENAMED = (
-    "tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"
+    "tag: its kind was added at the end, because a TensorBoard tag has one kind and is not empty"
 )
 _KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kinds keeps its name
 

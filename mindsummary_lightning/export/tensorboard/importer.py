@@ -135,7 +135,8 @@ def import_tensorboard(
         name = "" if parts == ["."] else "-".join(parts)
         if name in runs:
             raise FileExistsError(
-                f"{folder} and {runs[name].source} would both become run {name}. Import each alone"
+                f"{folder} and {runs[name].source} would both become run {name}. "
+                "Import one directory at a time"
             )
         runs[name] = ImportedRun(folder, os.path.join(out_dir, name) if name else out_dir)
     with OutputDirectory(out_dir, force=force) as out:
@@ -216,7 +217,7 @@ class _RunImport:
         if math.isfinite(event.wall_time):
             self._wall_time = event.wall_time
         else:
-            change = "wall time: not finite, so that of the value before"
+            change = "wall time: NaN or infinite, replaced by the time of the value before"
             self._run.changed[change] += len(event.summary.value)
         if not self._second and 0 <= self._wall_time < _MAX_SECOND:
             self._second = int(self._wall_time)
@@ -251,7 +252,7 @@ class _RunImport:
         if decoded.change:
             self._run.changed[decoded.change] += 1
         if self._wall_time != self._pending_time:
-            change = "wall time: that of the first of neighbouring values of a step"
+            change = "wall time: replaced by the time of the first value of the step"
             self._run.changed[change] += len(decoded.values)
         for index, value in enumerate(decoded.values):
             self._pending[decoded.kind, self._name(decoded.kind, tag, index)] = value
@@ -266,7 +267,7 @@ class _RunImport:
         while self._names.setdefault((kind, name), (tag, index)) != (tag, index):
             name += f"/{index}"
         if name != tag and not index:
-            self._run.changed["tag: an image of another tag has its name"] += 1
+            self._run.changed["tag: renamed, because an image of another tag has the name"] += 1
         return name
 
     def _write_settings(self, message: Any) -> None:
@@ -280,9 +281,9 @@ class _RunImport:
             elif kind in ("number_value", "string_value", "bool_value"):
                 settings[name] = plain_value(getattr(value, kind))
                 if isinstance(settings[name], str) and kind == "number_value":
-                    self._run.changed["hparams: not finite, so text"] += 1
+                    self._run.changed["hparams: NaN or infinite, written as text"] += 1
                 elif kind == "bool_value":
-                    self._run.changed["hparams: true is 1 and false 0"] += 1
+                    self._run.changed["hparams: true written as 1, false as 0"] += 1
             else:
                 self._run.skipped["hparams without a value"] += 1
         if settings:

@@ -151,9 +151,9 @@ def session_start(
 def _why_text(value: Any) -> str:
     """Return why a number must be written as text; ``""`` if it stays a number."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "hparams: not finite, so text"
+        return "hparams: NaN or infinite, written as text"
     if isinstance(value, int) and abs(value) > EXACT_MAX:
-        return "hparams: a whole number beyond 2^53, so text"
+        return "hparams: a whole number beyond 2^53, written as text"
     return ""
 
 

@@ -159,7 +159,7 @@ def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | N
         return f"tensor: {value.data_type.name} written as float32"
     if value == back:
         return None
-    return "image: no color space is RGB"
+    return "image: a missing color space is written as RGB"
 
 
 def _histogram_difference(value: Histogram, back: Histogram) -> str | None:
@@ -171,7 +171,7 @@ def _histogram_difference(value: Histogram, back: Histogram) -> str | None:
     is_same = _is_same_histogram(value, back)
     if is_same:
         return None
-    return "histogram: other extremes or buckets"
+    return "histogram: extremes or buckets differ"
 
 
 def _is_same_histogram(value: Histogram, back: Histogram) -> bool:
@@ -225,7 +225,9 @@ def _images_of(array: NDArray[Any]) -> DecodedMessage | None:
 
 def _image(height: int, width: int, encoded: bytes, colorspace: int = 3) -> Image:
     if not (0 < height <= INT32_MAX and 0 < width <= INT32_MAX):
-        raise ValueError(f"an image of {height} x {width} pixels")
+        raise ValueError(
+            f"an image of {height} x {width} pixels; both numbers must be in 1..{INT32_MAX}"
+        )
     return Image(height, width, encoded, colorspace)
 
 
@@ -249,13 +251,13 @@ def _decoded_histogram(
     found = (histogram.count, histogram.min, histogram.max)
     if not np.array_equal(histogram.counts[histogram.counts > 0], buckets[buckets > 0]):
         change = (
-            "histogram: other buckets, because there were none, "
-            f"more than {MAX_BUCKETS} or some without width"
+            "histogram: new buckets, because the original has no buckets, "
+            f"more than {MAX_BUCKETS}, or buckets without width"
         )
     elif stated and (found[0] != stated[0] or (found != stated and histogram.counts.any())):
         change = (
-            "histogram: min, max or number of elements estimated from buckets, "
-            "which contradict it or it is not finite"
+            "histogram: min, max or number of elements estimated from the buckets, because the "
+            "recorded value contradicts them or is not finite"
         )
     return DecodedMessage("histogram", (histogram,), change)
 

@@ -113,7 +113,7 @@ def _asked(request: ApiRequest) -> _AskedSearch:
     aliases = body.get("aliases", {}) if is_right else None
     if not isinstance(aliases, dict) or not _are_texts(aliases.values()):
         fields = '"query": "...", "sort": "...", "descending": false, "aliases": {...}'
-        raise ApiError(WRONG_VALUE, f"the body must be {{{fields}}}")
+        raise ApiError(WRONG_VALUE, f"the request body must be {{{fields}}}")
     sort_by = body.get("sort", "")
     zone = _zone(body.get("timezone"))
     return _AskedSearch(
@@ -172,7 +172,7 @@ def _within_limit(rows: list[_RowValues], words: Iterable[Word]) -> Iterator[_Ro
     end = time.monotonic() + EXPRESSION_LIMIT_S
     for row in rows:
         if time.monotonic() > end:
-            message = f"/{expression}/ must be quick to search for. Simplify it."
+            message = f"/{expression}/ takes too long to search for. Simplify it."
             raise QueryError("expression", expression, message, ("it takes too long",))
         yield row
 

@@ -263,7 +263,7 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         train_ids, tags = body["train_ids"][:_MAX_CURVES], body.get("tags", [])[:_MAX_TAGS]
     except (ApiError, TypeError, KeyError, AttributeError):
         raise ApiError(
-            WRONG_VALUE, 'the body must be {"train_ids": [...], "tags": [...]}'
+            WRONG_VALUE, 'the request body must be {"train_ids": [...], "tags": [...]}'
         ) from None
     started = runs.clock()
     answer: dict[str, dict[str, Any]] = {}
