@@ -439,7 +439,8 @@ class LandscapeCheckpoints:
             text = (
                 "no interval has the 3 checkpoints that a landscape needs: wanted "
                 f"{self.settings.unit} {[list(interval) for interval in wanted]}, "
-                f"found {sorted(self.files)} in {self.directory}; {self.shortage or 'train longer, or name other intervals'}"
+                f"found {sorted(self.files)} in {self.directory}; "
+                f"{self.shortage or 'train longer, or name other intervals'}"
             )
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)

@@ -113,7 +113,7 @@ read_scalars(5) | TypeError | runs must be a path, not 5
 read_scalars("runs", tags="loss") | TypeError | tags must be a collection of names, not 'loss'; write ['loss']
 filter_summary_lineage("nope") | LineageParamSummaryPathError | 'nope' is not a directory (the working directory is
 filter_summary_lineage("runs", {"sorted_nam": "loss"}) | LineageSearchConditionParamError | closest: 'sorted_name'
-filter_summary_lineage("runs", {"seed": {"gt": 1}}) | LineageSearchConditionParamError | or user_defined/seed if you
+filter_summary_lineage("runs", {"seed": {"gt": 1}}) | LineageSearchConditionParamError | or user_defined/seed for a value that you
 filter_summary_lineage("runs", {"loss": {"gtt": 5}}) | LineageSearchConditionParamError | must be one of eq, lt, gt, le,
 filter_summary_lineage("runs", {"loss": {"gt": "x"}}) | LineageSearchConditionParamError | must be a number, not 'x'
 get_summary_lineage("empty") | LineageFileNotFoundError | does not contain a lineage file

@@ -222,7 +222,7 @@ def test_runs_that_lie_deeper_are_named_once_and_found_when_asked_for(
 
     assert filter_summary_lineage(tmp_path)["count"] == 0
     (message,) = caplog.messages
-    assert "digits/version_0, digits/version_1; give recursive=True" in message
+    assert "digits/version_0, digits/version_1. Pass recursive=True" in message
     assert filter_summary_lineage(tmp_path, {"loss": {"lt": 0.5}}, recursive=True)["count"] == 1
     assert [row["run"] for row in lineage_records(tmp_path)] == [
         "digits/version_0",

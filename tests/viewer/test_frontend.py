@@ -152,7 +152,7 @@ def test_without_a_network_it_says_what_to_do(
     with pytest.raises(
         OSError,
         match=(
-            r"no matching distribution\. On a machine with a network run `.* --wheel "
+            r"no matching distribution\. On a machine with internet access, run `.* --wheel "
             r"mindinsight-"
         ),
     ):
