@@ -36,7 +36,7 @@ from mindsummary_lightning.values.text import listed, utf8_text
 SAMPLE_COLUMNS = {"elements": "count"} | {
     name: name for name in ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
 }
-"""Fields of a histogram by the column that has them in each row of its buckets."""
+"""Fields of a histogram by column; every row of a histogram repeats them."""
 
 _T = TypeVar("_T")
 Progress: TypeAlias = Callable[[int], object]

@@ -14,10 +14,10 @@ from mindsummary_lightning.lineage.merge import FIELDS
 METRIC = "metric/"
 USER_DEFINED = "user_defined/"
 OF_FILES = ("diverged", "started", "duration", "steps", "curve", "pace")
-"""Columns that summary files say, as they do the statistics of scalars."""
+"""Columns whose values are read from summary files, like the statistics of scalars."""
 STATISTICS = ("last", "min", "max", "best_step")
 FIRST = ("status", *OF_FILES, "written")
-"""Columns that come first, in order."""
+"""The first columns of a table of runs, in order."""
 _TAKEN = frozenset(("run", "summary_dir", "path", "dataset_mark", "tag", "remark", *FIRST, *FIELDS))
 
 

@@ -39,9 +39,10 @@ INTEGER_FIELDS = (
 )
 NUMBER_FIELDS = ("learning_rate", "loss")
 SCALAR = re.compile(r"(?P<statistic>last|min|max|best_step):(?P<tag>.+)", re.DOTALL)
-"""A field that is a statistic of a scalar, which MindInsight does not have.
+"""Pattern of fields that are a statistic of a scalar, such as ``last:loss``.
 
-It is the last, the least or the greatest value, or the step of the best value.
+The statistics are the last, smallest and largest value, and the step of the best value. MindInsight
+does not have such fields.
 """
 
 PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))

@@ -45,7 +45,7 @@ from mindsummary_lightning.values.lineage_info import EXACT_MAX
 _LOG = logging.getLogger(__name__)
 
 TIMES = ("started", "written")
-"""Columns that hold seconds since the epoch; where a table has times, it shows those."""
+"""Columns that hold Unix times in seconds; tables may show them as dates."""
 # MindInsight's texts of such numbers
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.reading.run_tree import RunDirectory
 
 RUN_FACTS = ("diverged", "started", "duration", "steps")
-"""Fields that summary files say of a whole run."""
+"""Fields about a whole run that are read from its summary files."""
 
 
 def statistics_of(tag: str, series: ScalarSeries) -> list[float | None]:

@@ -59,7 +59,7 @@ _REVALIDATED = "private, no-cache"
 _FIRST_SCRIPT = b'if (!location.pathname.endsWith("/")) location.pathname += "/";'
 _FIRST_ELEMENT = b"<script>" + _FIRST_SCRIPT + b"</script>"
 FIRST_SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(_FIRST_SCRIPT).digest()).decode()}"
-"""The only inline script that the pages' policy allows."""
+"""Hash of the only inline script that the Content-Security-Policy of the pages allows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def test_a_metric_of_an_evaluation_is_better_the_higher_it_is(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--best", "loss"], "which of train/loss, val/loss?"),
+        (["--best", "loss"], "Name one of train/loss, val/loss"),
         (["--best", "val/los"], "no run has a scalar 'val/los'"),
         (["--best", "val/loss", "--where", "sede=1"], "no field 'sede'"),
         (["--limit", "3"], "--where and --limit need --best"),

@@ -25,7 +25,7 @@ from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
 from mindsummary_lightning.reading.run_names import run_names
 
 MANY = 8
-"""Runs of which a page has a column and a colour each; of more, a row each."""
+"""Largest number of runs that a page shows as columns, each in its colour; more are rows."""
 
 
 @dataclass(frozen=True, slots=True)
