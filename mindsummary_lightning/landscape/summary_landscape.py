@@ -52,7 +52,7 @@ CallbackFn = Callable[[], tuple[Any, nn.Module | None, Iterable[Any], Any]]
 
 
 class SummaryLandscape:
-    """Compute loss landscapes from the checkpoints that ``SummaryCollector`` saved.
+    """Loss landscapes of a run, computed from checkpoints of ``SummaryCollector``.
 
     Args:
         summary_dir: the run's directory, which contains ``ckpt_dir``.

@@ -40,7 +40,7 @@ _PAGE = (
 
 @contextlib.contextmanager
 def opened_in_browser(address: str) -> Iterator[None]:
-    """Context manager that opens an address in the user's graphical browser.
+    """Open an address in the user's graphical browser, for a ``with`` block.
 
     Nothing is opened if the default browser draws in a terminal. The redirecting file is deleted at
     the end of the block.

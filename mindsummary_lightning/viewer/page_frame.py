@@ -31,7 +31,7 @@ def is_chinese(request: ApiRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageWords:
-    """Translate the texts of this package's own pages, and escape them for HTML."""
+    """Translator of the texts of this package's own pages, with escapes for HTML."""
 
     in_chinese: bool
 

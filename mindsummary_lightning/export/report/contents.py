@@ -223,7 +223,7 @@ def _landscape_cards(run: ReportRun, files: OpenFiles) -> Iterator[Callable[[], 
 
 
 def _origins(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str]]:
-    """Yield runs whose module outputs become NaN or infinite, and texts about where."""
+    """Yield runs with NaN or infinity in output statistics, and texts about where."""
     for run in runs:
         statistics = read_output_statistics(run.content)
         first = None if statistics is None else statistics.first_non_finite()
@@ -328,7 +328,7 @@ def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
 
 
 def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
-    """Return the columns of a curve to draw: ``step``, ``value``, at times ``alone``.
+    """Return the columns of a curve to draw: ``step``, ``value``, maybe ``alone``.
 
     ``value`` is NaN for non-finite values. A value whose neighbours are not finite has no line: the
     column ``alone`` repeats it, to be drawn as a point.

@@ -183,7 +183,7 @@ def _words_in(text: str, words: Iterable[Word]) -> set[Word]:
 
 @dataclass(slots=True)
 class _SummaryFiles:
-    """Read facts from the summary files of runs within a time limit.
+    """Reader of facts from the summary files of runs, within a time limit.
 
     The first run is read in any case.
     """
