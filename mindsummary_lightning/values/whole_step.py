@@ -1,6 +1,6 @@
-"""A training step with whole tensors, in the order of the step.
+"""Frozen dataclasses of a training step that was recorded with all its tensors.
 
-The index of its file states it.
+They are the index of the step's file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ STEP_COUNT = "step"  # steps that the optimizer has made before this one
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor of the step and the member of the file that holds it.
+    """A tensor of a recorded step, and the member of the file that contains it.
 
     Attributes:
         path: dotted path in a nested input, output or batch; ``""`` for a single tensor.
-        array: member of the file without ``.npy``. Equal tensors share a member where the recorder
-            knows it.
-        dtype: as NumPy names it, or ``bfloat16``, which is held as uint16.
+        array: member of the file without ``.npy``. Equal tensors share a member if the recorder
+            knows that they are equal.
+        dtype: as NumPy names it, or ``bfloat16``, which is stored as uint16.
         shape: of the tensor.
     """
 
@@ -38,7 +38,7 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class StoredModule:
-    """A module of the network.
+    """A module of the network in a recorded training step.
 
     Attributes:
         name: dotted; ``""`` for the network itself.
@@ -56,7 +56,7 @@ class StoredModule:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call of a module.
+    """A module call in a recorded training step, with its inputs and outputs.
 
     Attributes:
         module: dotted name.
@@ -88,7 +88,7 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredWeight:
-    """A parameter or buffer.
+    """A parameter or buffer before and after a recorded training step.
 
     Attributes:
         name: dotted name in the network.
@@ -112,7 +112,7 @@ class StoredWeight:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """A tensor of an optimizer's state as the step began.
+    """A tensor of an optimizer's state at the beginning of a recorded step.
 
     Attributes:
         weight: dotted name of the parameter; ``""`` for a state of all.
@@ -127,7 +127,7 @@ class StoredState:
 
 @dataclass(frozen=True, slots=True)
 class StoredOptimizer:
-    """An optimizer that made an update in the step.
+    """An optimizer that updated parameters in a recorded training step.
 
     Attributes:
         kind: its class.
@@ -145,7 +145,7 @@ class StoredOptimizer:
 
 @dataclass(frozen=True, slots=True)
 class WholeStep:
-    """Everything of a step.
+    """A training step that was recorded with all tensors of its computation.
 
     Attributes:
         framework: ``torch`` or ``mindspore``.
