@@ -43,7 +43,7 @@ class GraphCaptureError(MindSummaryError, RuntimeError):
 
 
 class RecordTooLargeError(MindSummaryError, ValueError):
-    """Raised if a value is larger than the largest value that MindInsight reads.
+    """Raised if a value is too large for MindInsight to read.
 
     No part of the value is written.
     """
@@ -57,7 +57,7 @@ class RemotePathError(MindSummaryError, ValueError):
 
 
 class ForeignFileError(MindSummaryError, FileExistsError):
-    """Raised if the destination of a copy holds a different and newer file."""
+    """Raised instead of replacing a newer, different file at a copy's destination."""
 
     def __init__(self, copy: str, original: str) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ class ForeignFileError(MindSummaryError, FileExistsError):
 
 
 class ForkedWriterError(MindSummaryError, OSError):
-    """Raised if a forked process records into the files of its parent process.
+    """Raised if a forked process writes to run files that its parent process opened.
 
     Only the process that opened a run's files may write to them.
     """
@@ -141,7 +141,7 @@ def imported(package: str, what: str) -> Any:
 
 
 def named_error(name: str, error: BaseException) -> BaseException:
-    """Return a copy of an error whose message begins with the name of a value.
+    """Copy an error, and put the name of a value in front of its message.
 
     An error of another class than TypeError, ValueError and RecordTooLargeError is returned
     unchanged.

@@ -178,7 +178,7 @@ def _int_in(
 
 
 def checked_name(name: Any, what: str = "name") -> str:
-    """Return a tag that is a str and not empty; escape its lone surrogates.
+    """Return a tag as valid UTF-8 text; raise an error if it is empty or no str.
 
     Raises:
         TypeError: the tag is not a str.

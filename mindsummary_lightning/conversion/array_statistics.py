@@ -19,7 +19,7 @@ _WIDTH = 512  # elements of a row whose squares are summed in float32; rows are 
 
 
 def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the statistics :data:`COLUMNS` of an array, from ``elements`` on.
+    """Return statistics of an array: size, RMS, mean, range, zeros, samples.
 
     For a complex array, they are the statistics of all real and imaginary parts.
 
@@ -42,7 +42,7 @@ def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _plain(flat: NDArray[np.float32]) -> list[float] | None:
-    """Compute the columns from ``rms`` to ``non_finite`` without a copy.
+    """Compute the statistics of finite float32 numbers, without a copy.
 
     The result is ``None`` if an element is not finite, or if squares would not fit into float32.
     """
@@ -59,7 +59,7 @@ def _plain(flat: NDArray[np.float32]) -> list[float] | None:
 
 
 def _safe(flat: NDArray[np.float64]) -> list[float]:
-    """Compute the columns from ``rms`` to ``non_finite`` for elements of any size."""
+    """Compute the statistics of float64 numbers of any size, also of NaN."""
     finite = flat[np.isfinite(flat)]
     non_finite = flat.size - finite.size
     if not finite.size:

@@ -102,7 +102,7 @@ def _histogram(
     others: tuple[int, int, int],
     total: float,
 ) -> Histogram:
-    """Build a histogram; ``others`` are the numbers of NaN, +inf and -inf.
+    """Build a histogram from buckets; correct extremes that contradict the buckets.
 
     An extreme that contradicts the buckets is replaced by an edge of the buckets.
     """

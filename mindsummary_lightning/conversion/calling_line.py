@@ -14,7 +14,7 @@ _NOT_THE_USERS = re.compile(
 
 
 def calling_line() -> str:
-    """Return file and line, such as ``file.py:12``, of the user's innermost frame.
+    """Return file and line (``file.py:12``) of the innermost frame of the user's code.
 
     Frames of the frameworks and of this package are skipped. Without any other frame, the result is
     ``""``.

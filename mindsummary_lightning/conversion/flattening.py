@@ -119,7 +119,7 @@ def leaves(
 def _items_within(
     outer: tuple[Any, ...], value: Any, parts_of: Callable[[Any], Items | None]
 ) -> Items | None:
-    """Return keys and values of a container inside ``outer``; ``None`` for a leaf."""
+    """Return the keys and values of a nested container; ``None`` for a leaf."""
     if len(outer) > _MAX_DEPTH or any(value is container for container in outer):
         return None
     return value_or_default(None, parts_of, value)

@@ -86,7 +86,7 @@ def heat_map(
 def grouped(
     names: Sequence[str], numbers: NDArray[Any], most: int
 ) -> tuple[list[str], NDArray[Any]]:
-    """Merge parameters to at most ``most`` rows: first by layer, then by neighbours.
+    """Merge the rows of a layer's parameters, so that at most ``most`` rows are left.
 
     The names become names of layers, or of neighbouring layers. A merged row has the largest number
     of its parameters, and NaN only if all numbers are NaN.
@@ -114,7 +114,7 @@ def grouped(
 
 
 def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
-    """Return the numbers that the first and the last colour represent."""
+    """Return the numbers that a heat map's first and last colour represent."""
     finite = numbers[np.isfinite(numbers)]
     high = float(finite.max()) if finite.size else 0.0
     low = max(float(finite.min()), high - _DECADES) if finite.size else -1.0

@@ -141,7 +141,7 @@ def build_histogram(
 
 
 def finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
-    """Return the finite elements, clipped to ``HISTOGRAM_LIMIT``, and statistics."""
+    """Return an array's finite elements, and statistics of all its elements."""
     count, nan_count, pos_inf_count, neg_inf_count = array.size, 0, 0, 0
     low, high, total = _low_high_total(array)
     # NaN and infinities all show in one of the two

@@ -33,7 +33,7 @@ UNKNOWN = LoaderSizes(None, None)
 
 
 class CheckedSizes:
-    """The batch size and number of samples that a loader states, checked by batches.
+    """A DataLoader's batch size and number of samples, checked against its batches.
 
     A size counts until a batch contradicts it. If there are several loaders, the sizes are those of
     the first loader.
@@ -68,7 +68,7 @@ class CheckedSizes:
                 self._check(index, batch)
 
     def end_epoch(self) -> None:
-        """Note the end of an epoch, and check that it had the expected batches."""
+        """Note the end of an epoch, and check the number of its batches."""
         if 0 < self._read <= self._last:
             self.sizes = self.sizes._replace(dataset_size=None)
 
@@ -134,7 +134,7 @@ def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
 
 
 def inner_loader(loader: Any) -> Any:
-    """Return the innermost loader of a chain of loaders that pass on its batches.
+    """Return the DataLoader whose batches a wrapper around it passes on.
 
     A DataLoader is no data set, so an iterable whose ``dataset`` is a loader passes on the loader's
     batches.

@@ -107,7 +107,7 @@ def _parameter(plain: Any) -> ParameterValue:
 
 
 def _plain(value: Any, nesting: int) -> Any:
-    """Convert a value to a value that JSON can hold.
+    """Convert an object to a value that JSON can hold.
 
     Short vectors, lists and mappings keep their structure.
     """

@@ -241,7 +241,7 @@ def _bounds(payload: bytes, at: int, end: int) -> list[int]:
 def _outline_values(  # noqa: C901  # complexipy: ignore
     payload: bytes, at: int, end: int, values: list[ValueLocation]
 ) -> None:
-    """Append the positions of a summary's values to ``values``.
+    """Append the byte positions of a summary's values to the list ``values``.
 
     Every known writer encodes a value as its tag followed by its content.
     """

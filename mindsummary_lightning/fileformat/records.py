@@ -47,7 +47,7 @@ class Records:
 
     @classmethod
     def of(cls, payloads: Sequence[bytes]) -> Records:
-        """Build the records of payloads that are given as separate bytes objects."""
+        """Build a ``Records`` object from payloads that are separate bytes objects."""
         bounds = array(
             "q", accumulate((len(payload) + OVERHEAD for payload in payloads), initial=0)
         )

@@ -12,7 +12,7 @@ ROW_NAMES_FILE = f"{STATISTICS_TAG}.json"
 
 
 def encode_row_names(parameters: Sequence[str]) -> bytes:
-    """Encode the parameter names (rows) and column names of the tables as JSON.
+    """Encode the names of parameters (rows) and of columns as JSON.
 
     A table that is recorded later has as many rows as there are names.
     """

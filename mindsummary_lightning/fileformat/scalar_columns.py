@@ -85,7 +85,7 @@ class ScalarDecoder:
     def decode(
         self, payloads: Records | Sequence[bytes]
     ) -> tuple[list[ScalarColumns], list[Outlined]]:
-        """Decode events that contain only scalars to columns; outline all other events.
+        """Decode scalar events to columns; locate the values of all other events.
 
         The outlines are in order. An event of scalars whose layout is rare is outlined too.
         """
@@ -126,7 +126,7 @@ class ScalarDecoder:
         records: Records,
         rows: NDArray[np.intp],
     ) -> None:
-        """Find layouts for payloads and decode them; outline payloads without a layout."""
+        """Decode payloads with new layouts; locate the values of the remaining payloads."""
         left = rows
         misses = 0
         while left.size:

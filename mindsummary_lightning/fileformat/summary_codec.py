@@ -138,7 +138,7 @@ def checked_event(payload: bytes) -> Event:
 
 
 def decode_value(message: bytes) -> SummaryValue:
-    """Decode the bytes of one value, which an outline has located.
+    """Decode the bytes of a single value of an event.
 
     Raises:
         ValueError: the bytes are not a value of a known kind, or the value is inconsistent.

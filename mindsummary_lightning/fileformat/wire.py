@@ -1,4 +1,4 @@
-"""Encode varints and field lengths as protobuf does, without its objects."""
+"""Encode varints and field lengths of protobuf without protobuf objects."""
 
 from __future__ import annotations
 

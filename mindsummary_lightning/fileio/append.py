@@ -61,7 +61,7 @@ def is_locked(path: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class MissingRecords:
-    """Records that were appended to a file and have disappeared from it.
+    """Number of records that were appended to a file and have disappeared from it.
 
     Attributes:
         count: number of missing records.
@@ -125,7 +125,7 @@ class RecordFile:
 
     @classmethod
     def existing(cls, path: str, beginning: bytes) -> RecordFile:
-        """Return the object for an existing file, without opening the file.
+        """Return a ``RecordFile`` for an existing file, without opening the file.
 
         :meth:`reopen` opens it, to append to its present content.
 
@@ -232,7 +232,7 @@ class RecordFile:
         self._descriptor = -1
 
     def missing(self) -> MissingRecords:
-        """Return the appended records that the file at the path does not contain.
+        """Return how many appended records the file at the path lacks.
 
         The result is empty if that is unknown.
 

@@ -1,4 +1,4 @@
-"""Open only regular files of a run directory, through no link, without waiting.
+"""Open regular files safely: follow no links, and never wait for a FIFO.
 
 A user who may write to a run's directory can put a FIFO, a device, a socket or a link there, under
 any name. Python's ``open`` would wait for the FIFO forever, read the device endlessly, and follow
@@ -85,7 +85,7 @@ def _check(found: os.stat_result, max_size: int | None) -> None:
 def place_below(
     root: str | None, path: str, *, is_made: bool = False
 ) -> Iterator[tuple[str, int | None]]:
-    """Open the directory of a file, through no link in the run directory ``root``.
+    """Open the directory of a file; follow no links below the directory ``root``.
 
     Yields:
         The name of the file and a descriptor of its directory; without a root, and on Windows,

@@ -37,7 +37,7 @@ class _ModeStack:
 
 
 class Instruments(TorchFunctionMode, Watcher):
-    """A torch function mode that reports functions and module calls to an observation.
+    """A torch function mode that passes all calls to the ``Observation`` of a graph.
 
     ``begin`` creates the observation.
 
@@ -65,7 +65,7 @@ class Instruments(TorchFunctionMode, Watcher):
             return function(*args, **kwargs)
 
     def attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of this package; keep its error, so that the user's code runs.
+        """Call a function of this package; keep its error, so that user code continues.
 
         If an earlier call has failed, nothing is called and the result is ``None``.
         """
@@ -90,7 +90,7 @@ class Instruments(TorchFunctionMode, Watcher):
     # ---- what ModuleCalls tells
 
     def wants_calls(self) -> bool:
-        """Tell whether module calls are reported: not inside a torch function."""
+        """Tell whether module calls are reported now: not during a torch function."""
         return not self._is_in_function
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:

@@ -38,16 +38,19 @@ class Watcher:
         return True
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
-        """Receive that a module is about to be called with ``(args, kwargs)``.
+        """Handle the start of a module call; ``arguments`` is ``(args, kwargs)``.
 
         With ``is_whole``, calls inside the module are not reported.
         """
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
-        """Receive that the innermost module returned ``output``, or raised (``None``)."""
+        """Handle the end of the innermost module call.
+
+        ``output`` is the result of the call, or ``None`` if it raised an error.
+        """
 
     def add_compiled(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
-        """Receive that a compiled function has returned ``output``.
+        """Handle the end of a call of a compiled function.
 
         ``owner`` is the object whose method the function is, or ``None``.
         """
@@ -59,7 +62,7 @@ class Watcher:
         """Install the watcher's hooks again, after :meth:`pause`."""
 
     def fail(self, error: Exception) -> None:
-        """Receive the error because of which some calls cannot be reported."""
+        """Handle an error because of which some calls cannot be reported."""
 
 
 class _Replaced:
@@ -239,7 +242,7 @@ class ModuleCalls:
             watcher.add_compiled(name, owner, (local["args"], local["kwargs"]), local["result"])
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of this package; report its error, so that the user's code runs."""
+        """Call a function of this package; report its error, so that user code continues."""
         try:
             return action(*arguments)
         except Exception as error:

@@ -91,7 +91,10 @@ class Observation:
         self._nodes_before.append(len(self._builder))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
-        """Note that the innermost module returned ``output``, or raised (``None``)."""
+        """Note that the innermost module has returned ``output`` or raised an error.
+
+        After an error, ``output`` is ``None``.
+        """
         module, is_empty = self._running[-1].module, len(self._builder) == self._nodes_before.pop()
         # A module without children or operations runs C++ that torch does not know, or nothing at
         # all.

@@ -65,7 +65,7 @@ class DuplicateFilter:
         return new
 
     def count_graph(self) -> None:
-        """Add the tags of a graph to the number of tags, which MindInsight limits."""
+        """Count the tags of a graph, because MindInsight limits the tags of a run."""
         for kind, tag in GRAPH_TAGS:
             self._tags.setdefault(kind, set()).add(tag)
         self._check_limits()
@@ -101,7 +101,7 @@ class DuplicateFilter:
 
 
 def _mark(value: SummaryValue) -> object:
-    """Return an object that is equal for equal images or histograms.
+    """Return an object with which an image or histogram is compared later.
 
     It is ``None`` for other values, because comparing them costs more than writing them twice.
     """

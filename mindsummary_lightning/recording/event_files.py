@@ -87,7 +87,7 @@ class EventFiles:
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
-        """Create an empty, locked file whose name is the newest of its kind.
+        """Create an empty, locked summary or lineage file with the newest file name.
 
         The kind is lineage file (``is_lineage``) or summary file.
 
@@ -146,7 +146,7 @@ class EventFiles:
         self._prepared = None
 
     def reset_second(self) -> None:
-        """Give the next file a later second in its name than all existing files have."""
+        """Make the time in the next file's name later than the time of existing files."""
         self._stem_second = None
 
     def lineage_paths(self) -> list[str]:

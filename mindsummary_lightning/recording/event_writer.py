@@ -174,7 +174,7 @@ class EventWriter:
 
     @_serialized
     def replace_custom(self, replaced: frozenset[str], *values: LineageValue) -> None:
-        """Write lineage values, and remove the custom data with the names ``replaced``.
+        """Write lineage values, and remove custom lineage data with given names.
 
         Raises the errors of :meth:`write_lineage`.
         """
@@ -208,7 +208,7 @@ class EventWriter:
         self._live.next_check = 0.0
 
     def take_losses(self) -> list[MissingRecords]:
-        """Return the records that disappeared from their files since the last call.
+        """Return counts of the records that files have lost since the last call.
 
         They are records of summary files and of the lineage file.
         """
@@ -286,7 +286,7 @@ class EventWriter:
         self._live.sync(self._timer())
 
     def release(self, user: object) -> None:
-        """Remove a user of the writer, and close the file after the last user.
+        """Release the writer for an object; close the file if no object uses it any more.
 
         A later write opens the file again.
 
@@ -296,7 +296,7 @@ class EventWriter:
         self._turns.call(self._remove_user, user)
 
     def release_when_free(self) -> None:
-        """Remove garbage-collected users of the writer, without waiting for its lock.
+        """Release the writer for garbage-collected objects, without waiting for a lock.
 
         Python may collect garbage in the middle of a write.
         """
@@ -347,7 +347,7 @@ def shared_event_writer(
     user: object,
     timer: Callable[[], float] = time.monotonic,
 ) -> EventWriter:
-    """Return the only writer of a directory; create it if it does not exist.
+    """Return the writer that all recorders of a directory share; create it if needed.
 
     Call :meth:`EventWriter.release` when ``user`` is done.
 

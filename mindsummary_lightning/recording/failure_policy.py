@@ -187,7 +187,10 @@ class FailurePolicy:
         )
 
     def skip_closed(self, what: str, when: str = "") -> None:
-        """Warn that a value recorded after ``close()`` is skipped, once per ``what``."""
+        """Warn that a value is skipped because ``close()`` was called before.
+
+        The warning comes once for each ``what``, which names the tag or the kind of value.
+        """
         text = (
             "the record of %s is closed: %s%s is not recorded. Record before close(), or make a "
             "new record"

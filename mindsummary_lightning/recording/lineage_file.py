@@ -190,7 +190,7 @@ class LineageFileWriter:
         return {type(event.what): event for event in events}
 
     def _fitting(self, newest: _Newest) -> dict[type, LineageEvent]:
-        """Return the events that fit into the file, by the class of their value.
+        """Return the lineage events that fit into a lineage file of 64 KiB.
 
         Of custom data the first keys that fit are kept; any other value is kept whole or dropped.
         """
@@ -239,7 +239,7 @@ class LineageFileWriter:
 
 
 def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent]:
-    """Return the events without the custom data of some names.
+    """Return lineage events without the custom data that have given names.
 
     Names that are stored as a field of the training are removed as well.
     """
@@ -289,7 +289,7 @@ def _is_same(old: CustomValue, new: CustomValue) -> bool:
 
 
 def _hide_repeated(newest: dict[type, LineageEvent], now: float) -> None:
-    """Hide custom data from MindInsight that repeat a field of the training.
+    """Hide from MindInsight the custom data that repeat a field of the training.
 
     They are moved into a field that only this package reads.
     """

@@ -146,7 +146,7 @@ class LiveFile:
             self._retries.failed(error, began, self._timer())
 
     def take_losses(self) -> list[MissingRecords]:
-        """Return the records that disappeared from their files since the last call."""
+        """Return counts of the records that files have lost since the last call."""
         losses, self._losses = self._losses, []
         return losses
 

@@ -82,7 +82,7 @@ class TensorExport:
         return all(are_saved)
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
-        """Save a tensor atomically, in place of an existing file of the tag and step.
+        """Save a tensor to its file, which is replaced atomically if it exists.
 
         Raises:
             OSError: the file could not be written.

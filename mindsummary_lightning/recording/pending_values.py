@@ -55,7 +55,7 @@ PLUGINS = (*_CONVERTERS, *_KINDS)
 
 
 class PendingValues:
-    """Converted values that wait for ``record()``, by plugin (kind) and tag.
+    """Converted values, by kind (plugin) and tag, that the next ``record()`` writes.
 
     If a tag has several values of a kind, the newest is kept.
     """
@@ -70,7 +70,7 @@ class PendingValues:
         weakref.finalize(self, operator_buffer.close, self._operators).atexit = False
 
     def take_operators(self, is_wanted: bool) -> None:
-        """Start or stop keeping the values of summary operators."""
+        """Start or stop collecting values of ``ScalarSummary`` and similar operators."""
         if is_wanted:
             operator_buffer.open_for(self._operators, is_record=True)
         else:

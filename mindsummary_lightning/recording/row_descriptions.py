@@ -1,4 +1,4 @@
-"""Write the JSON file that names the rows of a run's recorded tables."""
+"""Write the JSON file that names the rows of a run's statistics tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Row = TypeVar("_Row")
 
 
 class RowDescriptions(Generic[_Row]):
-    """The JSON file of a run that names the rows of its recorded tables.
+    """The JSON file of a run that names the rows of its statistics tables.
 
     A later training that continues the run begins with the ``recorded`` rows, and adds new rows.
     """

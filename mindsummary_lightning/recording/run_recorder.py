@@ -211,7 +211,7 @@ class RunRecorder:
         self.write_lineage(*self._take_deferred_lineage())
 
     def write_ready_lineage(self) -> None:
-        """Write the deferred lineage immediately, if the run already has a value."""
+        """Write the deferred lineage immediately, if the run has recorded a value."""
         if self.has_recorded:
             self.write_deferred_lineage()
 

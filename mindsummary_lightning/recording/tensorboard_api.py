@@ -364,7 +364,7 @@ class TensorBoardMethods:
             self._write_at(tag, step, [(tag, value)])
 
     def _next_step(self, tag: str, value: SummaryValue) -> int:
-        """Return the number of earlier values of a tag and kind."""
+        """Count the earlier values of a tag, to use the count as a step number."""
         counter = type(value), tag
         step = self._counters.get(counter, 0)
         self._counters[counter] = step + 1

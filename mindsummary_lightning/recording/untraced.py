@@ -72,7 +72,7 @@ def _call_without_compiler(method: Callable[_P, _R], *args: _P.args, **kwargs: _
 
 
 def leave_calls_alone() -> None:
-    """Exclude the wrappers of methods from torch's compiler, if it is loaded.
+    """Tell ``torch.compile`` to skip this module's wrappers, if torch is loaded.
 
     A record and a logger call this function when they are made. At the first call of a wrapper it
     would be too late, because the compiler would already trace that call.

@@ -1,4 +1,4 @@
-"""Tell local paths from addresses of remote stores such as ``s3://bucket``.
+"""Distinguish local paths from addresses of remote stores (``s3://bucket``).
 
 A local path is ``runs`` or ``file:///runs``.
 """
@@ -31,7 +31,7 @@ def is_remote(place: str) -> bool:
 
 
 def with_both_slashes(address: str) -> str:
-    """Restore ``://`` in an address of which pathlib has left only ``:/``."""
+    """Restore ``://`` in an address that pathlib has shortened to ``:/``."""
     if _SCHEME.match(address):
         return re.sub(r":/(?!/)", "://", address, count=1)
     return address

@@ -101,7 +101,7 @@ class AddedEvaluation(EvaluationInfo):
 def parsed_metric(
     text: str, parse_constant: Callable[[str], object] | None = None
 ) -> dict[str, Any]:
-    """Parse the JSON text of an :class:`EvaluationInfo`'s metrics.
+    """Parse the JSON text that holds the metrics of an evaluation.
 
     ``parse_constant`` is called with ``NaN``, ``Infinity`` or ``-Infinity``; ``None`` converts it
     to a float.
@@ -175,7 +175,7 @@ class RunInfo(UserDefinedInfo):
 
 
 def repeated_fields(custom: Mapping[str, CustomValue], train: TrainInfo) -> dict[str, CustomValue]:
-    """Return the custom data that repeat a field of the training lineage.
+    """Return the custom lineage data that repeat a field of ``TrainInfo``.
 
     MindInsight would show two columns with the same value.
     """

@@ -1,6 +1,7 @@
-"""Columns of the parameter statistics, and how a tensor stores the table.
+"""Columns of the parameter statistics, a table with a row per parameter.
 
-The module also finds the parameter that became NaN or infinite first.
+The module converts the table to the tensor that stores it, and finds the parameter that became NaN
+or infinite first.
 """
 
 from __future__ import annotations
