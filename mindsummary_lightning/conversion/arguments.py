@@ -82,9 +82,7 @@ def recorded_steps(steps: Any) -> frozenset[int]:
     """
     if isinstance(steps, (tuple, list, range)):
         if not steps:
-            raise ValueError(
-                f"steps must name at least one step, not {steps!r}, which records none"
-            )
+            raise ValueError(f"steps must name at least one step, not {steps!r}")
         return frozenset(positive_int("a step", step) for step in steps)
     return frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
 
@@ -205,7 +203,7 @@ def checked_path(name: str, path: Any) -> str:
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
     if not isinstance(text, str) or "\0" in text:
-        raise ValueError(f"{name} must be a path of text, not {text!r}")
+        raise ValueError(f"{name} must be a str path without a NUL character, not {text!r}")
     local = os.path.expanduser(os.path.expandvars(without_local_scheme(text))) or "."
     refuse_remote(name, local, _TWO_LINES)
     return local
@@ -223,7 +221,7 @@ def checked_directory(name: str, directory: Any) -> str:
     """
     local = checked_path(name, directory)
     if not os.fspath(directory):
-        raise ValueError(f"{name} must be a path of text, not {directory!r}")
+        raise ValueError(f"{name} must be a path that is not empty, not {directory!r}")
     path = os.path.abspath(local)
     refuse_file_in_the_way(path)
     return path

@@ -101,8 +101,8 @@ def boxes_to_image(
     is_list_of_boxes = corners.ndim == 2 and corners.shape[1] == 4
     if len(batch) != 1 or not is_list_of_boxes:
         raise ValueError(
-            "boxes need one image and the shape (n, 4), "
-            f"not {len(batch)} images and {corners.shape}"
+            "boxes must have the shape (n, 4) and belong to a single image, "
+            f"got {corners.shape} and {len(batch)} images"
         )
     texts = [labels] if isinstance(labels, str) else list(labels or [])
     rgb = batch[0] if batch.shape[1] == 3 else np.repeat(batch[0], 3, axis=0)

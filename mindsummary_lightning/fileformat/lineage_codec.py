@@ -49,7 +49,7 @@ def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
         field, fill, *_ = _KINDS[type(event.what)]
     except KeyError:
         raise TypeError(
-            f"event.what must be lineage such as a TrainInfo, not {event.what!r}"
+            f"event.what must be a lineage value such as a TrainInfo, not {event.what!r}"
         ) from None
     part = getattr(message, field)
     part.SetInParent()

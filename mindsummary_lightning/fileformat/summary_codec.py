@@ -64,7 +64,7 @@ def encode_event(event: Event) -> list[Buffer]:
     if isinstance(what, Graph):
         body = encode_graph(what)
         return [head + length_delimited(_EVENT_GRAPH, len(body)), body]
-    raise TypeError(f"an event carries a version, a graph or (tag, value) pairs, not {what!r}")
+    raise TypeError(f"event.what must be a version, a graph or (tag, value) pairs, not {what!r}")
 
 
 def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]]:
@@ -198,7 +198,7 @@ def _decode_tensor(message: anf_ir_pb2.TensorProto) -> Tensor:
             break
     shape = tuple(message.dims)
     if int(np.prod(shape, dtype=object)) != elements.size:
-        raise ValueError(f"tensor of dims {shape} holds {elements.size} elements")
+        raise ValueError(f"a tensor of shape {shape} cannot have {elements.size} elements")
     return Tensor(elements.reshape(shape), DataType(message.data_type))
 
 

@@ -109,7 +109,7 @@ class WholeStepWriter:
         """
         if self._file is None:
             raise ValueError(
-                f"the whole tensors of step {step.step} must have at most "
+                f"the tensors of step {step.step} must have at most "
                 f"{_megabytes(self._max_bytes)}, got {_megabytes(self.size)}. Pass a greater "
                 "whole_tensors_max_bytes, or record a smaller batch"
             )

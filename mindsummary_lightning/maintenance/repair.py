@@ -68,7 +68,9 @@ def repair_run(
             file = opened.enter_context(open_regular(path))
             if try_lock(file.fileno()) is False:
                 raise BlockingIOError(
-                    errno.EAGAIN, "the run is being recorded; repair it when that has ended", path
+                    errno.EAGAIN,
+                    "the run is still being recorded; repair it after the recording has ended",
+                    path,
                 )
         repaired = (_repair(path, check, progress, is_dry) for path, check in files)
         return [one for one in repaired if one is not None]

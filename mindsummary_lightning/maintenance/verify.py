@@ -353,7 +353,10 @@ def _problem_of(value: SummaryValue) -> str | None:
     if isinstance(value, Tensor) and value.data.size > MAX_ELEMENTS:
         return f"has more than {MAX_ELEMENTS} elements; MindInsight drops their values"
     if isinstance(value, Histogram) and value.counts.size > MAX_BUCKETS:
-        return f"has {value.counts.size} buckets; MindInsight drops more than {MAX_BUCKETS}"
+        return (
+            f"has {value.counts.size} buckets; MindInsight drops histograms with more than "
+            f"{MAX_BUCKETS}"
+        )
     try:
         check_recordable(value)
     except ValueError as error:
@@ -400,7 +403,8 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
         progress(piece.end - piece.start)
         if piece.payload is None:
             message = (
-                f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of it"
+                f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of "
+                "this file"
             )
             yield _damage(path, piece.start, message)
             continue
@@ -408,7 +412,8 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             what = checked_lineage(piece.payload).what
         except ValueError as error:
             message = (
-                f"{error}; MindInsight may lose lineage because of it, that of other runs too; "
+                f"{error}; because of this record MindInsight may lose lineage, also that of other "
+                "runs; "
             )
             yield _damage(path, piece.start, f"{message}run `mindsummary repair`")
             continue
@@ -421,5 +426,5 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             )
     if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(
-            path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it"
+            path, f"a {LINEAGE_SUFFIX} file with only custom data; MindInsight ignores it"
         )

@@ -171,8 +171,8 @@ class EventFiles:
                 self._cut(name, is_lineage_file)
             if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
                 text = (
-                    "%s has a name with a later time than new files: MindInsight does not show "
-                    "new values. Move the file away"
+                    "the time in the name of %s is later than that of new files, so MindInsight "
+                    "shows no new values. Move the file away"
                 )
                 _LOG.warning(text, printable(os.path.join(self.directory, name)))
 

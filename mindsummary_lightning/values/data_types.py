@@ -85,5 +85,5 @@ def data_type_of(dtype: np.dtype) -> DataType:
         return _OF_NUMPY[dtype.name]
     except KeyError:
         raise TypeError(
-            f"dtype {dtype} has no type in the summary format; known are {', '.join(_OF_NUMPY)}"
+            f"dtype must be one of {', '.join(_OF_NUMPY)} for summary files, got {dtype}"
         ) from None

@@ -134,7 +134,7 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
     if len(set(ends)) < len(ends):
         repeated = next(pair for pair in ends if ends.count(pair) > 1)
         raise ValueError(
-            f"two intervals have the same ends {list(repeated)}, "
-            "so their landscapes would have one name"
+            "two intervals must not have the same first and last number, got "
+            f"{list(repeated)} twice, so that their landscapes would have the same name"
         )
     return tuple(tuple(interval) for interval in intervals)

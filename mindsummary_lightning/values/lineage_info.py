@@ -199,7 +199,7 @@ def _checked_entry(key: str, value: Any) -> CustomValue:
         if value.bit_length() > _MAX_INT_BITS:
             limit = f"an int of at most {_MAX_INT_BITS} bits"
             raise ValueError(
-                f"{key} of UserDefinedInfo must be {limit}, got one of {value.bit_length()}"
+                f"{key} of UserDefinedInfo must be {limit}, got {value.bit_length()} bits"
             )
         return int(value)
     if isinstance(value, float):

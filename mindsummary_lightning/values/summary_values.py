@@ -154,7 +154,7 @@ class Histogram:
         counts = owned(self.counts, np.int64)
         if not lefts.shape == widths.shape == counts.shape or lefts.ndim != 1:
             raise ValueError(
-                f"lefts, widths and counts must be 1-D and of one length, not of shapes "
+                f"lefts, widths and counts must be 1-D and of the same length, not of shapes "
                 f"{lefts.shape}, {widths.shape} and {counts.shape}"
             )
         object.__setattr__(self, "lefts", lefts)

@@ -62,7 +62,7 @@ def _real(where: str, value: Any, largest: float) -> None:
         raise ValueError(f"{where} must be finite, not {value}; omit it instead")
     if abs(value) > largest:
         raise ValueError(
-            f"{where} must be at most {largest:.1e} in magnitude, what the file can hold, "
+            f"{where} must be at most {largest:.1e} in magnitude, the limit of the file format, "
             f"not {_shown(value)}; omit it instead"
         )
 

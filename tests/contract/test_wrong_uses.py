@@ -37,7 +37,7 @@ logger().log_text("a", ["b"]) | warning | log_text is skipped: MindInsight has n
 ms.MindInsightLogger("logs", raise_exception=True).log_text("a", ["b"]) | warning | log_text is skipped
 record().add_text("a", "b") | warning | add_text is skipped: MindInsight has no page for what it records
 SummaryRecord(5) | TypeError | log_dir must be a path, not 5
-SummaryRecord("") | ValueError | log_dir must be a path of text, not ''
+SummaryRecord("") | ValueError | log_dir must be a path that is not empty, not ''
 SummaryRecord("s3://bucket/run") | RemotePathError | mindsummary sync runs s3://bucket/run --follow
 SummaryRecord("notes.txt") | NotADirectoryError | notes.txt is not a directory, so nothing can be recorded in
 SummaryRecord("x", file_prefix="a/b") | ValueError | file_prefix must hold no path separator
@@ -64,7 +64,7 @@ record().add_scalar(3, 1.0) | TypeError | name must be a str, not 3
 record().add_scalars("loss", 1.0, 1) | warning | a dict from names to numbers is expected, not float
 record().add_image("x", np.zeros((2, 2, 2)), 1) | warning | an image needs 1, 3 or 4 channels
 record().add_image("x", np.zeros((4, 4)), 1, dataformats="AB") | ValueError | must be the letters of HW, CHW, NCHW
-record().add_graph(net) | warning | Give it one, or give the module an example_input_array
+record().add_graph(net) | warning | Pass an input, or give the module an example_input_array
 record().add_hparams({"lr": 1}, 0.5) | TypeError | must be dicts, got dict and float
 closed().add_scalar("x", 1.0, 1) | warning | 'x' at step 1 is not recorded. Record before close(), or make a new record
 closed().__enter__() | ValueError | is closed. Make a new record

@@ -60,7 +60,11 @@ def test_the_dict_form_comes_back() -> None:
         ({"num_samples": 0}, ValueError, "num_samples must be at least 1, not 0"),
         ({"intervals": 3}, TypeError, "intervals must be a list of lists, not int"),
         ({"intervals": []}, ValueError, "at least one interval"),
-        ({"intervals": [4]}, TypeError, "each interval in intervals must be a list of ints, not int"),
+        (
+            {"intervals": [4]},
+            TypeError,
+            "each interval in intervals must be a list of ints, not int",
+        ),
         (
             {"intervals": [[1, 2]]},
             ValueError,
@@ -79,7 +83,7 @@ def test_the_dict_form_comes_back() -> None:
         (
             {"intervals": [[1, 2, 9], [1, 5, 9]]},
             ValueError,
-            r"two intervals have the same ends \[1, 9\]",
+            r"must not have the same first and last number, got \[1, 9\] twice",
         ),
         (
             {"intervals": [[0, 1, 2]]},
