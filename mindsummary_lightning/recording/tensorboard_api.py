@@ -44,8 +44,8 @@ _WITHOUT_PAGE = [
 
 _METRICS = "logger.log_metrics({name: value}, step), or experiment.add_scalar(tag, value, step)"
 _SETTINGS = "logger.log_hyperparams({name: value})"
-_NOT_NEEDED = "no method (a value is in its file when the call that records it returns)"
-_FILES = "no method (put the file into logger.log_dir)"
+_NOT_NEEDED = "not needed, because a value is in its file when the call that records it returns"
+_FILES = "put the file into logger.log_dir"
 _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
     "log": _METRICS, "log_metric": _METRICS, "log_metrics": _METRICS, "log_batch": _METRICS,
     "track": _METRICS, "summary": _METRICS,
@@ -54,8 +54,8 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
     "set_tag": _SETTINGS, "set_tags": _SETTINGS,
     "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED,
     "set_terminated": _NOT_NEEDED,
-    "define_metric": "no method (runs are sorted by the last, least or greatest value of a scalar)",
-    "watch": "SummaryCollector(collect_gradients='.*')",
+    "define_metric": "not needed, because runs are sorted by any scalar's last, least or greatest value",
+    "watch": "a SummaryCollector(collect_gradients='.*') records gradients",
     "log_image": "logger.log_image(tag, [image], step)",
     "log_figure": "logger.log_figure(tag, figure, step)",
     "log_artifact": _FILES, "log_artifacts": _FILES, "log_model": _FILES, "save": _FILES,
@@ -68,7 +68,7 @@ def call_of_other_tracker(name: str) -> str:
     The hint names the equivalent call of this package, for the text of an AttributeError. It is
     ``""`` for other names.
     """
-    return f"; another tracker has it. Use {_CALLS[name]} here" if name in _CALLS else ""
+    return f"; another tracker has it. Here: {_CALLS[name]}" if name in _CALLS else ""
 
 
 class TensorBoardMethods:

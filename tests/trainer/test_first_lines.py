@@ -66,7 +66,7 @@ def test_beside_a_logger_of_ours_there_is_no_such_line(tmp_path: Path, said: Any
         ("log_metric", "logger.log_metrics"),
         ("config", "logger.log_hyperparams"),
         ("log_param", "logger.log_hyperparams"),
-        ("finish", "no method"),
+        ("finish", "not needed"),
         ("log_artifact", "put the file into logger.log_dir"),
     ],
 )
