@@ -54,7 +54,7 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
     "set_tag": _SETTINGS, "set_tags": _SETTINGS,
     "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED,
     "set_terminated": _NOT_NEEDED,
-    "define_metric": "not needed, because runs are sorted by any scalar's last, least or greatest value",
+    "define_metric": "not needed, because any scalar sorts runs (by last, least or greatest value)",
     "watch": "a SummaryCollector(collect_gradients='.*') records gradients",
     "log_image": "logger.log_image(tag, [image], step)",
     "log_figure": "logger.log_figure(tag, figure, step)",

@@ -182,7 +182,7 @@ def test_dimensions_that_contradict_the_elements_are_an_error() -> None:
     tensor.dims.append(3)
     tensor.float_data.append(1.0)
 
-    with pytest.raises(ValueError, match="a tensor of shape .* cannot have 1 elements"):
+    with pytest.raises(ValueError, match=r"a tensor of shape .* cannot have 1 elements"):
         decode_event(message.SerializeToString())
 
 
