@@ -172,16 +172,16 @@ class SummaryRecord(TensorBoardMethods):
         Args:
             plugin: ``scalar``, ``image``, ``tensor``, ``histogram``, ``graph``, ``train_lineage``,
                 ``eval_lineage``, ``dataset_graph``, ``custom_lineage_data`` or ``LANDSCAPE``.
-            name: the tag, not empty; of two values under one name the newest is recorded.
-            value: for the first four a ``torch.Tensor``, ``numpy.ndarray`` or Python number: of
-                size 1 (scalar), of shape ``(N, C, H, W)`` with C 1 or 3 (image), of at least one
-                dimension (tensor, histogram). For the others the class of
+            name: the tag, not empty; if two values have the same name, the newest is recorded.
+            value: for the first four plugins a ``torch.Tensor``, ``numpy.ndarray`` or Python
+                number: of size 1 (scalar), of shape ``(N, C, H, W)`` with C 1 or 3 (image), of at
+                least one dimension (tensor, histogram). For the other plugins an object of
                 ``mindsummary_lightning.values`` (``Graph``, ``TrainInfo``, ``EvaluationInfo``,
-                ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is copied;
-                later changes to it are not seen.
+                ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). The value is
+                copied; later changes to it are not recorded.
 
         Raises:
-            TypeError: ``name`` is not a str, or ``value`` is not of a kind that the plugin takes.
+            TypeError: ``name`` is not a str, or ``value`` is not of a type that the plugin takes.
             ValueError: ``plugin`` is unknown, ``name`` is empty or ``value`` has the wrong shape or
                 a number that would break MindInsight.
             RecordTooLargeError: the tensor has more elements than MindInsight reads and

@@ -63,13 +63,14 @@ class StoredCall:
         kind: class of the module.
         number: calls of this module earlier in the step.
         parent: index of the enclosing call in :class:`WholeStep`'s ``calls``; -1 for none.
-        entered: order of entering among all enterings and leavings of the step.
-        left: order of leaving.
+        entered: position of the call's start among all starts and ends of calls in the step.
+        left: position of the call's end.
         line: ``file.py:12`` of the user's code that called it; ``""`` if unknown.
         inputs: tensors as they were before the module ran.
         outputs: tensors as they were when the module returned.
-        output_gradients: of the loss, scaled by :class:`WholeStep`'s ``loss_scale``; paths are
-            those of ``outputs``. Outputs that received no gradient have none.
+        output_gradients: gradients of the loss for the outputs, scaled by :class:`WholeStep`'s
+            ``loss_scale``; paths are those of ``outputs``. An output that received no gradient is
+            missing.
         draws_random: whether random numbers were drawn meanwhile; ``None`` if unknown.
     """
 
@@ -93,11 +94,12 @@ class StoredWeight:
     Attributes:
         name: dotted name in the network.
         kind: ``parameter`` or ``buffer``.
-        before: as the step began.
-        after: after the update; ``None`` if it was not recorded.
-        gradient: before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None`` if there
-            is none.
-        stepped_gradient: what the optimizer stepped with, unscaled; ``None`` if there is none.
+        before: value at the beginning of the step.
+        after: value after the update; ``None`` if it was not recorded.
+        gradient: gradient before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None``
+            without a gradient.
+        stepped_gradient: unscaled gradient with which the optimizer made the update; ``None``
+            without a gradient.
         is_hooked: whether a hook on the weight may change its gradient; ``None`` if unknown.
     """
 
@@ -115,7 +117,7 @@ class StoredState:
     """A tensor of an optimizer's state at the beginning of a recorded step.
 
     Attributes:
-        weight: dotted name of the parameter; ``""`` for a state of all.
+        weight: dotted name of the parameter; ``""`` for a state of all parameters.
         name: one of the names of this module, or the framework's.
         tensor: the state.
     """
@@ -158,8 +160,8 @@ class WholeStep:
         calls: in the order in which they were entered.
         batches: tensors of each batch of the step; more than one if gradients are accumulated.
         weights: parameters and buffers.
-        losses: one of each batch, unscaled and not divided by the number of batches.
-        optimizers: those that made an update.
+        losses: loss of each batch, unscaled and not divided by the number of batches.
+        optimizers: the optimizers that made an update.
         loss_scale: factor of all recorded gradients but ``stepped_gradient``.
         random_state: state of the framework's random generator as the step began; ``None`` if
             unknown.
