@@ -2,7 +2,8 @@
 
 The package also reads, queries, views and converts runs.
 
-Names are resolved when they are first used: reading a run must not import torch.
+A public name is imported when it is first used, so that a program that only reads runs does not
+import torch.
 """
 
 from __future__ import annotations

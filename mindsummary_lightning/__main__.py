@@ -1,4 +1,4 @@
-"""``python -m mindsummary_lightning``: the command ``mindsummary``."""
+"""Run the command ``mindsummary`` as ``python -m mindsummary_lightning``."""
 
 from mindsummary_lightning.cli import main
 

@@ -1,9 +1,7 @@
-"""The errors that this package raises on purpose.
+"""Exception classes of this package, and helpers that build error messages.
 
-They are a family, with the facts as attributes.
-
-Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds what a caller may
-want to catch by name.
+A caller may catch these classes by name, and read the facts from their attributes. Wrong arguments
+raise plain ``TypeError`` and ``ValueError`` instead.
 """
 
 from __future__ import annotations
@@ -15,16 +13,16 @@ from typing import Any
 
 
 class MindSummaryError(Exception):
-    """Base of every error this package defines."""
+    """Base class of every exception class that this package defines."""
 
 
 class DamagedFileError(MindSummaryError, ValueError):
-    """A summary or lineage file holds bytes that are no record.
+    """Raised if a summary or lineage file contains bytes that are not a valid record.
 
     Attributes:
         path: the file, as the caller named it.
-        offset: byte offset of the record that cannot be read; everything before it is whole.
-        reason: what was expected there and what was found.
+        offset: byte offset of the invalid record; all records before it are complete.
+        reason: what was expected at the offset and what was found.
     """
 
     def __init__(self, path: str, offset: int, reason: str) -> None:
@@ -38,28 +36,28 @@ class DamagedFileError(MindSummaryError, ValueError):
 
 
 class GraphCaptureError(MindSummaryError, RuntimeError):
-    """A graph cannot be made of a module and its example input.
+    """Raised if the computational graph of a module cannot be recorded.
 
-    The text tells the reason and the remedy.
+    The message gives the reason and the remedy.
     """
 
 
 class RecordTooLargeError(MindSummaryError, ValueError):
-    """A value is larger than MindInsight reads.
+    """Raised if a value is too large for MindInsight to read.
 
-    It is refused before anything is written.
+    No part of the value is written.
     """
 
 
 class RemotePathError(MindSummaryError, ValueError):
-    """The address of a remote store (``s3://...``) was given for a local path.
+    """Raised if a remote address such as ``s3://...`` cannot be used.
 
-    It may also be of a kind that cannot be reached.
+    Either the argument must be a local path, or the address is of a kind that cannot be reached.
     """
 
 
 class ForeignFileError(MindSummaryError, FileExistsError):
-    """A file at a copy's destination differs from the sent file, and is newer."""
+    """Raised instead of replacing a newer, different file at a copy's destination."""
 
     def __init__(self, copy: str, original: str) -> None:
         super().__init__(
@@ -69,43 +67,44 @@ class ForeignFileError(MindSummaryError, FileExistsError):
 
 
 class ForkedWriterError(MindSummaryError, OSError):
-    """The run's writer belongs to another process.
+    """Raised if a forked process writes to run files that its parent process opened.
 
-    This process was forked from it, so it may not write.
+    Only the process that opened a run's files may write to them.
     """
 
 
 class LineageParamTypeError(MindSummaryError, TypeError):
-    """An argument of a lineage query has the wrong type."""
+    """Raised if an argument of a lineage query has the wrong type."""
 
 
 class LineageParamValueError(MindSummaryError, ValueError):
-    """An argument of a lineage query has a value that is not known."""
+    """Raised if an argument of a lineage query has an unsupported value."""
 
 
 class LineageParamSummaryPathError(MindSummaryError, ValueError):
-    """The directory given to a lineage query is empty, relative or missing."""
+    """Raised if the path given to a lineage query does not lead to a directory."""
 
 
 class LineageSearchConditionParamError(MindSummaryError, ValueError):
-    """A search condition names an unknown field or operator.
+    """Raised if a condition of a lineage query has an unknown field or operator.
 
-    It may also give it a value of the wrong kind.
+    Also raised if the value of the condition has the wrong type.
     """
 
 
 class LineageFileNotFoundError(MindSummaryError, FileNotFoundError):
-    """The run directory holds no lineage file."""
+    """Raised if a run directory contains no lineage file."""
 
 
 class LineageQuerySummaryDataError(MindSummaryError, RuntimeError):
-    """The lineage files were found, but their content cannot be queried."""
+    """Raised if lineage files exist, but their content cannot be queried."""
 
 
 def closest(name: object, names: Iterable[str]) -> str:
-    """Text such as ``; closest: 'metric/val/accuracy'``.
+    """Return a hint for a misspelled name, such as ``; closest: 'metric/loss'``.
 
-    It is empty if no name is like the given one.
+    The hint lists at most three of the known ``names``. It is empty if ``name`` is like no known
+    name.
     """
     import difflib  # here: a start needs no error
 
@@ -116,20 +115,24 @@ def closest(name: object, names: Iterable[str]) -> str:
 
 
 def missing_packages(what: str, *packages: str) -> ImportError:
-    """The error for lacking packages.
+    """Return the ImportError for packages that are not installed.
 
-    It names them as pip does.
+    The message says which feature (``what``) needs the packages, and names them as pip does.
 
-    Never this project with an extra: where torch is absent on purpose, that would bring all of it.
+    It never proposes this project with an extra: in an environment without torch, that would
+    install torch too.
     """
     named = packages[0] if len(packages) == 1 else f"{', '.join(packages[:-1])} and {packages[-1]}"
     return ImportError(f"{what} needs {named}: pip install {' '.join(packages)}")
 
 
 def imported(package: str, what: str) -> Any:
-    """Import a package that ``what`` needs.
+    """Import an optional package, and raise a helpful error if it is missing.
 
-    It raises :func:`missing_packages` if the package is not installed.
+    ``what`` names the feature that needs the package.
+
+    Raises:
+        ImportError: the package is not installed; the error is that of :func:`missing_packages`.
     """
     try:
         return importlib.import_module(package)
@@ -138,9 +141,10 @@ def imported(package: str, what: str) -> Any:
 
 
 def named_error(name: str, error: BaseException) -> BaseException:
-    """An error as it is raised, with the name of the value before its text.
+    """Copy an error, and put the name of a value in front of its message.
 
-    An error of a class that our checks do not raise stays as it is.
+    An error of another class than TypeError, ValueError and RecordTooLargeError is returned
+    unchanged.
     """
     if type(error) in (TypeError, ValueError, RecordTooLargeError):
         return type(error)(f"{name}: {error}")
@@ -148,9 +152,10 @@ def named_error(name: str, error: BaseException) -> BaseException:
 
 
 def error_text(error: BaseException) -> str:
-    """The message of an error in a line.
+    """Return the message of an exception as a single line.
 
-    It is its type's name if it has no message or fails to give it.
+    For an OSError, the line has the path and the reason, without the number of the error. If the
+    exception has no message or cannot be converted to a str, the line is the name of its class.
     """
     try:
         text = str(error)
@@ -168,13 +173,13 @@ def error_text(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Escape every character of a text that does not print.
+    r"""Escape every character of a text that is not printable.
 
-    The escapes are JSON's, such as ``\u001b``.
+    The escapes are those of JSON, such as ``\u001b``.
 
-    For whatever was recorded, or named, by someone else and is about to reach a terminal or a log:
-    control characters could rewrite the screen, and bidirectional marks reorder what is read. In a
-    JSON text the result means the same.
+    Use it before a text that another person recorded or named reaches a terminal or a log: control
+    characters could rewrite the screen, and bidirectional marks reorder the text. In a JSON text
+    the result means the same.
     """
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""The types of arguments and results of this package, for annotations.
+"""Types of this package's arguments and results, for type annotations.
 
 Using the package does not require an import from here.
 """

@@ -1,4 +1,4 @@
-"""`WarnOnce`: a message that is logged once per reason.
+"""Log a warning only the first time that its reason occurs.
 
 The reason may occur any number of times.
 """
@@ -12,11 +12,11 @@ from mindsummary_lightning.errors import error_text, printable
 
 
 class WarnOnce:
-    """Logs a message the first time its key is given, and then never again.
+    """A logger of warnings that logs only the first message for each key.
 
-    An instance belongs to what warns (a writer, a logger, a callback), so that a second run in the
-    same process warns again. Two threads that give a new key at the same moment may both log;
-    nothing else can go wrong.
+    Each object that warns (a writer, a logger, a callback) has its own instance, so that a second
+    run in the same process warns again. Two threads that pass a new key at the same moment may both
+    log.
     """
 
     __slots__ = ("_keys", "_logger")
@@ -28,10 +28,10 @@ class WarnOnce:
     def warn(
         self, key: Hashable, message: str, *args: object, level: int = logging.WARNING
     ) -> None:
-        """Log ``message % args`` unless this key, the reason, has been given before.
+        """Log ``message % args``, unless an earlier call had the same ``key``.
 
-        Texts and errors may hold names that somebody else chose: of them control characters are
-        logged as escapes.
+        Control characters in the arguments are logged as escapes, because texts and errors may hold
+        names that other people chose.
         """
         if key not in self._keys:
             self._keys.add(key)

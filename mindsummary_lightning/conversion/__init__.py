@@ -1,4 +1,4 @@
-"""Convert numbers, arrays, images and hyper-parameters to frozen values.
+"""Convert numbers, arrays, images and hyper-parameters to recordable values.
 
 A run records these values.
 """

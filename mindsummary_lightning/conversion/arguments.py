@@ -1,9 +1,9 @@
-"""Checks of arguments.
+"""Check the arguments of public functions.
 
-A refusal names the argument, the given value and the expected one.
+The message of an error names the argument, the given value and the expected value.
 
-Shared by everything that takes the same argument, so that the same mistake gives the same message
-everywhere.
+All functions that take the same argument share its check, so that the same mistake gives the same
+message everywhere.
 """
 
 from __future__ import annotations
@@ -27,28 +27,33 @@ from mindsummary_lightning.values.text import utf8_text, without_secrets
 _LOG = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., Any])
 _TWO_LINES = (
-    '. Two lines do it while the program runs: {name}="runs" in the program, and beside it: '
-    "mindsummary sync runs {path} --follow"
+    '. To copy while the program runs, pass {name}="runs" in the program, and in a second shell '
+    "run: mindsummary sync runs {path} --follow"
 )
 
 
 def checked_bool(name: str, value: Any) -> bool:
-    """A bool; raises TypeError."""
+    """Return a bool argument; raise TypeError for any different value."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, not {value!r}")
     return value
 
 
 def positive_int(name: str, value: Any, kind: str = "an int", expected: str = "at least 1") -> int:
-    """An int of at least 1; raises TypeError, also for a bool, or ValueError."""
+    """Return an int argument of at least 1.
+
+    Raises:
+        TypeError: the value is not an int, or is a bool.
+        ValueError: the value is below 1.
+    """
     return _int_in(1, math.inf, name, value, kind, expected)
 
 
 def checked_version(version: Any) -> int | str | None:
-    """The number or name of a run, or ``None``.
+    """Return the argument ``version``: the number or name of a run, or ``None``.
 
     Raises:
-        TypeError: it is neither an int nor a str.
+        TypeError: the value is neither an int nor a str nor ``None``.
         ValueError: the number is below 0.
     """
     if version is None or isinstance(version, str):
@@ -57,28 +62,36 @@ def checked_version(version: Any) -> int | str | None:
 
 
 def optional_positive_int(name: str, value: Any) -> int | None:
-    """``None`` or a :func:`positive_int`."""
+    """Return an argument that is ``None`` or an int of at least 1.
+
+    Raises the errors of :func:`positive_int`.
+    """
     if value is None:
         return None
     return positive_int(name, value, "an int or None")
 
 
 def recorded_steps(steps: Any) -> frozenset[int]:
-    """Check the argument ``steps`` of a recorder.
+    """Convert the argument ``steps`` of a recorder to a set of step numbers.
 
-    It is how many steps from the first on, or the numbers of the steps, at least one.
+    An int n means the steps 1 to n. A sequence contains the step numbers, at least one number.
+
+    Raises:
+        TypeError: a value is not an int.
+        ValueError: a number is below 1, or the sequence is empty.
     """
     if isinstance(steps, (tuple, list, range)):
         if not steps:
-            raise ValueError(
-                f"steps must name at least one step, not {steps!r}, which records none"
-            )
+            raise ValueError(f"steps must name at least one step, not {steps!r}")
         return frozenset(positive_int("a step", step) for step in steps)
     return frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
 
 
 def max_file_bytes(value: Any) -> int | None:
-    """The argument ``max_file_size``: ``None`` or a :func:`positive_int`."""
+    """Return the argument ``max_file_size``: ``None`` or a number of bytes.
+
+    Raises the errors of :func:`positive_int`.
+    """
     if value is None:
         return None
     return positive_int(
@@ -87,9 +100,11 @@ def max_file_bytes(value: Any) -> int | None:
 
 
 def file_permissions(value: Any) -> int:
-    """Check the argument ``file_mode``: permission bits; a text is octal.
+    """Convert the argument ``file_mode`` to permission bits; a text is octal.
 
-    The owner must be able to read and write.
+    Raises:
+        TypeError: the value is neither an int nor an octal text.
+        ValueError: the bits are not in 0o600..0o777, or do not let the owner read and write.
     """
     if isinstance(value, str) and re.fullmatch("(0o?)?[0-7]{3}", value):
         value = int(value, 8)
@@ -104,7 +119,12 @@ def file_permissions(value: Any) -> int:
 
 
 def optional_seconds(name: str, value: Any) -> float | None:
-    """``None`` or a number above 0; raises TypeError, also for a bool, or ValueError."""
+    """Return an argument that is ``None`` or a number of seconds above 0.
+
+    Raises:
+        TypeError: the value is not a number, or is a bool.
+        ValueError: the number is not above 0.
+    """
     if value is not None and (not isinstance(value, (int, float)) or isinstance(value, bool)):
         raise TypeError(f"{name} must be a number of seconds or None, not {value!r}")
     if value is not None and not value > 0:
@@ -113,19 +133,32 @@ def optional_seconds(name: str, value: Any) -> float | None:
 
 
 def natural_int(name: str, value: Any) -> int:
-    """An int of at least 0; raises TypeError, also for a bool, or ValueError."""
+    """Return an int argument of at least 0.
+
+    Raises:
+        TypeError: the value is not an int, or is a bool.
+        ValueError: the value is below 0.
+    """
     return _int_in(0, math.inf, name, value, "an int", "0 or more")
 
 
 def int64(name: str, value: Any) -> int:
-    """An int of 64 bits; raises TypeError, also for a bool, or ValueError."""
+    """Return an int argument that fits into 64 bits.
+
+    Raises:
+        TypeError: the value is not an int, or is a bool.
+        ValueError: the value does not fit into 64 bits.
+    """
     return _int_in(-(2**63), 2**63 - 1, name, value, "an int", "in the range of 64 bits")
 
 
 def optional_module(name: str, value: Any) -> Any:
-    """Check for ``None`` or a ``torch.nn.Module``; raises TypeError.
+    """Return an argument that is ``None`` or a ``torch.nn.Module``.
 
-    Torch is not imported for it.
+    Torch is not imported for this check.
+
+    Raises:
+        TypeError: the value is neither.
     """
     if value is not None and not (hasattr(value, "forward") and hasattr(value, "named_modules")):
         raise TypeError(f"{name} must be a torch.nn.Module or None, not {value!r}")
@@ -143,7 +176,12 @@ def _int_in(
 
 
 def checked_name(name: Any, what: str = "name") -> str:
-    """A tag, as UTF-8 can hold it."""
+    """Return a tag as valid UTF-8 text; raise an error if it is empty or no str.
+
+    Raises:
+        TypeError: the tag is not a str.
+        ValueError: the tag is empty.
+    """
     if not isinstance(name, str):
         raise TypeError(f"{what} must be a str, not {name!r}")
     if not name:
@@ -152,42 +190,50 @@ def checked_name(name: Any, what: str = "name") -> str:
 
 
 def checked_path(name: str, path: Any) -> str:
-    """A local path without ``file://``; ``"."`` for an empty path.
+    """Convert a path argument to a local path without ``file://``.
 
-    ``~`` and environment variables are expanded.
+    An empty path becomes ``"."``. ``~`` and environment variables are expanded.
+
+    Raises:
+        TypeError: the value is not a path.
+        ValueError: the path is not a text, or contains a NUL character.
+        RemotePathError: the path is the address of a remote store.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
     if not isinstance(text, str) or "\0" in text:
-        raise ValueError(f"{name} must be a path of text, not {text!r}")
+        raise ValueError(f"{name} must be a str path without a NUL character, not {text!r}")
     local = os.path.expanduser(os.path.expandvars(without_local_scheme(text))) or "."
     refuse_remote(name, local, _TWO_LINES)
     return local
 
 
 def checked_directory(name: str, directory: Any) -> str:
-    """Return the absolute path of a directory; see :func:`checked_path`.
+    """Convert a path argument to the absolute path of a directory.
 
-    An empty path raises ValueError.
+    The directory need not exist.
 
-    It need not exist, but no file may be in its way.
+    Raises:
+        ValueError: the path is empty.
+        NotADirectoryError: a file is at the path or at a parent of the path.
+        TypeError, ValueError, RemotePathError: as in :func:`checked_path`.
     """
     local = checked_path(name, directory)
     if not os.fspath(directory):
-        raise ValueError(f"{name} must be a path of text, not {directory!r}")
+        raise ValueError(f"{name} must be a path that is not empty, not {directory!r}")
     path = os.path.abspath(local)
     refuse_file_in_the_way(path)
     return path
 
 
 def refuse_file_in_the_way(directory: str) -> None:
-    """Refuse a directory that cannot be made because of a file.
+    """Raise NotADirectoryError if a file prevents the creation of a directory.
 
-    This happens before anything is recorded or trained.
+    The check happens before anything is recorded or trained.
 
     Raises:
-        NotADirectoryError: it is a file, or lies below one.
+        NotADirectoryError: a file is at the path or at a parent of the path.
     """
     path = os.path.abspath(directory)
     while not os.path.lexists(path):
@@ -200,11 +246,12 @@ def refuse_file_in_the_way(directory: str) -> None:
 
 
 def refuse_remote(name: str, path: str, instead: str = "") -> None:
-    """Raise RemotePathError for the address of a remote store.
+    """Raise RemotePathError if a path is the address of a remote store.
 
-    As a path it would name a local directory such as ``s3:``.
+    Used as a path, the address would name a local directory such as ``s3:``.
 
-    The text ends with ``instead``, in which ``{path}`` is the address and ``{name}`` the argument.
+    The message ends with ``instead``, in which ``{path}`` is the address and ``{name}`` the
+    argument.
     """
     if is_remote(path):
         text = (
@@ -216,7 +263,12 @@ def refuse_remote(name: str, path: str, instead: str = "") -> None:
 
 
 def check_export_options(export_options: Any) -> bool:
-    """Check export options: whether tensors are exported as npy files."""
+    """Check ``export_options``; tell whether they ask for npy files of tensors.
+
+    Raises:
+        TypeError: the value is not a dict, or a key or value in it has the wrong type.
+        ValueError: a key or value in the dict is unknown.
+    """
     if export_options is None:
         return False
     if not isinstance(export_options, Mapping):
@@ -230,7 +282,8 @@ def check_export_options(export_options: Any) -> bool:
     unknown = sorted(set(export_options) - {"tensor_format"})
     if unknown:
         raise ValueError(
-            f"export_options knows only 'tensor_format', not {', '.join(map(repr, unknown))}"
+            f"the key of export_options must be 'tensor_format', not "
+            f"{', '.join(map(repr, unknown))}"
         )
     tensor_format = export_options.get("tensor_format")
     if tensor_format not in (None, "npy"):
@@ -241,11 +294,10 @@ def check_export_options(export_options: Any) -> bool:
 
 
 def drops_num_process(position: int) -> Callable[[_F], _F]:
-    """Decorate an ``__init__`` that ignores ``num_process``.
+    """Return a decorator that lets an ``__init__`` ignore MindSpore's ``num_process``.
 
-    MindSpore 2 has it as a keyword or an int.
-
-    That is ``position`` among the positional arguments, ``self`` being 0.
+    In MindSpore 2, ``num_process`` is a keyword, or the int at ``position`` of the positional
+    arguments, where ``self`` is 0.
     """
 
     def decorate(init: _F) -> _F:

@@ -1,6 +1,6 @@
-"""Statistics of an array.
+"""Compute the statistics of an array for a row of output statistics.
 
-They are the columns of a row of a step's chain after ``order``.
+They are the columns of the row after ``order``.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _WIDTH = 512  # elements of a row whose squares are summed in float32; rows are 
 
 
 def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
-    """The statistics of :data:`COLUMNS`, from ``elements`` on.
+    """Return statistics of an array: size, RMS, mean, range, zeros, samples.
 
-    Of a complex array they are of its real and imaginary parts.
+    For a complex array, they are the statistics of all real and imaginary parts.
 
     Args:
         array: of numbers or bools, any shape.
 
     Returns:
-        float64, shape ``(23,)``; NaN where there is no finite element.
+        float64, shape ``(23,)``; NaN if the array has no finite element.
     """
     if np.iscomplexobj(array):
         array = np.stack([array.real, array.imag], -1)
@@ -42,9 +42,9 @@ def array_statistics(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _plain(flat: NDArray[np.float32]) -> list[float] | None:
-    """The columns from ``rms`` to ``non_finite`` without a copy.
+    """Compute the statistics of finite float32 numbers, without a copy.
 
-    All must be finite, and squares must stay within float32.
+    The result is ``None`` if an element is not finite, or if squares would not fit into float32.
     """
     low, high = float(flat.min()), float(flat.max())
     largest = max(high, -low)
@@ -59,7 +59,7 @@ def _plain(flat: NDArray[np.float32]) -> list[float] | None:
 
 
 def _safe(flat: NDArray[np.float64]) -> list[float]:
-    """The same of elements of any size."""
+    """Compute the statistics of float64 numbers of any size, also of NaN."""
     finite = flat[np.isfinite(flat)]
     non_finite = flat.size - finite.size
     if not finite.size:

@@ -1,7 +1,8 @@
-"""Conversion of array-likes to NumPy arrays of a dtype that the format knows.
+"""Convert numbers, lists and tensors to NumPy arrays of supported dtypes.
 
-PyTorch is not imported: a tensor can only exist after somebody else has, so ``sys.modules`` is
-checked. Nothing is copied where a view suffices; the values built from the array copy it.
+PyTorch is not imported: a tensor can only exist if another module has imported PyTorch, so
+``sys.modules`` is checked. Nothing is copied if a view is enough; the recorded value copies the
+array.
 """
 
 from __future__ import annotations
@@ -21,22 +22,23 @@ _EXPECTED = (
 
 
 def to_array(value: Any) -> NDArray[Any]:
-    """The numbers of ``value`` as a NumPy array on the CPU.
+    """Convert a number, list, array or tensor to a NumPy array on the CPU.
 
-    It may share memory with ``value``.
+    The array may share memory with ``value``.
 
     ``value`` is a Python number; a NumPy array or scalar; nested lists of numbers; anything with
     ``__array__``; a ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are
-    dequantized, sparse ones made dense up to 10,000,000 elements, wrappers of ``torch.func``
-    unwrapped (a tensor inside ``vmap`` gives its complete batch), and a replicated ``DTensor``
-    gives its local tensor.
+    dequantized, sparse tensors made dense up to 10,000,000 elements, and wrappers of ``torch.func``
+    unwrapped (a tensor inside ``vmap`` gives its complete batch). A replicated ``DTensor`` gives
+    its local tensor.
 
     The dtype is bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become
     float64; bfloat16 and the 8-bit floats become float32.
 
     Raises:
-        TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or a tensor
-            without data on this process (meta, nested, sharded), or the nested lists are ragged.
+        TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or is a
+            tensor without data in this process (meta, nested, sharded), or its nested lists are
+            ragged.
     """
     if _is_torch_tensor(value):
         return _torch_to_numpy(value)
@@ -59,7 +61,7 @@ def to_array(value: Any) -> NDArray[Any]:
 
 
 def at_least_1d(value: Any) -> NDArray[Any]:
-    """Apply :func:`to_array`; a single number becomes an array with an element."""
+    """Convert a value to a NumPy array with at least one dimension."""
     array = to_array(value)
     return array if array.ndim else array.reshape(1)
 
@@ -142,7 +144,7 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
 def refuse_what_holds_no_numbers(tensor: Any) -> None:
     """Raise TypeError for a ``torch.Tensor`` that ``to_array`` cannot convert.
 
-    Its elements are not read.
+    The elements of the tensor are not read.
     """
     torch = sys.modules["torch"]
     if tensor.is_meta:
@@ -169,7 +171,7 @@ def _tensor(tensor: Any) -> str:
 
 
 def _func_to_numpy(tensor: Any, functorch: Any) -> NDArray[Any]:
-    """The arrays in the wrappers of ``torch.func``.
+    """Convert a tensor inside wrappers of ``torch.func`` to a NumPy array.
 
     The names are private, as read in PyTorch 2.13 (there since 2.0).
     """

@@ -1,6 +1,6 @@
-"""Histogram buckets converted between TensorBoard's layouts and MindInsight's.
+"""Convert histogram buckets from TensorBoard to MindInsight and back.
 
-MindInsight has at most 90; totals are kept.
+MindInsight shows at most 90 buckets; the total number of elements is kept.
 """
 
 from __future__ import annotations
@@ -26,21 +26,26 @@ def histogram_of_limits(
     number: float,
     total: float,
 ) -> Histogram:
-    """A histogram from the fields of TensorBoard's ``HistogramProto``.
+    """Build a histogram from the fields of TensorBoard's ``HistogramProto``.
 
-    They are the right edges of buckets, and the elements in them.
+    ``limits`` are the right edges of the buckets, and ``buckets`` the numbers of elements in them.
+    ``low`` and ``high`` are the extremes, ``number`` is the number of elements, ``total`` their
+    sum.
 
-    Elements that are in no bucket are beyond the outermost if ``low`` or ``high`` is, and between
-    these if no bucket has any; else they are what makes ``low`` or ``high`` infinite, and NaN if
-    neither tells. An extreme that is not finite, or that the buckets contradict, is the edge of its
-    bucket.
+    ``number`` may exceed the elements in the buckets. The missing elements lie outside the
+    outermost bucket if ``low`` or ``high`` does, and between ``low`` and ``high`` if all buckets
+    are empty. Otherwise they are +inf or -inf if exactly one kind of infinity makes ``low`` or
+    ``high`` infinite, and else NaN. An extreme that is not finite, or that contradicts the buckets,
+    is replaced by the edge of its bucket.
 
     Raises:
-        ValueError: the buckets are none: other lengths, limits that descend, counts that are not
-            numbers of elements.
+        ValueError: the lengths differ, the limits descend, or a count is not a number of elements.
     """
     if limits.shape != buckets.shape:
-        raise ValueError(f"a histogram of {limits.size} bucket limits and {buckets.size} buckets")
+        raise ValueError(
+            "a histogram must have as many bucket limits as buckets, got "
+            f"{limits.size} limits and {buckets.size} buckets"
+        )
     counts = _counts(buckets)
     missing = max(round(number) - int(counts.sum()), 0) if 0 < number < _MAX_COUNT else 0
     # a first bucket begins at the smallest element, an empty one anywhere
@@ -59,7 +64,7 @@ def histogram_of_limits(
 def _with_missing(
     edges: NDArray[np.float64], counts: NDArray[np.int64], missing: int, low: float, high: float
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-    """Place elements that are in no bucket; the last result is how many remain."""
+    """Add elements that are in no bucket; also return how many elements remain."""
     if not counts.any():
         return np.array([low, high]), np.array([missing]), 0
     if high > edges[-1]:
@@ -71,12 +76,12 @@ def _with_missing(
 
 
 def histogram_of_rows(rows: NDArray[np.float64]) -> Histogram:
-    """A histogram from TensorFlow 2's rows of left edge, right edge and elements.
+    """Build a histogram from TensorFlow 2's rows: left edge, right edge, count.
 
-    Elements between NaN are NaN.
+    Elements of a row whose edges are NaN count as NaN.
 
     Raises:
-        ValueError: the rows are not those of neighbouring buckets.
+        ValueError: the buckets are not neighbours.
     """
     counts = _counts(rows[:, 2])
     is_bucket = ~np.isnan(rows[:, :2]).any(axis=1)
@@ -84,7 +89,7 @@ def histogram_of_rows(rows: NDArray[np.float64]) -> Histogram:
     with np.errstate(invalid="ignore"):  # where edges are infinite
         apart = np.abs(rows[1:, 0] - rows[:-1, 1]) > 1e-6 * (rows[1:, 1] - rows[:-1, 0])
     if apart.any():
-        raise ValueError("a histogram whose buckets are not neighbours")
+        raise ValueError("the buckets of a histogram must be neighbours")
     edges = np.concatenate([rows[:1, 0], rows[:, 1]])
     return _histogram(edges, counts, math.nan, math.nan, (missing, 0, 0), math.nan)
 
@@ -97,13 +102,13 @@ def _histogram(
     others: tuple[int, int, int],
     total: float,
 ) -> Histogram:
-    """Build a histogram; ``others`` are numbers of NaN, +inf and -inf.
+    """Build a histogram from buckets; correct extremes that contradict the buckets.
 
-    An untrue extreme is replaced by the buckets' own.
+    An extreme that contradicts the buckets is replaced by an edge of the buckets.
     """
     edges = np.clip(edges, -HISTOGRAM_LIMIT, HISTOGRAM_LIMIT)
     if not (np.diff(edges) >= 0).all():
-        raise ValueError("a histogram whose bucket limits do not ascend")
+        raise ValueError("the bucket limits of a histogram must ascend")
     full = np.flatnonzero(counts)
     if not full.size:
         return Histogram(*_EMPTY, sum(others), *others)
@@ -123,12 +128,17 @@ def histogram_of_buckets(
     others: tuple[int, int, int] = (0, 0, 0),
     total: float | None = None,
 ) -> Histogram:
-    """A histogram of at most 90 buckets from neighbouring buckets.
+    """Build a histogram of at most 90 buckets from any number of adjacent buckets.
 
-    The number of elements in all is kept.
+    The total number of elements is kept.
 
-    ``edges`` ascend, the outermost may be far beyond the data, that is from ``smallest`` to
-    ``largest``; ``others`` are the numbers of NaN, +inf and -inf.
+    Args:
+        edges: ascending bucket edges; the outermost edges may be far beyond the data.
+        counts: number of elements in every bucket.
+        smallest: smallest finite element.
+        largest: largest finite element.
+        others: numbers of NaN, +inf and -inf.
+        total: sum of the finite elements, or ``None``.
     """
     whole = int(counts.sum())
     # MindSpore's buckets of constant data reach half a unit to both sides; TensorBoard's outermost
@@ -160,9 +170,9 @@ def histogram_of_buckets(
 
 
 def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts.
+    """Convert a histogram to TensorBoard's ``bucket_limit`` and ``bucket``.
 
-    An empty bucket comes before the first.
+    These are the right edges and the counts, with an empty bucket in front.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         rights = histogram.lefts + histogram.widths
@@ -173,5 +183,5 @@ def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArra
 def _counts(buckets: NDArray[np.float64]) -> NDArray[np.int64]:
     counts = np.rint(buckets)
     if not ((counts >= 0) & (counts == buckets)).all() or counts.sum() > _MAX_COUNT:
-        raise ValueError("a histogram whose buckets do not hold numbers of elements")
+        raise ValueError("the bucket counts of a histogram must be whole numbers from 0 to 2**53")
     return counts.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The line of the user's code that is calling."""
+"""Find the line of the user's code that made the current call."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _NOT_THE_USERS = re.compile(
 
 
 def calling_line() -> str:
-    """``file.py:12`` of the innermost frame of the user; ``""`` without any.
+    """Return file and line (``file.py:12``) of the innermost frame of the user's code.
 
-    It is a frame neither of the frameworks nor of this package.
+    Frames of the frameworks and of this package are skipped. Without any other frame, the result is
+    ``""``.
 
-    The file is relative to the working directory, or to the folder of packages it is in; elsewhere
-    its name alone.
+    The file is relative to the working directory, or to the folder of installed packages that
+    contains it. Of any other file only the name is given.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,9 +1,9 @@
-"""Flattening of nested containers to ``outer/inner`` keys.
+"""Flatten nested containers to a sequence of ``outer/inner`` keys and values.
 
-Metrics, hyper-parameters and batches are flattened alike.
+Metrics, hyper-parameters and batches are flattened in the same way.
 
-MindInsight shows, filters and sorts by flat keys only. Whatever a user's object does when it is
-read, nothing is raised except KeyboardInterrupt, and nothing is walked without end.
+MindInsight shows, filters and sorts by flat keys only. If a user's object raises an error when it
+is read, the error is caught (except KeyboardInterrupt), and the traversal always ends.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")
 
 
 def value_or_default(default: _Default, read: Callable[..., _T], *arguments: Any) -> _T | _Default:
-    """The result of ``read``, or ``default`` if it raises.
+    """Call a function; return a default value if the function raises.
 
-    SystemExit is caught, too, KeyboardInterrupt is not.
+    SystemExit is caught too, KeyboardInterrupt is not.
     """
     try:
         return read(*arguments)
@@ -38,39 +38,40 @@ def value_or_default(default: _Default, read: Callable[..., _T], *arguments: Any
 
 
 def mapping_items(value: Any) -> Items | None:
-    """Keys, as text, and values of a mapping; ``None`` for anything else."""
+    """Return the keys, as text, and values of a mapping; ``None`` if it is no mapping."""
     if not isinstance(value, Mapping):
         return None
     return [(_key_text(key), _item(value, key)) for key in value]
 
 
 def items_of(values: Any) -> list[tuple[Any, Any]]:
-    """Names and values of a mapping of numbers, or of pairs.
+    """Return the names and values of a mapping, or of a sequence of pairs.
 
-    It raises TypeError for anything else.
+    Raises:
+        TypeError: ``values`` is neither.
     """
     try:
         return list(dict(values).items())
     except (TypeError, ValueError):
         raise TypeError(
-            f"a dict of numbers by their names is expected, not {type(values).__name__}"
+            f"a dict from names to numbers is expected, not {type(values).__name__}"
         ) from None
 
 
 def field_items(value: Any) -> Items | None:
-    """Names and values of the fields of a dataclass; ``None`` for anything else."""
+    """Return a dataclass's field names and values; ``None`` if it is no dataclass."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return None
     return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
 
 
 def batch_items(value: Any) -> Items | None:
-    """Keys and parts of the containers of a batch.
+    """Return the keys and elements of a container inside a batch.
 
-    They are mappings, tuples, lists, dataclasses, and objects with attributes.
+    Containers are mappings, tuples, lists, dataclasses, and objects with attributes.
 
-    ``None`` for a leaf, such as a tensor or a module. Attributes are only read, no property is
-    computed.
+    The result is ``None`` for a leaf, such as a tensor or a module. Attributes are only read; no
+    property is computed.
     """
     if isinstance(value, (tuple, list)):
         return list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=True))
@@ -91,13 +92,13 @@ def batch_items(value: Any) -> Items | None:
 def leaves(
     root: Any, parts_of: Callable[[Any], Items | None] = mapping_items, empty: Any = None
 ) -> Iterator[tuple[str, Any]]:
-    """Walk nested containers in order; yield the key and value of every leaf.
+    """Yield the key and value of every leaf of nested containers, in order.
 
     Keys have the form ``outer/inner``.
 
-    ``parts_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose
-    items cannot be read, that is within itself, or more than 16 levels deep is a leaf; ``empty``
-    stands for an empty one, ``None`` skips it.
+    ``parts_of`` returns the keys and values of a container, and ``None`` for a leaf. A container
+    counts as a leaf if its items cannot be read, if it contains itself, or if it is more than 16
+    levels deep. For an empty container ``empty`` is yielded; with ``None`` it is skipped.
     """
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, ())]
     for _ in range(_MAX_NODES):
@@ -118,7 +119,7 @@ def leaves(
 def _items_within(
     outer: tuple[Any, ...], value: Any, parts_of: Callable[[Any], Items | None]
 ) -> Items | None:
-    """Keys and values of a container inside of ``outer``, or ``None`` for a leaf."""
+    """Return the keys and values of a nested container; ``None`` for a leaf."""
     if len(outer) > _MAX_DEPTH or any(value is container for container in outer):
         return None
     return value_or_default(None, parts_of, value)

@@ -1,6 +1,6 @@
-"""A heat map of parameters by steps as a picture.
+"""Draw a heat map with a row per parameter and a column per step.
 
-Many parameters become few rows.
+Many parameters are merged to few rows.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ _PAPER, _INK = (255, 255, 255), (0x30, 0x30, 0x30)
 def heat_map(
     title: str, names: Sequence[str], steps: Sequence[int], numbers: NDArray[Any]
 ) -> Image:
-    """Draw logarithms, shape ``(names, steps)``, as a picture.
+    """Draw an array of logarithms, shape ``(names, steps)``, as a heat map.
 
     It is red for +inf, black for -inf and grey for NaN.
 
-    Of more than 1,000 names, layers are drawn; the largest number of a layer counts.
+    If there are more than 1,000 names, a row stands for a layer and shows the layer's largest
+    number.
     """
     from PIL import Image as Pillow
     from PIL import ImageDraw, ImageFont
@@ -85,10 +86,10 @@ def heat_map(
 def grouped(
     names: Sequence[str], numbers: NDArray[Any], most: int
 ) -> tuple[list[str], NDArray[Any]]:
-    """Reduce names to at most so many, and the rows of ``numbers`` with them.
+    """Merge the rows of a layer's parameters, so that at most ``most`` rows are left.
 
-    The names become those of layers, or of neighbouring layers. The largest number of a group
-    counts, NaN only if all are.
+    The names become names of layers, or of neighbouring layers. A merged row has the largest number
+    of its parameters, and NaN only if all numbers are NaN.
     """
     labels = list(names)
     if len(labels) <= most:
@@ -113,7 +114,7 @@ def grouped(
 
 
 def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
-    """The numbers that the first and the last colour stand for."""
+    """Return the numbers that a heat map's first and last colour represent."""
     finite = numbers[np.isfinite(numbers)]
     high = float(finite.max()) if finite.size else 0.0
     low = max(float(finite.min()), high - _DECADES) if finite.size else -1.0
@@ -121,7 +122,7 @@ def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
 
 
 def colours_of(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
-    """The colours of numbers, with a further dimension of red, green and blue."""
+    """Return the colours of numbers; the last dimension is red, green and blue."""
     anchors = np.array([tuple(bytes.fromhex(colour)) for colour in _VIRIDIS])
     places = np.linspace(0, len(anchors) - 1, _SHADES)
     shades = [np.interp(places, np.arange(len(anchors)), channel).round() for channel in anchors.T]

@@ -1,6 +1,6 @@
-"""Edges of a histogram's buckets by MindSpore's rule.
+"""Compute the bucket edges of a histogram by MindSpore's rule.
 
-The counts are exactly those of ``numpy.histogram`` between them.
+The counts are exactly those of ``numpy.histogram`` with these edges.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ def _where(condition: bool, value: int, other: int) -> int:
 
 # Any: an int, or a tensor
 def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:
-    """Number of buckets that MindSpore 2.7.0 uses for ``finite`` >= 1 finite elements.
+    """Return the number of buckets that MindSpore 2.7.0 uses for ``finite`` elements.
 
-    With ``where=torch.where`` it takes and gives a tensor, and waits for no device.
+    ``finite`` is the number of finite elements, at least 1. With ``where=torch.where`` it and the
+    result are tensors, and the function waits for no device.
 
     >>> [number_of_buckets(n) for n in (5, 10, 11, 880, 881)]
     [2, 3, 2, 89, 90]
@@ -36,14 +37,14 @@ def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:
 
 
 def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """MindSpore's ascending edges.
+    """Return the ascending bucket edges that MindSpore uses.
 
     They are ``numpy.linspace`` from the smallest to the largest finite element.
 
-    Around a constant they reach half a unit to both sides; neighbours may be equal. They are of the
-    elements' dtype, or of float64 where that cannot hold them or rounding would leave elements
-    outside (MindSpore's worker dies there: an unsigned constant 0, the ends of int64), or where
-    integers have more digits than a float64.
+    For constant data, they reach half a unit to both sides; neighbouring edges may be equal. They
+    have the elements' dtype. They are float64 if the dtype cannot hold them, if rounding would
+    leave elements outside (MindSpore's worker dies there: an unsigned constant 0, the ends of
+    int64), or if integers have more digits than a float64.
     """
     first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
     exact = _evenly_spaced(first, last, number_of_buckets(finite))
@@ -70,9 +71,9 @@ def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float6
 
 
 def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
-    """``numpy.histogram(elements, edges)[0]``: elements in the buckets.
+    """Count the elements in every bucket, as ``numpy.histogram(elements, edges)[0]``.
 
-    Buckets are closed on the left, the last of them on both sides.
+    Buckets are closed on the left, the last bucket on both sides.
 
     The elements lie between the first and the last edge.
     """
@@ -90,13 +91,13 @@ def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int
 
 
 def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp]] | None:
-    """A function that computes the buckets of elements.
+    """Return a function that computes the buckets of elements without a search.
 
-    It is ``None`` if the edges are too close, or far from even.
+    The result is ``None`` if the edges are too close, or far from evenly spaced.
 
-    A place is computed a little too low: it is that of the bucket or of the one before, and the
-    edge between decides. Rounding keeps the order of numbers, so what holds for each edge and the
-    number below it holds for all between.
+    A place is computed slightly too low: it is that of the bucket or of the bucket before, and the
+    edge between them decides. Rounding keeps the order of numbers, so what holds for each edge and
+    the number below it holds for all numbers between.
     """
     dtype = edges.dtype if edges.dtype.kind == "f" else np.dtype(np.float64)
     limits = edges.astype(dtype)
@@ -125,9 +126,9 @@ def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp
 
 
 def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
-    """:func:`bucket_counts` of elements in ascending order.
+    """Count the elements in every bucket, if the elements are in ascending order.
 
-    float16 is not among the dtypes.
+    The dtype must not be float16.
     """
     below = np.zeros(edges.size, np.int64)  # elements below each edge; below the last one or on it
     below[1:-1] = ordered.searchsorted(edges[1:-1])
@@ -137,9 +138,9 @@ def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.
 
 
 def in_single(numbers: NDArray[Any]) -> NDArray[Any]:
-    """float16 in float32, which holds the same numbers; the rest as it is.
+    """Convert float16 numbers to float32; return any different array unchanged.
 
-    Processors compute with float32.
+    float32 holds the same numbers, and processors compute with it.
     """
     if numbers.dtype == np.float16:
         return numbers.astype(np.float32)
@@ -147,6 +148,6 @@ def in_single(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def blocks(elements: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Consecutive parts of a vector that fit the processor's cache."""
+    """Yield consecutive parts of a vector that fit into the processor's cache."""
     for start in range(0, elements.size, _BLOCK):
         yield elements[start : start + _BLOCK]

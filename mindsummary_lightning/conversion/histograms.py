@@ -1,4 +1,4 @@
-"""Conversion of numbers to a histogram value.
+"""Convert the elements of an array or tensor to a histogram.
 
 It has buckets of the finite elements, and counts of NaN and infinities.
 """
@@ -23,10 +23,10 @@ from mindsummary_lightning.conversion.histogram_buckets import (
 from mindsummary_lightning.values import Histogram
 
 _FEW = 2048
-"""Elements up to which one sort gives extremes and counts; most parameters have no more."""
+"""Greatest size of an array of which one sort gives extremes and counts; most are smaller."""
 
 HISTOGRAM_LIMIT = float(np.finfo(np.float64).max) / 2
-"""Largest size of an element in a histogram.
+"""Largest magnitude of an element in a histogram.
 
 MindInsight subtracts the extremes of a tag, which must not overflow.
 """
@@ -37,9 +37,10 @@ _SAFELY_SUMMED = HISTOGRAM_LIMIT / _FEW
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Fields of a histogram besides its buckets.
+    """Counts, extremes and sum of a tensor's elements, for its histogram.
 
-    The extremes (without meaning if there are none) and the sum are of the finite elements.
+    The extremes and the sum are those of the finite elements. Without finite elements, the extremes
+    have no meaning.
     """
 
     count: int
@@ -52,12 +53,12 @@ class Statistics:
 
     @property
     def finite(self) -> int:
-        """Number of finite elements."""
+        """Return the number of finite elements."""
         return self.count - self.nan_count - self.pos_inf_count - self.neg_inf_count
 
 
 def to_histogram(value: Any) -> Histogram:
-    """Buckets and statistics of the elements.
+    """Convert an array or tensor to a histogram of its elements.
 
     NaN and infinities are counted separately.
 
@@ -66,13 +67,14 @@ def to_histogram(value: Any) -> Histogram:
             count as 0.0 and 1.0.
 
     Returns:
-        2 to 90 buckets by the number of finite elements (none for none), edges evenly spaced in the
-        dtype of the elements, counts as by ``numpy.histogram``. Float64 elements beyond half its
-        range count at the half.
+        A histogram with 2 to 90 buckets, by the number of finite elements (no bucket without finite
+        elements). Edges are evenly spaced in the dtype of the elements, counts are those of
+        ``numpy.histogram``. Float64 elements beyond half of the range of float64 are clipped to the
+        half.
 
     Raises:
         TypeError: ``value`` holds no real numbers.
-        ValueError: it has no dimension.
+        ValueError: ``value`` has no dimension.
     """
     array = to_array(value)
     if array.ndim == 0:
@@ -87,7 +89,7 @@ def to_histogram(value: Any) -> Histogram:
 
 
 def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
-    """The histogram of a few finite elements; ``None`` for any different array.
+    """Compute the histogram of a few finite elements; ``None`` for a different array.
 
     This is the hot path, taken many times per collected step.
     """
@@ -115,9 +117,9 @@ def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
 def build_histogram(
     statistics: Statistics, edges: NDArray[Any], counts: NDArray[np.int64]
 ) -> Histogram:
-    """Build a histogram of its parts.
+    """Build a histogram from its statistics, bucket edges and bucket counts.
 
-    The widths are computed in the dtype of the edges, of which there is one more.
+    There is one more edge than counts. The widths are computed in the dtype of the edges.
     """
     finite = bool(statistics.finite)
     widths = edges[1:] - edges[:-1]
@@ -139,7 +141,7 @@ def build_histogram(
 
 
 def finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
-    """The finite elements, within ``HISTOGRAM_LIMIT``, and the statistics of all."""
+    """Return an array's finite elements, and statistics of all its elements."""
     count, nan_count, pos_inf_count, neg_inf_count = array.size, 0, 0, 0
     low, high, total = _low_high_total(array)
     # NaN and infinities all show in one of the two

@@ -1,9 +1,9 @@
-"""Conversion of hyper-parameters to flat keys and plain values.
+"""Convert hyper-parameters to a flat dict of plain values.
 
-Custom lineage holds these.
+Custom lineage holds these values.
 
-No object is called to determine what it is, and nothing raises: what has no readable value is named
-by its type.
+No object is called to determine what it is, and no error is raised: an object without a readable
+value is represented by the name of its type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mindsummary_lightning.values.text import utf8_text
 _LOG = logging.getLogger(__name__)
 
 MAX_PARAMETERS = 10_000
-"""Entries kept of a set of hyper-parameters.
+"""Greatest number of recorded hyper-parameters.
 
 Containers that share parts could otherwise unfold without end.
 """
@@ -41,15 +41,15 @@ _MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thou
 
 
 def flatten(params: Any) -> dict[str, CustomValue]:
-    """Hyper-parameters as custom lineage: an entry per leaf, in order.
+    """Convert hyper-parameters to a flat dict with an entry per leaf, in order.
 
-    There are at most :data:`MAX_PARAMETERS`.
+    There are at most :data:`MAX_PARAMETERS` entries.
 
-    ``params`` is a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth;
-    keys that begin with ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``).
-    Values become int, finite float or str: ``None``, NaN and infinities text; a tensor of one
-    element its number; a module its class and number of parameters; a function or class its name;
-    an empty container ``{}``.
+    ``params`` is a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth.
+    Keys that begin with ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``).
+    Values become int, finite float or str: ``None``, NaN and infinities become text; a tensor of
+    one element its number; a module its class and number of parameters; a function or class its
+    name; an empty container ``{}``.
     """
     parameters = leaves(params, _items, empty="{}")
     flat = {key: plain_value(value) for key, value in islice(parameters, MAX_PARAMETERS)}
@@ -59,7 +59,7 @@ def flatten(params: Any) -> dict[str, CustomValue]:
 
 
 def _items(value: Any) -> Items | None:
-    """Keys and values of a container without hidden keys, or ``None`` for a leaf."""
+    """Return a container's keys and values, without hidden keys; ``None`` for a leaf."""
     items = mapping_items(value)
     if items is None:
         items = field_items(value)
@@ -84,9 +84,9 @@ def _is_list(value: Any) -> bool:
 
 
 def plain_value(value: Any) -> CustomValue:
-    """A value as :func:`flatten` records it.
+    """Convert a hyper-parameter to an int, float or str, as :func:`flatten` does.
 
-    A list or set is a text of at most 1,000 characters.
+    A list or set becomes a text of at most 1,000 characters.
     """
     return value_or_default(_type_name(type(value)), _readable, value)
 
@@ -112,7 +112,7 @@ def _readable(value: Any) -> CustomValue:
 
 
 def _readable_number(value: int | float) -> int | float | str:
-    """A number; an infinite, NaN or very large number as text."""
+    """Return a number; convert NaN, infinity and very large ints to text."""
     if isinstance(value, float):
         if math.isfinite(value):
             return float(value)
@@ -124,7 +124,7 @@ def _readable_number(value: int | float) -> int | float | str:
 
 
 def _readable_array(value: Any) -> CustomValue:
-    """The only number of an array, or its shape and dtype."""
+    """Return the only number of an array, or a text with its shape and dtype."""
     if math.prod(value.shape) == 1:
         return plain_value(value.item())
     dtype = str(value.dtype).removeprefix("torch.")
@@ -147,7 +147,7 @@ def _readable_object(value: Any) -> str:
 
 
 def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
-    """Chunks of a list's text up to ``room`` characters.
+    """Yield chunks of a list's text, up to ``room`` characters in all.
 
     A list may contain itself, or a million elements.
     """

@@ -1,8 +1,6 @@
-"""Conversion of a batch of images to an image value.
+"""Convert a batch of images to a single image, as MindSpore's recorder does.
 
-The rule is that of MindSpore's recorder.
-
-Only MindSpore's layout is accepted here; ``user_images`` accepts the others.
+Only MindSpore's layout is accepted here; ``user_images`` accepts other layouts.
 """
 
 from __future__ import annotations
@@ -21,16 +19,17 @@ _LARGEST = 1e38  # twice as much still fits a float32, so differences cannot ove
 
 
 def batch_to_image(value: Any) -> Image:
-    """Draw a batch of images as an RGB image, eight per row.
+    """Draw a batch of images as a single RGB image, eight images per row.
 
-    Its shape is ``(images, channels, height, width)``.
+    The shape of the batch is ``(images, channels, height, width)`` with 1 (grey) or 3 channels.
+    Uint8 pixels are kept. Other pixels become ``v * 255`` if all lie in [0, 1]; else ``(v - min) *
+    255 / (max - min + 1)`` over the batch, so a constant becomes 0. They are computed in float32
+    and truncated to uint8, as in MindSpore 2.7.0. A last row that is not full is padded with zeros,
+    which count in min and max. MindSpore's results for NaN and infinity are useless. Here, NaN is
+    black, and infinities (any number beyond 1e38) become the smallest or largest finite pixel.
 
-    There are 1 or 3 channels (grey is tripled), and no length is 0; otherwise it raises ValueError.
-    Uint8 pixels are kept. Others: if all lie in [0, 1], ``v * 255``; else
-    ``(v - min) * 255 / (max - min + 1)`` over the batch, so a constant becomes 0; computed in
-    float32 and truncated to uint8, as MindSpore 2.7.0 does. A last row that is not full is padded
-    with zeros, which take part in min and max. Where MindSpore's result is useless: NaN is black,
-    and infinities (any number beyond 1e38) show as the smallest or largest other pixel.
+    Raises:
+        ValueError: the batch has another shape, or a length of 0.
     """
     batch = to_array(value)
     if batch.ndim != 4 or batch.shape[1] not in (1, 3) or not batch.size:
@@ -60,7 +59,7 @@ def _rescaled_grid(batch: NDArray[Any]) -> Image:
 def _rescaled(
     batch: NDArray[Any], shift: np.float32, scale: np.float32
 ) -> Iterator[NDArray[np.uint8]]:
-    """The images in turn, in a buffer that the next image reuses."""
+    """Yield the images with rescaled pixels, in a buffer that the next image reuses."""
     levels = np.empty(batch.shape[1:], np.float32)
     pixels = np.empty(batch.shape[1:], np.uint8)
     for image in batch:
@@ -73,7 +72,7 @@ def _rescaled(
 
 
 def _presentable(batch: NDArray[Any]) -> tuple[NDArray[np.float64], float, float]:
-    """The batch with all pixels within the range of its usable pixels, and the range."""
+    """Clip NaN and huge pixels of a batch; also return the range of its pixels."""
     batch = batch.astype(np.float64)
     with np.errstate(invalid="ignore"):
         usable = batch[np.abs(batch) <= _LARGEST]

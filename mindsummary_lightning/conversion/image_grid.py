@@ -1,9 +1,11 @@
-"""Grid of images as a PNG, eight per row, as MindSpore arranges a batch.
+"""Draw a grid of images, eight per row, and encode it as PNG.
+
+MindSpore arranges a batch in the same way.
 
 The PNG encoder is about four times as fast as Pillow at the same size: every row is stored as its
-difference to the row above, and deflate looks only for runs. Neither searches, and on batches of
-photographs, digits and figures the file is within a few per cent of Pillow's default; figures in
-``docs/decisions/0009-png-encoding.md``.
+difference to the row above, and deflate looks only for runs. Both steps need no search. On batches
+of photographs, digits and figures the file is within a few per cent of Pillow's default; figures
+are in ``docs/decisions/0009-png-encoding.md``.
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ _FILTER_UP = 2
 
 
 def has_gaps(count: int) -> bool:
-    """Whether the last row of a grid of ``count`` images is not full."""
+    """Tell whether the last row of a grid of ``count`` images is not full."""
     return count > _IMAGES_PER_ROW and count % _IMAGES_PER_ROW != 0
 
 
 def grid_image(
     images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, int], filling: int = 0
 ) -> Image:
-    """Put all images on an RGB image.
+    """Arrange images in a grid, as a single RGB image.
 
     Its shape is ``(rows * height, columns * width)``.
 
-    The images are uint8, each of ``shape[1:]``, which is ``(channels, height, width)`` with 1
-    (grey) or 3 channels; ``filling`` is the level of the empty cells, 0 to 255.
+    The images are uint8. ``shape`` is ``(count, channels, height, width)`` with 1 (grey) or 3
+    channels. ``filling`` is the level of the empty cells, 0 to 255.
     """
     count, _, height, width = shape
     columns = min(count, _IMAGES_PER_ROW)
@@ -55,9 +57,9 @@ def grid_image(
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of RGB pixels: uint8, shape ``(height, width, 3)``.
+    """Encode RGB pixels, uint8 of shape ``(height, width, 3)``, as a PNG file.
 
-    They are C-contiguous, with at least a pixel.
+    The array is C-contiguous and has at least one pixel.
     """
     height, width, _ = pixels.shape
     header = struct.pack(">II", width, height) + _EIGHT_BIT_RGB

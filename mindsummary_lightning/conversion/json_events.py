@@ -1,4 +1,4 @@
-"""Events as JSON values: text, numbers, lists and objects."""
+"""Convert events to JSON values: texts, numbers, lists and dicts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_ELEMENTS = 1000  # of a tensor; a line should stay readable
 
 
 def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
-    """An event as a JSON object; numbers that are not finite become their names."""
+    """Convert an event to a dict for JSON; NaN and infinity become their names."""
     if isinstance(event, LineageEvent):
         name = _LINEAGE_NAMES[type(event.what)] if event.what is not None else "unknown"
         return {"wall_time": plain(event.wall_time), name: plain(event.what)}
@@ -60,9 +60,9 @@ def _plain_value(value: SummaryValue) -> Any:
 
 
 def train_fields(train: TrainInfo) -> dict[str, Any]:
-    """The known fields of a training job.
+    """Return the known fields of a training's lineage, by name.
 
-    Numbers that are float32 in the file have its digits.
+    Numbers that are float32 in the file have the digits of a float32.
     """
     known: dict[str, Any] = {}
     for field in dataclasses.fields(train):
@@ -74,10 +74,10 @@ def train_fields(train: TrainInfo) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of ``mindsummary_lightning.values`` as a JSON value.
+    """Convert a value of ``mindsummary_lightning.values`` to a JSON value.
 
-    Images are described, not printed; of a tensor of more than 1,000 elements only shape and type
-    are kept.
+    Images are described and not printed. For a tensor of more than 1,000 elements, only shape and
+    type are kept.
     """
     for kinds, convert in _CONVERSIONS:
         if isinstance(value, kinds):
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 
 def _plain_array(array: np.ndarray[Any, Any] | np.generic) -> Any:
-    """Nested lists of the elements; float32 with the fewest digits."""
+    """Convert an array to nested lists; float32 elements get the fewest digits."""
     elements = array.ravel().tolist()
     if array.dtype == np.float32:
         elements = list(map(shortest_float32, elements))
@@ -109,7 +109,7 @@ def _plain_histogram(histogram: Histogram) -> dict[str, Any]:
 
 
 def _plain_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not ``None``."""
+    """Convert the fields of a dataclass that are not ``None``."""
     shown = {}
     for field in dataclasses.fields(value):
         part = getattr(value, field.name)

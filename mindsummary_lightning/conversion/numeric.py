@@ -1,4 +1,4 @@
-"""Conversion of numbers to scalars, tensors, and the metrics of lineage.
+"""Convert numbers to scalars, tensors and lineage metrics.
 
 The rules are those of MindSpore's recorder.
 """
@@ -20,13 +20,13 @@ from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
 
 def to_scalar(value: Any) -> float:
-    """The single number of ``value``, in any number of dimensions.
+    """Convert a number, or a tensor or array with one element, to a float.
 
     NaN and the infinities are kept.
 
     Raises:
         TypeError: ``value`` holds no real number.
-        ValueError: it holds none or several.
+        ValueError: ``value`` holds no number or several numbers, or an int too large for a float.
     """
     if type(value) is float:
         return value
@@ -34,7 +34,9 @@ def to_scalar(value: Any) -> float:
         try:
             return float(value)
         except OverflowError:
-            raise ValueError(f"an int of {value.bit_length()} bits is beyond every float") from None
+            raise ValueError(
+                f"an int of {value.bit_length()} bits is too large for a float"
+            ) from None
     array = to_array(value)
     if array.size != 1:
         raise ValueError(
@@ -44,15 +46,16 @@ def to_scalar(value: Any) -> float:
 
 
 def to_tensor(value: Any) -> Tensor:
-    """A tensor value: every element as float32, with the name of the dtype it had.
+    """Convert an array or tensor to a recorded tensor of float32 elements.
 
-    Elements beyond float32 become infinite, integers beyond 2**24 lose digits, and bfloat16 is
-    named float32 (MindInsight does not know it).
+    The name of the original dtype is kept. Elements beyond float32 become infinite, integers beyond
+    2**24 lose digits, and bfloat16 is named float32 (MindInsight does not know it).
 
     Raises:
         TypeError: ``value`` holds no real numbers.
-        ValueError: it has no dimension.
-        RecordTooLargeError: it has more than 10,000,000 elements, which MindInsight does not show.
+        ValueError: ``value`` has no dimension.
+        RecordTooLargeError: ``value`` has more than 10,000,000 elements, which MindInsight does not
+            show.
     """
     array = to_array(value)
     if array.ndim == 0:
@@ -69,9 +72,9 @@ def to_tensor(value: Any) -> Tensor:
 
 
 def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
-    """The metrics that are a single finite number.
+    """Return the metrics that are a single finite number, by name.
 
-    Nested mappings become ``outer/inner`` keys; the rest is skipped.
+    Nested mappings get ``outer/inner`` keys; all other values are skipped.
     """
     numbers = {
         name: value_or_default(math.nan, to_scalar, value) for name, value in leaves(metrics)
@@ -80,8 +83,8 @@ def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def metric_json(metrics: Mapping[str, float]) -> str:
-    """The metrics as the JSON text of an object.
+    """Convert metrics to the JSON text of an object.
 
-    A NaN is not JSON: the browser would show the lineage of no run.
+    NaN is not allowed, because it is not valid JSON: the browser would show the lineage of no run.
     """
     return json.dumps(dict(metrics), allow_nan=False)

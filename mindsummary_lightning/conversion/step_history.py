@@ -1,7 +1,4 @@
-"""``StepHistory``: numbers of many rows over the steps of a run.
-
-Its memory is bounded.
-"""
+"""Keep numbers of every step of a run in bounded memory, for a heat map."""
 
 from __future__ import annotations
 
@@ -14,12 +11,11 @@ _MAX_COLUMNS = 512  # a picture has half of them at least
 
 
 class StepHistory:
-    """A column of float32 per step, until there are 512.
+    """A history of float32 numbers that has at most 512 columns.
 
-    Then neighbours are merged, of which the larger number stays.
-
-    So a short spike is not lost. Later columns may have more rows. NaN stays only where both
-    neighbours have it.
+    At first, every step gets a column. When there are 512 columns, pairs of neighbouring columns
+    are merged, and the larger number of each row stays. So a short spike is not lost. Later columns
+    may have more rows. NaN stays only if both columns have it.
     """
 
     def __init__(self) -> None:
@@ -29,7 +25,7 @@ class StepHistory:
         self._in_last = 1  # of them in the last column
 
     def add(self, step: int, numbers: ArrayLike) -> None:
-        """Add the numbers of a later step, a number per row."""
+        """Add the numbers of a later step, one number for every row."""
         column = np.asarray(numbers, np.float32)
         if self._in_last < self._merged:
             self._columns[-1], self._steps[-1] = _larger(self._columns[-1], column), step
@@ -45,15 +41,15 @@ class StepHistory:
         self._in_last = 1
 
     def columns(self) -> tuple[list[int], NDArray[np.float32]]:
-        """The last steps of the columns, and the numbers, shape ``(rows, columns)``.
+        """Return the last step of every column, and the numbers.
 
-        Missing numbers are NaN.
+        The numbers have the shape ``(rows, columns)``. Missing numbers are NaN.
         """
         return [*self._steps], stacked(self._columns)
 
 
 def stacked(columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Columns of different lengths side by side, filled up with NaN."""
+    """Place columns of different lengths side by side, padded with NaN."""
     table = np.full((max(map(len, columns), default=0), len(columns)), np.nan, np.float32)
     for at, column in enumerate(columns):
         table[: column.size, at] = column

@@ -1,8 +1,9 @@
-"""Conversion of users' images to an image value.
+"""Convert a user's images and figures to a recorded image.
 
 They are arrays in any layout, Pillow images, files, or Matplotlib figures.
 
-The rule is meant for eyes, not for parity; ``image_batches`` has that of MindSpore's recorder.
+The colours are meant for people and may differ from MindSpore's recorder, whose rule is in
+``image_batches``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LAYOUTS = ("HW", "CHW", "NCHW")  # their letters in any order
 
 
 def check_dataformats(dataformats: str | None) -> None:
-    """Raise ValueError for an unknown layout.
+    """Raise ValueError for an unknown layout of the axes of an image.
 
     A layout is ``None``, or the letters of HW, CHW or NCHW in any order.
     """
@@ -45,13 +46,15 @@ def _to_nchw(array: NDArray[Any], layout: str) -> NDArray[Any]:
 
 
 def to_image(image: Any, dataformats: str | None = None) -> Image:
-    """Convert an image, or several as a grid with eight per row, to an image value.
+    """Convert an image, or a batch of images as a grid, to a recorded image.
 
-    Levels of numbers: uint8 is kept, and so are other integers if all lie in 0..255; a bool is
-    black or white; floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond these ranges
-    are rescaled over the array, its smallest black and its largest white (alpha is clipped to its
-    range instead). NaN is black; infinities are the smallest and largest other pixel. Transparent
-    pixels are blended with white.
+    The grid has eight images per row.
+
+    Numbers become levels as follows: uint8 is kept, and so are other integers if all lie in 0..255;
+    a bool is black or white; floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond
+    these ranges are rescaled over the array, so that its smallest number is black and its largest
+    white (alpha is clipped to its range instead). NaN is black; infinities become the smallest and
+    largest finite pixel. Transparent pixels are blended with white.
 
     Args:
         image: an array, tensor or nested list; a Pillow image; the path of an image file (rotated
@@ -84,21 +87,22 @@ def to_image(image: Any, dataformats: str | None = None) -> Image:
 def boxes_to_image(
     image: Any, boxes: Any, dataformats: str, rescale: float = 1, labels: Any = None
 ) -> Image:
-    """An image with red boxes drawn on it, as TensorBoard draws them.
+    """Draw red boxes on an image, as TensorBoard does.
 
-    ``boxes`` has the shape ``(n, 4)``: left, top, right and bottom in pixels. ``labels``, a text
-    each, are drawn if there are as many. The size is multiplied by ``rescale``.
+    ``boxes`` has the shape ``(n, 4)``: left, top, right and bottom in pixels. ``labels`` are drawn
+    if there is one text for every box. The size is multiplied by ``rescale``.
 
     Raises:
-        TypeError, ValueError: as :func:`to_image`, or ``boxes`` have another shape.
+        TypeError: as in :func:`to_image`.
+        ValueError: as in :func:`to_image`, or ``boxes`` have another shape.
     """
     batch = _on_white(_pixels(image, dataformats))
     corners = to_array(boxes).astype(np.float64)
     is_list_of_boxes = corners.ndim == 2 and corners.shape[1] == 4
     if len(batch) != 1 or not is_list_of_boxes:
         raise ValueError(
-            "boxes need one image and the shape (n, 4), "
-            f"not {len(batch)} images and {corners.shape}"
+            "boxes must have the shape (n, 4) and belong to a single image, "
+            f"got {corners.shape} and {len(batch)} images"
         )
     texts = [labels] if isinstance(labels, str) else list(labels or [])
     rgb = batch[0] if batch.shape[1] == 3 else np.repeat(batch[0], 3, axis=0)
@@ -130,19 +134,19 @@ def _pixels(image: Any, dataformats: str | None) -> NDArray[np.uint8]:
 
 
 def figure_to_image(figure: Any) -> Image:
-    """Draw a Matplotlib figure, or a list of figures of the same size.
+    """Convert a Matplotlib figure, or a list of figures, to a recorded image.
 
-    It is drawn in that size, stays open and keeps its canvas.
+    The figures must have the same size, which is kept. A figure stays open and keeps its canvas.
 
     Raises:
-        TypeError: it is not one.
-        ValueError: the figures have several sizes, or there is none.
+        TypeError: an object is not a figure.
+        ValueError: the figures have different sizes, or the list is empty.
     """
     figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
     pixels = [_drawn(one) for one in figures]
     if len({one.shape for one in pixels}) != 1:
         raise ValueError(
-            f"figures of one image need one size, found {[one.shape for one in pixels]}"
+            f"the figures of an image must have the same size, got {[one.shape for one in pixels]}"
         )
     return _encoded(np.stack(pixels).transpose(0, 3, 1, 2))
 
@@ -153,7 +157,8 @@ def _drawn(figure: Any) -> NDArray[np.uint8]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise TypeError(
-            f"expected a matplotlib figure, found a {type(figure).__name__}; no matplotlib here"
+            f"expected a matplotlib figure, found a {type(figure).__name__}; matplotlib is not "
+            "installed"
         ) from error
     if not isinstance(figure, Figure):
         raise TypeError(f"expected a matplotlib.figure.Figure, found a {type(figure).__name__}")
@@ -221,7 +226,7 @@ def _on_white(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _levels(batch: NDArray[Any]) -> NDArray[np.uint8]:
-    """Levels 0..255 of numbers in the layout NCHW."""
+    """Convert the numbers of an image batch (NCHW) to levels from 0 to 255."""
     if batch.dtype == np.uint8:
         return batch
     if batch.dtype == np.bool_:

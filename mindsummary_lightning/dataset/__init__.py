@@ -1,4 +1,4 @@
-"""From a DataLoader to a ``values.DatasetGraph`` and facts of the data set.
+"""Describe the data pipeline of a DataLoader, without reading data.
 
-Data are not read for it.
+The result is a ``values.DatasetGraph`` and facts of the data set.
 """

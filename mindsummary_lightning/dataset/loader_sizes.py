@@ -1,9 +1,8 @@
-"""Batch size and number of samples of a DataLoader.
+"""Find the batch size and the number of samples of a DataLoader.
 
-They are checked against the batches that it gave.
-
-A loader states sizes that need not be those of its batches: one whose data set gives whole batches
-says 1. What does not fit a batch is unknown.
+The sizes that a loader states are checked against its batches. They may be wrong: a loader whose
+data set yields whole batches states a batch size of 1. A size that does not fit a batch counts as
+unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MAX_DEPTH = 8  # of lists in a batch
 
 
 class LoaderSizes(NamedTuple):
-    """Samples in a batch and in an epoch; ``None`` where it is unknown."""
+    """Number of samples in a batch and in an epoch; ``None`` if it is unknown."""
 
     batch_size: int | None
     dataset_size: int | None
@@ -34,13 +33,14 @@ UNKNOWN = LoaderSizes(None, None)
 
 
 class CheckedSizes:
-    """The sizes that a loader states, until a batch contradicts them.
+    """A DataLoader's batch size and number of samples, checked against its batches.
 
-    Of several loaders they are the sizes of the first.
+    A size counts until a batch contradicts it. If there are several loaders, the sizes are those of
+    the first loader.
 
-    ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them.
-    Loaders may end earlier or later than they state, and batches differ in size: the second and the
-    last of an epoch are looked at too.
+    ``max_batches`` is the largest number of batches in an epoch on each device
+    (``limit_train_batches``). A loader may end earlier or later than it states, and batches may
+    differ in size, so the second and the last batch of an epoch are checked too.
     """
 
     def __init__(self, dataloader: Any, batch: Any, max_batches: float = math.inf) -> None:
@@ -54,7 +54,10 @@ class CheckedSizes:
         self.sizes: LoaderSizes = self._stated(inner_loader(loader), batch, max_batches)
 
     def see(self, index: int, batch: Any) -> None:
-        """A batch of an epoch, numbered from 0; cheap, for every batch."""
+        """Check the sizes against a batch of an epoch.
+
+        ``index`` is the number of the batch, from 0. Call it for every batch; it is cheap.
+        """
         if index == 0:
             self._read = 1
         elif self._read:  # an epoch that is resumed within begins with the loader's first batch
@@ -65,7 +68,7 @@ class CheckedSizes:
                 self._check(index, batch)
 
     def end_epoch(self) -> None:
-        """The loader has no more batches."""
+        """Note the end of an epoch, and check the number of its batches."""
         if 0 < self._read <= self._last:
             self.sizes = self.sizes._replace(dataset_size=None)
 
@@ -112,7 +115,7 @@ class CheckedSizes:
 
 
 def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
-    """Name, loader and part of a batch of a collection of loaders.
+    """Return the loaders of a collection, with their names and parts of a batch.
 
     The result is empty for a single loader.
     """
@@ -131,9 +134,10 @@ def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
 
 
 def inner_loader(loader: Any) -> Any:
-    """The loader whose batches another iterable passes on.
+    """Return the DataLoader whose batches a wrapper around it passes on.
 
-    A DataLoader is no data set, so an iterable around it has an ``__iter__``.
+    A DataLoader is no data set, so an iterable whose ``dataset`` is a loader passes on the loader's
+    batches.
     """
     for _ in range(_MAX_DEPTH):
         inner = safe_getattr(loader, "dataset")
@@ -144,7 +148,7 @@ def inner_loader(loader: Any) -> Any:
 
 
 def claimed_batch_size(loader: Any) -> int | None:
-    """Samples in a batch as a loader states them, which need not be so."""
+    """Return the batch size that a loader states; its batches may differ from it."""
     for holder in (loader, batch_sampler_of(loader)):
         size = safe_getattr(holder, "batch_size")
         if isinstance(size, int) and not isinstance(size, bool) and 0 < size <= INT32_MAX:
@@ -156,9 +160,9 @@ def claimed_batch_size(loader: Any) -> int | None:
 
 
 def batch_sampler_of(loader: Any) -> Any:
-    """The sampler of whole batches.
+    """Return the sampler of a loader that selects whole batches, or ``None``.
 
-    It is the batch sampler, or a sampler that is one (PyTorch's bulk loading).
+    It is ``batch_sampler``, or a ``sampler`` that selects batches (PyTorch's bulk loading).
     """
     batch_sampler, sampler = safe_getattr(loader, "batch_sampler"), safe_getattr(loader, "sampler")
     is_bulk = batch_sampler is None and safe_getattr(sampler, "sampler") is not None
@@ -168,7 +172,7 @@ def batch_sampler_of(loader: Any) -> Any:
 
 
 def sampler_of(loader: Any) -> Any:
-    """The sampler of single samples; ``None`` without any.
+    """Return the sampler of a loader that selects single samples, or ``None``.
 
     It may be inside a batch sampler.
     """
@@ -182,11 +186,12 @@ def sampler_of(loader: Any) -> Any:
 
 
 def fits(batch: Any, size: int) -> bool:
-    """Whether a batch may have so many samples.
+    """Tell whether a batch may contain a given number of samples.
 
-    A batch that states its number is believed (``num_graphs`` of PyTorch Geometric, ``batch_size``
-    of a TensorDict). Else its tensors begin with the samples. Where their lengths differ, one of
-    them, or a list, must have that length; of one sample alone that would say nothing.
+    If the batch states its number of samples, this number counts (``num_graphs`` of PyTorch
+    Geometric, ``batch_size`` of a TensorDict). Otherwise the first dimension of its tensors counts.
+    If their lengths differ, a tensor or a list must have the given length. For a size of 1 this
+    proves nothing, so then all lengths must be 1.
     """
     for name in ("num_graphs", "batch_size"):
         if isinstance(batch, torch.Tensor):

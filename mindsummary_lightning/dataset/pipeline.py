@@ -1,9 +1,9 @@
-"""The pipeline of a DataLoader.
+"""Describe the data pipeline of a DataLoader for MindInsight's data pages.
 
-It has stages for MindInsight's data pages, and the path for the lineage.
+It also finds the path of the data for the lineage.
 
-Only attributes and ``len()`` are read: no sample is fetched and no iterator made. Whatever cannot
-be found is omitted, and nothing here raises for an unusual data set.
+Only attributes and ``len()`` are read: no sample is fetched and no iterator created. Facts that
+cannot be found are omitted, and an unusual data set raises no error.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _MAX_WEIGHTS = 32
 
 # Any, here and below: of any library
 def dataset_graph(dataloader: Any, batch: Any) -> DatasetGraph | None:
-    """The pipeline of a loader, its last stage first.
+    """Return the data pipeline of a loader as a graph, with the last stage as root.
 
     The stages are Repeat, Batch, Shuffle, Map, source.
 
     A loader is a ``DataLoader``, Lightning's ``CombinedLoader``, a list, tuple or dict of loaders,
-    or anything else that has a ``dataset`` or yields batches itself; ``None`` for what yields none.
-    A batch size that the first batch does not have is not told.
+    or anything else that has a ``dataset`` or yields batches itself; for any other object the
+    result is ``None``. The batch size is omitted if the first batch ``batch`` has another size.
     """
     try:
         return _loader_graph(dataloader, batch, Budget(), ())
@@ -65,9 +65,9 @@ def dataset_graph(dataloader: Any, batch: Any) -> DatasetGraph | None:
 
 
 def dataset_path(dataset: Any) -> str | None:
-    """Where the samples of a data set are stored.
+    """Return the path where the samples of a data set are stored, or ``None``.
 
-    It is its own path, or the first path among the data sets that it wraps.
+    It is the data set's own path, or the first path among the data sets that it wraps.
     """
     waiting, seen = [dataset], 0
     while waiting and seen < _MAX_DEPTH:
@@ -163,7 +163,7 @@ def _batch_fields(loader: Any, batch_sampler: Any) -> dict[str, Any]:
 
 
 def _shuffles(sampler: Any) -> bool:
-    """Whether the samples come in random order."""
+    """Tell whether a sampler selects the samples in random order."""
     shuffle = safe_getattr(sampler, "shuffle")  # torch's DistributedSampler
     if isinstance(shuffle, bool):
         return shuffle
@@ -171,9 +171,9 @@ def _shuffles(sampler: Any) -> bool:
 
 
 def _sampler_operation(sampler: Any) -> Operation:
-    """The sampler as the ``sampler`` of a data source.
+    """Describe a sampler for the ``sampler`` field of a data source.
 
-    It has its class, and its numbers and texts.
+    The description has its class, and its attributes that are numbers or texts.
     """
     inner = _innermost(sampler)
     fields: dict[str, Any] = {"sampler_name": display_name(type(sampler).__name__)}
@@ -192,7 +192,7 @@ def _sampler_operation(sampler: Any) -> Operation:
 
 
 def _innermost(sampler: Any) -> Any:
-    """The sampler whose choice Lightning's wrapper shares out among devices."""
+    """Return the user's sampler inside Lightning's wrapper for several devices."""
     inner = safe_getattr(safe_getattr(sampler, "dataset"), "_sampler")
     return sampler if inner is None else inner
 

@@ -1,6 +1,6 @@
-"""Data sets and their transforms as stages of a pipeline.
+"""Describe data sets and their transforms as stages of a data pipeline.
 
-They go from the outermost wrapper to the source of the samples.
+The stages go from the outermost wrapper to the source of the samples.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ _STAGE_NAMES = frozenset(
 
 
 class Budget:
-    """The number of data sets and loaders of a pipeline that may still be drawn."""
+    """The number of stages that may still be added to the graph of a data pipeline."""
 
     def __init__(self) -> None:
         self._left = _MAX_STAGES
 
     def claim_stage(self, part: Any, outer: tuple[Any, ...]) -> bool:
-        """Whether a further stage is drawn.
+        """Tell whether a stage may be added to the graph, and count it.
 
-        It is not if it is among the stages around it (``outer``), since a stage may contain itself.
+        The stage is refused if the budget is used up, if the stages are nested too deeply, or if it
+        is one of the enclosing stages (``outer``), because a data set may contain itself.
         """
         contains_itself = any(part is around for around in outer)
         if contains_itself or self._left == 0 or len(outer) >= _MAX_DEPTH:
@@ -64,16 +65,16 @@ class Budget:
 
 
 def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> DatasetGraph:
-    """A stage that is neither a Map nor a source."""
+    """Build a pipeline stage that is neither a Map stage nor a source."""
     return DatasetGraph({"op_type": op_type, **parameters_of(fields)}, children=children)
 
 
 def source_graph(
     dataset: Any, budget: Budget, outer: tuple[Any, ...], sampler: Operation | None = None
 ) -> DatasetGraph | None:
-    """A data set, its wrapped data sets and their transforms, the last stage first.
+    """Return the stages of a data set, its wrapped data sets and their transforms.
 
-    The result is ``None`` beyond the budget.
+    The root is the last stage. The result is ``None`` if the budget is used up.
 
     The sampler is shown at the outermost data set.
     """
@@ -107,7 +108,7 @@ def source_graph(
 
 
 def source_name(source: Any) -> str:
-    """The type of the stage of a data set, or of a loader without a data set."""
+    """Return the name of the stage of a data set, or of a loader without a data set."""
     name = type(source).__name__
     drawn = _MINDSPORE_NAMES.get(name) or display_name(name)
     if drawn in _STAGE_NAMES:
@@ -116,9 +117,10 @@ def source_name(source: Any) -> str:
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:
-    """The data sets inside torch's wrappers, and wrappers built alike.
+    """Return the data sets inside a wrapper such as ``torch.utils.data.Subset``.
 
-    They are Subset, ConcatDataset, ChainDataset and StackDataset.
+    The wrappers are Subset, ConcatDataset, ChainDataset, StackDataset, and classes with the same
+    attributes.
     """
     parts = safe_getattr(dataset, "datasets")
     parts = list(parts.values()) if isinstance(parts, dict) else parts
@@ -129,24 +131,24 @@ def wrapped_datasets(dataset: Any) -> list[Any]:
 
 
 def yields(value: Any) -> bool:
-    """Whether a value gives samples or batches, in turn or by their numbers."""
+    """Tell whether an object yields samples or batches, by iteration or by index."""
     if value is None or isinstance(value, (str, bytes, os.PathLike)):
         return False
     return hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
 
 
 def length_of(dataset: Any) -> int | None:
-    """``len()`` of a data set, sampler or loader.
+    """Return ``len()`` of a data set, sampler or loader, or ``None``.
 
-    It is ``None`` if it has none, or the user's own fails.
+    It is ``None`` if the object has no length, or if its ``__len__`` fails.
     """
     return value_or_default(None, len, dataset)
 
 
 def path_of(dataset: Any) -> str | None:
-    """The ``root`` of a data set, as torchvision's data sets have it.
+    """Return the ``root`` attribute of a data set, as in torchvision, or ``None``.
 
-    It is of the data set itself and not of wrapped ones.
+    The ``root`` of wrapped data sets is not used.
     """
     path = safe_getattr(dataset, "root")
     if isinstance(path, (str, os.PathLike)) and str(path):
@@ -155,9 +157,9 @@ def path_of(dataset: Any) -> str | None:
 
 
 def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
-    """(column, transform) for the transforms of a data set.
+    """Return the transforms of a data set as pairs of column and transform.
 
-    Torchvision's data sets name them so.
+    The attributes are those of torchvision's data sets.
     """
     named = {
         "input": safe_getattr(dataset, "transform"),
@@ -170,9 +172,9 @@ def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
 
 
 def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
-    """The transforms that a transform is composed of.
+    """Yield the single transforms of which a transform is composed.
 
-    Torchvision's ``Compose`` (v1 and v2) or ``nn.Sequential`` composes them.
+    It may be torchvision's ``Compose`` (v1 and v2) or an ``nn.Sequential``.
     """
     parts: Any = list(transform) if isinstance(transform, nn.Sequential) else None
     if type(transform).__name__ == "Compose":
@@ -185,9 +187,9 @@ def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _operation(transform: Any) -> Operation:
-    """An operation: ``tensor_op_name``, and ``tensor_op_params`` as JSON.
+    """Describe a transform by its name and by its parameters as JSON.
 
-    MindSpore has them so.
+    The keys are MindSpore's ``tensor_op_name`` and ``tensor_op_params``.
     """
     if isinstance(transform, functools.partial):
         inner = _operation(transform.func).parameter

@@ -1,6 +1,6 @@
-"""Conversion of Python values to parameters of MindInsight's data pages.
+"""Convert Python values to parameters on MindInsight's data pages.
 
-A property that raises or a value without a plain form never raises here.
+No error is raised for a property that raises, or for a value that has no plain form.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _KEYS_OF_THE_PAGE = frozenset({"key", "id", "children", "operations", "sampler"}
 
 # Any: fields of any user's object
 def safe_getattr(owner: Any, name: str, default: Any = None) -> Any:
-    """An attribute, or the default if reading it fails in any way."""
+    """Return an attribute, or the default if reading the attribute fails."""
     return value_or_default(default, getattr, owner, name, default)
 
 
 def display_name(text: str) -> str:
-    """A type or operation name without characters that break the drawing.
+    """Remove characters that break MindInsight's drawings from the name of a type.
 
     ``<lambda>`` becomes ``lambda``.
     """
@@ -44,12 +44,12 @@ def display_name(text: str) -> str:
 
 
 def dataset_class_name(value: Any) -> str:
-    """Module and class of an object, as text."""
+    """Return the module and class of an object as a text such as ``package.Class``."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def public_fields(owner: Any) -> dict[str, Any]:
-    """The attributes of an object whose names do not start with ``_``."""
+    """Return the attributes of an object whose names do not start with ``_``."""
     fields = safe_getattr(owner, "__dict__", {})
     return {
         name: value
@@ -61,12 +61,13 @@ def public_fields(owner: Any) -> dict[str, Any]:
 def parameters_of(
     fields: Mapping[str, Any] | Iterable[tuple[str, Any]],
 ) -> dict[str, ParameterValue]:
-    """Fields as MindSpore writes them.
+    """Convert fields to the parameters of a pipeline stage, as MindSpore writes them.
 
-    List elements and mappings are JSON, None is ``None``, and empty lists are left out.
+    List elements and mappings become JSON, None becomes the text ``None``, and empty lists are left
+    out.
 
-    An int beyond 32 bits and a float that is not finite become text: the format's and the reader's
-    limits.
+    An int beyond 32 bits and a float that is not finite become text, because of the limits of the
+    lineage file and of MindInsight.
     """
     parameters: dict[str, ParameterValue] = {}
     for name, value in dict(fields).items():
@@ -78,9 +79,9 @@ def parameters_of(
 
 
 def json_text(fields: Mapping[str, Any]) -> str:
-    """Fields as the text of a JSON object of at most 1,000 characters.
+    """Convert fields to the text of a JSON object of at most 1,000 characters.
 
-    Values beyond that are replaced by ``...``.
+    Values that would make the text longer are replaced by ``...``.
     """
     plain = {str(name): _plain(value, _MAX_NESTING) for name, value in fields.items()}
     for longest in sorted(plain, key=lambda name: -len(json.dumps(plain[name]))):
@@ -106,9 +107,9 @@ def _parameter(plain: Any) -> ParameterValue:
 
 
 def _plain(value: Any, nesting: int) -> Any:
-    """A value that JSON can hold.
+    """Convert an object to a value that JSON can hold.
 
-    Short vectors, lists and mappings stay what they are.
+    Short vectors, lists and mappings keep their structure.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -128,7 +129,7 @@ def _plain(value: Any, nesting: int) -> Any:
 
 
 def _is_short_vector(value: Any) -> bool:
-    """Whether a value is an array of a dimension on the CPU with few elements."""
+    """Tell whether a value is a short array or tensor of one dimension on the CPU."""
     if not isinstance(value, (torch.Tensor, np.ndarray)) or value.ndim != 1:
         return False
     return str(getattr(value, "device", "cpu")) == "cpu" and len(value) <= _MAX_ELEMENTS

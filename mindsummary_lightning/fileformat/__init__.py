@@ -1,4 +1,4 @@
-"""The bytes of summary and lineage files: framing, file names and codecs.
+"""Encode and decode the bytes of summary and lineage files, and their names.
 
 This is the only package that imports protobuf.
 """

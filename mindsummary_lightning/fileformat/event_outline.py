@@ -1,10 +1,10 @@
-"""Outline of a summary record: kinds, tags and offsets of its values.
+"""Find the kind, tag and byte position of every value in a summary record.
 
-It is found without protobuf objects.
+No protobuf objects are created.
 
-A reader that looks for one tag learns which bytes of which record to decode, so that a file full of
-images costs a pass over its bytes and no memory. ``summary_codec`` decodes the value at such a
-location.
+A reader that looks for one tag learns which bytes of which record it must decode. So a file full of
+images takes one pass over its bytes and almost no memory. ``summary_codec`` decodes the value at
+such a position.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MANY = 16  # histograms of an event that are located as columns
 
 
 class ValueLocation(NamedTuple):
-    """Location of a value of an event.
+    """Kind, tag and byte position of a recorded value in the payload of its record.
 
     Attributes:
         tag: its tag, without MindInsight's plugin suffix.
         kind: scalar, image, tensor, histogram or loss_landscape.
-        start: offset of its message in the payload.
-        end: offset after it.
-        scalar: the value of a scalar, which costs nothing here; 0.0 for other kinds.
+        start: byte offset of the value's message in the payload.
+        end: byte offset after the message.
+        scalar: the value of a scalar; 0.0 for other kinds.
         width: columns of an image in pixels; 0 for other kinds.
         height: rows of an image in pixels; 0 for other kinds.
     """
@@ -54,18 +54,20 @@ class ValueLocation(NamedTuple):
 
 
 class HistogramColumns(NamedTuple):
-    """The many histograms of an event.
+    """Tags and byte positions of an event's histograms, as NumPy arrays.
+
+    An event gets these columns if it has 16 histograms or more.
 
     Attributes:
-        tags: their tags, in file order.
-        starts: offsets of their messages in the payload; int64, shape ``(n,)``.
-        ends: offsets behind them.
-        places: which of the event's values they are.
-        others: which values are of other kinds.
-        heads: their first bytes, up to the length of the histogram, one behind the other; uint8,
+        tags: tags of the ``n`` histograms, in file order.
+        starts: byte offsets of their messages in the payload; int64, shape ``(n,)``.
+        ends: byte offsets after their messages; int64, shape ``(n,)``.
+        places: indices of the histograms among the event's values; shape ``(n,)``.
+        others: indices of the values of other kinds.
+        heads: first bytes of every message, up to the length of the histogram, concatenated; uint8,
             shape ``(m,)``.
-        sizes: how many of these bytes are of each.
-        offsets: where in its message each byte stands; shape ``(m,)``.
+        sizes: number of these bytes for every message; shape ``(n,)``.
+        offsets: position of every byte in its message; shape ``(m,)``.
     """
 
     tags: tuple[str, ...]
@@ -79,15 +81,15 @@ class HistogramColumns(NamedTuple):
 
 
 class EventOutline(NamedTuple):
-    """Metadata of an event and the locations of its values.
+    """Time and step of an event, and the positions of its values.
 
     Attributes:
-        wall_time: seconds since the epoch.
-        step: the step its values belong to.
-        holds: ``version``, ``graph``, ``values``, or ``None`` for a kind this package does not
+        wall_time: Unix time in seconds.
+        step: the step of the event's values.
+        holds: ``version``, ``graph``, ``values``, or ``None`` for a kind that this package does not
             know.
-        values: locations of its values, in file order; values of unknown kinds are skipped.
-        histograms: where it holds many, which are not among the values then.
+        values: positions of the values, in file order; values of unknown kinds are skipped.
+        histograms: the event's histograms if there are many; then they are not in ``values``.
     """
 
     wall_time: float
@@ -98,7 +100,7 @@ class EventOutline(NamedTuple):
 
     @property
     def tags(self) -> list[tuple[str, str]]:
-        """Kind and tag of everything in the event."""
+        """Return the kind and tag of every value in the event."""
         many = self.histograms.tags if self.histograms else ()
         return [(value.kind, value.tag) for value in self.values] + [
             ("histogram", tag) for tag in many
@@ -106,9 +108,10 @@ class EventOutline(NamedTuple):
 
 
 def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutline:
-    """Outline a payload.
+    """Return the time, step and value positions of an encoded event.
 
-    It is quicker if the payload has the tags of an earlier outline, ``like``.
+    The function is quicker if the event has the same tags as ``like``, the outline of an earlier
+    event.
 
     Raises:
         ValueError: the bytes are not an event.
@@ -138,7 +141,7 @@ def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutl
 def _outline_summary(
     payload: bytes, at: int, end: int, values: list[ValueLocation], like: EventOutline | None
 ) -> HistogramColumns | None:
-    """Outline a summary, quicker with the histograms of an earlier event."""
+    """Find the values of a summary; reuse known histograms if the tags are equal."""
     if values or end != len(payload):
         _outline_values(payload, at, end, values)
         return None
@@ -153,9 +156,10 @@ def _outline_summary(
 def _together(
     payload: bytes, at: int, end: int, values: list[ValueLocation]
 ) -> HistogramColumns | None:
-    """Take the histograms out of the values of a summary.
+    """Move the histograms of a summary from ``values`` into arrays.
 
-    They must be many, and begin with tag and key.
+    The result is ``None`` if there are few histograms, or if a histogram does not begin with its
+    tag and key.
     """
     places = [place for place, value in enumerate(values) if value.kind == "histogram"]
     if len(places) < _MANY or len(_bounds(payload, at, end)) != len(values) + 1:
@@ -186,9 +190,10 @@ def _together(
 def _like(
     known: HistogramColumns, payload: bytes, at: int, end: int, values: list[ValueLocation]
 ) -> HistogramColumns | None:
-    """The histograms of a summary if they have the tags of known histograms.
+    """Return a summary's histograms if they have the tags of known histograms.
 
-    They must be in the same places; the rest of the values goes to ``values``.
+    They must also have the same places among the values. The other values are appended to
+    ``values``. The result is ``None`` if the summary differs.
     """
     try:
         bounds = _bounds(payload, at, end)
@@ -214,9 +219,9 @@ def _like(
 
 
 def _bounds(payload: bytes, at: int, end: int) -> list[int]:
-    """Where the values of a summary begin, and where the last of them ends.
+    """Return the byte offsets at which values begin, and the end of the last value.
 
-    The summary must hold only values.
+    The summary must contain only values.
     """
     bounds = [at]
     while at < end:
@@ -236,9 +241,9 @@ def _bounds(payload: bytes, at: int, end: int) -> list[int]:
 def _outline_values(  # noqa: C901  # complexipy: ignore
     payload: bytes, at: int, end: int, values: list[ValueLocation]
 ) -> None:
-    """Outline the values of a summary in place.
+    """Append the byte positions of a summary's values to the list ``values``.
 
-    A value is encoded as every known writer does it: a tag and then the value.
+    Every known writer encodes a value as its tag followed by its content.
     """
     while at < end:
         if payload[at] == _VALUE_KEY:
@@ -296,9 +301,9 @@ def _outline_values(  # noqa: C901  # complexipy: ignore
 
 @lru_cache(maxsize=1 << 14)  # a run has as many as tags
 def _known_head(head: bytes) -> tuple[str, str] | None:
-    """Tag and kind of a value that begins with its tag.
+    """Return the tag and kind of a value that begins with its tag.
 
-    The key of its content must follow.
+    The key of its content must follow; otherwise the result is ``None``.
     """
     kind = _KINDS.get(head[-1] >> 3) if head[0] == _TAG_KEY and head[1] < 128 else None
     if kind is None or head[-1] & 7 != (_FIXED32 if kind == "scalar" else _DELIMITED):
@@ -331,9 +336,9 @@ def _image_size(payload: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _fields(payload: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """The fields of a message.
+    """Yield the fields of an encoded protobuf message.
 
-    A field has its number, wire type, value if it is a varint, start and end.
+    A field is given as number, wire type, value of a varint (else 0), start and end.
     """
     while at < end:
         key, at = _varint(payload, at)

@@ -1,10 +1,11 @@
-"""Names of summary and lineage files.
+"""Compose, recognise and sort the names of summary and lineage files.
 
-They are composed, recognised and ordered as in MindInsight 2.3.1.
+The rules are those of MindInsight 2.3.1.
 
 A name is ``<prefix>.out.events.summary.<unix seconds>.<rank>.<host><suffix>``. MindInsight looks
-for ``summary.`` and digits anywhere in it and takes the first hit as the file's time, in seconds:
-one name whose digits are not a valid time (milliseconds, for example) makes it list no run at all.
+for ``summary.`` and digits anywhere in the name and takes the first match as the file's time, in
+seconds. If the digits of a single name are not a valid time (milliseconds, for example),
+MindInsight lists no run at all.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ _UNSAFE_IN_HOST = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
-    """Raise TypeError or ValueError for a name that the reader would mistake."""
+    """Check that MindInsight recognises files with a prefix and suffix.
+
+    Raises:
+        TypeError: the prefix or the suffix is not a str.
+        ValueError: MindInsight would misread the names of the files.
+    """
     for name, text in (("file_prefix", prefix), ("file_suffix", suffix)):
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a str, not {text!r}")
@@ -49,12 +55,13 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
 
 
 def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> str:
-    """Compose the name of a file of a run.
+    """Compose the name of a summary or lineage file.
 
-    Characters of the host that a file name should not have become ``_``.
+    ``seconds`` is a Unix time. Characters of the host that a file name should not have become
+    ``_``.
 
-    Raises ValueError if ``seconds``, since the epoch, is not a time that the reader's clock can
-    show.
+    Raises:
+        ValueError: ``seconds`` is not a time that MindInsight can show.
     """
     if not 0 <= seconds <= MAX_TIMESTAMP:
         raise ValueError(
@@ -67,28 +74,28 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
 
 
 def timestamp_of(name: str) -> int | None:
-    """The time in a file's name, in seconds.
+    """Return the Unix time in a file's name, in seconds.
 
-    It is ``None`` if the reader would not see the file as an event file.
+    It is ``None`` if MindInsight would not take the file for an event file.
     """
     match = _TIMESTAMP.search(name)
     return int(match.group(1)) if match else None
 
 
 def is_summary_name(name: str) -> bool:
-    """Whether the reader takes this name for a summary file."""
+    """Tell whether MindInsight takes a file for a summary file, by its name."""
     return _TIMESTAMP.search(name) is not None and not name.endswith(_OTHER_KINDS)
 
 
 def is_lineage_name(name: str) -> bool:
-    """Whether the reader takes this name for a lineage file."""
+    """Tell whether MindInsight takes a file for a lineage file, by its name."""
     return _TIMESTAMP.search(name) is not None and name.endswith(LINEAGE_SUFFIX)
 
 
 def is_graph_name(name: str) -> bool:
-    """Whether the reader takes this name for a computational graph.
+    """Tell whether MindInsight takes a file for a graph (``.pb``), by its name.
 
-    A compiler saves such graphs.
+    MindSpore's compiler saves such graphs.
     """
     return (
         name.endswith(".pb") and _TIMESTAMP.search(name) is None and _NO_GRAPH.match(name) is None
@@ -96,8 +103,8 @@ def is_graph_name(name: str) -> bool:
 
 
 def read_order(names: Iterable[str]) -> list[str]:
-    """Names in the reader's order: time ascending, for the same time DESCENDING.
+    """Sort file names as MindInsight does: by time, for the same time in reverse.
 
-    The last of them is the live file.
+    The last name is that of the file which MindInsight follows.
     """
     return sorted(sorted(names, reverse=True), key=lambda name: timestamp_of(name) or 0)

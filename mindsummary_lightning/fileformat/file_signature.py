@@ -1,7 +1,4 @@
-"""The proof that a file was written by this package or by MindSpore.
-
-It is in the first bytes of the file.
-"""
+"""Recognise files that this package or MindSpore wrote, by their first bytes."""
 
 from __future__ import annotations
 
@@ -24,11 +21,10 @@ _WALL_TIME = slice(HEADER_SIZE + 1, HEADER_SIZE + 9)
 
 
 def is_summary_file(beginning: bytes) -> bool:
-    """Whether a file that begins with some bytes is a summary file.
+    """Tell whether a file with the given first bytes is a summary file.
 
-    It begins with the version record, or at least with the length of such a record.
-
-    What a power loss has left as zeros behind such a beginning does not count against it.
+    It begins with the version record, or at least with the length of a version record. Zeros after
+    that, which a power failure may leave, are ignored.
     """
     return _is_version_record(beginning) or _is_version_record(beginning.rstrip(b"\0"))
 
@@ -48,7 +44,7 @@ def _is_version_record(beginning: bytes) -> bool:
 
 
 def is_lineage_file(beginning: bytes) -> bool:
-    """Whether a file that begins with some bytes is a lineage file.
+    """Tell whether a file with the given first bytes is a lineage file.
 
     It begins with a complete record that is a lineage event.
     """

@@ -1,6 +1,6 @@
-"""Payload <-> record: the TFRecord framing.
+"""Frame payloads as records of a TFRecord file, and read the frames.
 
-MindSpore writes it and MindInsight reads it.
+MindSpore writes this format and MindInsight reads it.
 
 A record is, little-endian::
 
@@ -10,7 +10,8 @@ A record is, little-endian::
     uint32  masked CRC32C of the payload
 
 ``masked(crc) = rotate_right_15(crc) + 0xA282EAD8`` modulo 2**32. MindInsight never checks a CRC,
-but it never gets past an empty record either, so :func:`frame` refuses one. No I/O happens here.
+but it never gets past an empty record, so :func:`frame` refuses an empty payload. This module does
+no input or output.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more chunk o
 
 
 def masked_crc32c(data: Buffer, preceding: int = 0) -> int:
-    """The masked CRC32C of some bytes.
+    """Return the masked CRC32C of some bytes.
 
-    ``preceding`` is the CRC32C, not masked, of bytes before them that count, too.
+    ``preceding`` is the CRC32C, not masked, of bytes before ``data`` that the result covers too.
     """
     crc = crc32c(data, preceding)
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
@@ -48,25 +49,28 @@ def masked_crc32c(data: Buffer, preceding: int = 0) -> int:
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths
 def header(length: int) -> bytes:
-    """Length and CRC that precede a payload of this many bytes."""
+    """Return the 12 bytes (length and CRC) before a payload of ``length`` bytes."""
     packed = _LENGTH.pack(length)
     return packed + pack_crc(masked_crc32c(packed))
 
 
 def total_length(chunks: Sequence[Buffer]) -> int:
-    """Bytes in all chunks; fast for the single chunk of a small record."""
+    """Return the total number of bytes in a sequence of buffers."""
     if len(chunks) == 1:
         return len(chunks[0])
     return sum(map(len, chunks))
 
 
 def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
-    """Put a payload, given in chunks, into a record, returned in chunks.
+    """Add length and checksums to a payload, to make it a record.
 
-    A small record is one chunk. Of a large one the large chunks are passed on as they are, not
-    copied, and small neighbours are joined, so that one gathered write takes them all. Raises
-    ValueError for an empty payload: MindInsight would never get past such a record
-    (``ms_data_loader.py``).
+    The payload is given in chunks, and the record is returned in chunks. A small record is a single
+    chunk. In a large record, large chunks are passed on without a copy, and small neighbours are
+    joined, so that one gathered write takes them all.
+
+    Raises:
+        ValueError: the payload is empty; MindInsight would never get past its record
+            (``ms_data_loader.py``).
     """
     # inline: the hot path of a training loop
     length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
@@ -91,17 +95,17 @@ def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
 
 
 def unpack_length(header: Buffer) -> int:
-    """Length of the payload that a record's 12-byte header announces."""
+    """Return the payload length in bytes that a record's 12-byte header announces."""
     return int(_LENGTH.unpack_from(header)[0])
 
 
 def header_mismatch(header: Buffer) -> str | None:
-    """Description of a mismatch in a record's 12-byte header, or ``None``."""
+    """Describe a wrong CRC in a record's 12-byte header; ``None`` if it is right."""
     return _mismatch("length CRC", header[:8], _CRC.unpack_from(header, 8)[0])
 
 
 def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | None:
-    """Describe a mismatch of a payload and its checksum, or return ``None``.
+    """Describe a wrong checksum of a payload; ``None`` if the checksum is right.
 
     The checksum is 4 bytes at ``offset`` of ``data``.
     """

@@ -1,9 +1,9 @@
-"""Graph <-> GraphProto.
+"""Encode and decode computational graphs as protobuf messages (``GraphProto``).
 
-It is the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph.
+Such a message is the content of ``Event.graph_def`` and of a ``.pb`` file.
 
-Attributes and constants are decoded in protobuf's text form too, as MindInsight's pages show them;
-two values that mean the same (an ``int32`` 3 and an ``int64`` 3) may be spelled differently there.
+Attributes and constants are also decoded in protobuf's text form, in which MindInsight's pages show
+them. Two values with the same meaning (an ``int32`` 3 and an ``int64`` 3) may have different texts.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
 def parsed(kind: type[_Parsed], payload: bytes, what: str) -> _Parsed:
-    """Parse some bytes as a message.
+    """Parse some bytes as a protobuf message.
 
-    The ValueError names ``what`` they should be.
+    Raises:
+        ValueError: the bytes are not such a message; the error says that they are not a ``what``.
     """
     try:
         return kind.FromString(payload)
@@ -49,7 +50,7 @@ def parsed(kind: type[_Parsed], payload: bytes, what: str) -> _Parsed:
 
 
 def encode_graph(graph: Graph) -> bytes:
-    """A GraphProto's bytes."""
+    """Encode a computational graph as the bytes of a ``GraphProto``."""
     message = anf_ir_pb2.GraphProto(name=graph.name)
     for node in graph.nodes:
         _fill_node(message.node.add(), node)
@@ -64,7 +65,7 @@ def encode_graph(graph: Graph) -> bytes:
 
 
 def decode_graph(message: anf_ir_pb2.GraphProto) -> Graph:
-    """A GraphProto as a value."""
+    """Convert a ``GraphProto`` to a ``Graph``."""
     return Graph(
         nodes=tuple(_node(node) for node in message.node),
         name=text(message.name),
@@ -184,7 +185,7 @@ def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:
 
 
 def _fill_number(message: anf_ir_pb2.ValueProto, value: int | float) -> None:
-    """Store a number; an int beyond 64 bits as text."""
+    """Store a number in a message; an int beyond 64 bits is stored as text."""
     if isinstance(value, bool):
         message.dtype, message.bool_val = anf_ir_pb2.DT_BOOL, value
     elif isinstance(value, float):
@@ -221,7 +222,7 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
 
 
 def _container(message: anf_ir_pb2.ValueProto) -> AttributeValue:
-    """A tuple or dict; ``None`` if the message is neither."""
+    """Return the tuple or dict in a message; ``None`` if it contains neither."""
     is_sequence = message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST)
     if is_sequence or len(message.values):
         return tuple(_value(element) for element in message.values)
@@ -231,18 +232,26 @@ def _container(message: anf_ir_pb2.ValueProto) -> AttributeValue:
 
 
 def decode_graph_event(payload: bytes) -> tuple[Graph, GraphTexts]:
-    """The graph in a record of a summary file.
+    """Decode the computational graph in a record of a summary file.
 
-    It raises ValueError if the record has no graph, or its text is not UTF-8.
+    Returns:
+        The graph, and the texts of its attributes and constants.
+
+    Raises:
+        ValueError: the bytes are not a summary event, or a text in it is not UTF-8.
     """
     message = parsed(summary_pb2.Event, payload, "summary event")
     return decode_graph(message.graph_def), _texts(message.graph_def)
 
 
 def decode_model(payload: bytes) -> tuple[Graph, GraphTexts]:
-    """The graph in the content of a ``.pb`` file that MindSpore wrote.
+    """Decode the computational graph of a ``.pb`` file that MindSpore wrote.
 
-    Raises as :func:`decode_graph_event`.
+    Returns:
+        The graph, and the texts of its attributes and constants.
+
+    Raises:
+        ValueError: the bytes are not such a file, or a text in it is not UTF-8.
     """
     message = parsed(anf_ir_pb2.ModelProto, payload, "graph of MindSpore")
     return decode_graph(message.graph), _texts(message.graph)

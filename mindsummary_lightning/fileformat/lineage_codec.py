@@ -1,6 +1,6 @@
-"""Codec of lineage events: event <-> payload.
+"""Encode and decode lineage events, the records of a lineage file.
 
-Encoders precede their decoders; a table assigns both to a kind.
+Encoders precede their decoders. A table lists both for every kind of value.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ _Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"
 
 
 def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
-    """Encode the payload of a record; raises TypeError for another value.
+    """Encode a lineage event as the payload of a record.
 
-    With ``filler`` it is at least so many bytes longer, in a field that no reader knows.
+    With ``filler``, the payload is at least this many bytes longer, in a field that no reader
+    knows.
+
+    Raises:
+        TypeError: ``event.what`` is not a lineage value.
     """
     message = lineage_pb2.LineageEvent(wall_time=event.wall_time)
     try:
         field, fill, *_ = _KINDS[type(event.what)]
     except KeyError:
         raise TypeError(
-            f"event.what must be lineage such as a TrainInfo, not {event.what!r}"
+            f"event.what must be a lineage value such as a TrainInfo, not {event.what!r}"
         ) from None
     part = getattr(message, field)
     part.SetInParent()
@@ -59,11 +63,12 @@ def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
 
 
 def decode_lineage_event(payload: bytes) -> LineageEvent:
-    """The event in a payload of a lineage file.
+    """Decode the payload of a record of a lineage file.
 
-    ``what`` is ``None`` for a kind that this package does not know.
+    ``what`` of the event is ``None`` for a kind that this package does not know.
 
-    Raises ValueError if the payload is not a lineage event.
+    Raises:
+        ValueError: the payload is not a lineage event.
     """
     message = _parsed(payload)
     field = message.WhichOneof("what")
@@ -75,12 +80,15 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
 
 
 def decode_lineage_content(payload: bytes) -> tuple[str | None, Any]:
-    """The name of an event in the file, and its fields by name.
+    """Decode a lineage event to its name in the file and a dict of its fields.
 
-    The fields are a dict, but of a data pipeline the value.
+    For a data pipeline, the dict is replaced by a ``DatasetGraph``.
 
-    A lineage page of ten thousand runs decodes a million fields, so no value is made and checked of
-    them. Raises ValueError as :func:`decode_lineage_event` does.
+    No value is made of the fields and checked, because a lineage page of ten thousand runs decodes
+    a million fields.
+
+    Raises:
+        ValueError: the payload is not a lineage event.
     """
     message = _parsed(payload)
     field = message.WhichOneof("what")
@@ -130,9 +138,9 @@ def _fill_fields(message: Any, value: TrainInfo | EvaluationInfo) -> None:
 
 
 def _layout(descriptor: Any) -> _Layout:
-    """Names of a message's fields in the order of their numbers.
+    """Return the names of a message's fields, in the order of their numbers.
 
-    Fields that are messages have their layouts, too.
+    A field that is a message is given with its own fields.
     """
     fields = sorted(descriptor.fields, key=lambda field: field.number)
     return tuple(
@@ -183,7 +191,7 @@ def _fill_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, Cus
 def _fill_int(entry: lineage_pb2.UserDefinedInfo, key: str, value: int) -> None:
     """Store an int beyond 32 bits so that MindInsight can show it.
 
-    It is a float if that is the same number, else text.
+    It is stored as a float if the float is exact, else as text.
     """
     entry.is_int = True
     if abs(value) <= EXACT_MAX:

@@ -1,4 +1,4 @@
-"""``output_statistics.json``: the meaning of the rows of output statistics."""
+"""Encode and decode the JSON file that names the rows of output statistics."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OUTPUT_ROWS_FILE = f"{OUTPUT_STATISTICS_TAG}.json"
 
 
 def encode_output_rows(rows: Sequence[OutputRow]) -> bytes:
-    """Encode the meaning of all rows, and the names of the columns.
+    """Encode the descriptions of all rows, and the names of the columns, as JSON.
 
-    A table has as many of them as it has rows.
+    A table that is recorded later has as many rows as there are descriptions.
     """
     described = list(map(_described, rows))
     content = {"tensor": OUTPUT_STATISTICS_TAG, "columns": COLUMNS, "rows": described}
@@ -24,15 +24,16 @@ def encode_output_rows(rows: Sequence[OutputRow]) -> bytes:
 
 
 def _described(row: OutputRow) -> dict[str, Any]:
-    """The fields of a row that are not empty, and its name."""
+    """Return the name of a row and its fields that are not empty."""
     return {name: value for name, value in asdict(row).items() if value or name == "name"}
 
 
 def decode_output_rows(content: bytes) -> list[OutputRow]:
-    """The rows.
+    """Decode the descriptions of the rows of output statistics.
 
     Raises:
-        ValueError: this is not such a file, or one of other columns.
+        ValueError: the content is not such a file, or its columns differ from those of this
+            version.
     """
     try:
         found = utf8_json(json.loads(content))
@@ -41,7 +42,7 @@ def decode_output_rows(content: bytes) -> list[OutputRow]:
             for row in found["rows"]
         ]
         if found["columns"] != [*COLUMNS]:
-            raise ValueError(f"its columns are {found['columns']}")
+            raise ValueError(f"the columns must be {[*COLUMNS]}, got {found['columns']}")
         texts = (
             text
             for row in rows
@@ -50,7 +51,7 @@ def decode_output_rows(content: bytes) -> list[OutputRow]:
         if not all(isinstance(text, str) for text in texts) or not all(
             isinstance(row.call, int) for row in rows
         ):
-            raise ValueError("a name is not a text")
+            raise ValueError("a field of a row has the wrong type")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f'{OUTPUT_ROWS_FILE} must be JSON with the keys "rows" and "columns": {error}'

@@ -1,6 +1,6 @@
-"""``Records``: neighbouring records in a piece of memory.
+"""Hold consecutive records of a file in a single block of memory.
 
-A payload is cut out only where it is asked for.
+A payload is copied out of the block only when it is asked for.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ _TOGETHER = 32  # records whose checksums are compared in one
 
 
 class Records:
-    """The payloads of neighbouring records, in order.
+    """A sequence of the payloads of consecutive records.
 
     Args:
-        block: what holds the records, each behind the one before.
-        bounds: where each begins in it, 0 for the first, and where the last one ends; of 64 bits.
+        block: memory with the records, without gaps between them.
+        bounds: byte offsets at which the records begin (0 for the first), and at which the last
+            record ends; 64-bit integers.
 
     Attributes:
-        nbytes: bytes of all of them.
+        nbytes: total size of the records in bytes.
     """
 
     __slots__ = ("_block", "_bounds", "nbytes")
@@ -46,7 +47,7 @@ class Records:
 
     @classmethod
     def of(cls, payloads: Sequence[bytes]) -> Records:
-        """Payloads that were cut out before."""
+        """Build a ``Records`` object from payloads that are separate bytes objects."""
         bounds = array(
             "q", accumulate((len(payload) + OVERHEAD for payload in payloads), initial=0)
         )
@@ -57,7 +58,7 @@ class Records:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """Where the records begin, and the last of them ends; shape ``(n + 1,)``."""
+        """Return the offset of every record, and the end of the last; shape ``(n + 1,)``."""
         return np.frombuffer(self._bounds, np.int64)
 
     def __len__(self) -> int:
@@ -71,19 +72,18 @@ class Records:
 
     @property
     def last_checksum(self) -> bytes:
-        """The checksum at the end of the last record."""
+        """Return the 4-byte checksum at the end of the last record."""
         return self._block[self.nbytes - FOOTER_SIZE : self.nbytes]
 
     def place(self, row: int) -> tuple[int, int]:
-        """Start and end of a payload in the memory of the records."""
+        """Return the start and end of a payload in the memory block."""
         return self._bounds[row] + HEADER_SIZE, self._bounds[row + 1] - FOOTER_SIZE
 
     def side_by_side(self, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
-        """Payloads of the same length, shape ``(n, bytes)``.
+        """Return payloads of equal length as a byte matrix of shape ``(n, length)``.
 
-        ``rows`` are ascending indices.
-
-        Where they stand beside each other already, nothing is copied.
+        ``rows`` are the ascending indices of the payloads. If the payloads are consecutive, nothing
+        is copied.
         """
         start, end = self.place(int(rows[0]))
         length = end - start
@@ -98,9 +98,9 @@ class Records:
         return places[self.bounds[rows] + HEADER_SIZE].view(np.uint8).reshape(rows.size, length)
 
     def first_mismatch(self) -> tuple[int, str | None]:
-        """Index of the first record whose checksum is wrong, and the error.
+        """Return the index of the first record with a wrong checksum, and the error.
 
-        Without such a record they are the number of records and ``None``.
+        If all checksums are right, return the number of records and ``None``.
         """
         if len(self) < _TOGETHER or not self._are_sound():
             view = memoryview(self._block)
@@ -112,10 +112,11 @@ class Records:
         return len(self), None
 
     def _are_sound(self) -> bool:
-        """Whether all checksums are right, by the checksum of a copy without headers.
+        """Tell whether all checksums are right, by one checksum of the whole block.
 
-        A payload and what is stated as its checksum bring the register to 0 if that is right; four
-        bytes start it anew.
+        The checksum is computed of a copy in which the headers are replaced. A payload followed by
+        its right checksum brings the register of the CRC to 0, and four bytes set it to its initial
+        value again.
         """
         bounds, end = self.bounds, self.nbytes
         sizes = np.diff(bounds)
@@ -133,11 +134,13 @@ class Records:
 
 
 def count_alike(block: bytes, start: int, size: int, most: int) -> int:
-    """Count the records from ``start`` on that have the header of the first.
+    """Count the complete records in a row that have the same header as the first.
 
-    They are complete, and at most ``most``.
-
-    ``size`` bytes are the first record's.
+    Args:
+        block: memory that contains the records.
+        start: offset of the first record.
+        size: length of the first record in bytes.
+        most: greatest number of records to count.
     """
     count = min(most, (len(block) - start) // size)
     lengths = np.ndarray(count, "<u8", block, start, size)

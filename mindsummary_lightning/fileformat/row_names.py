@@ -1,7 +1,4 @@
-"""``parameter_statistics.json``: the names of the rows and columns of tables.
-
-The tables are those of parameters.
-"""
+"""Encode and decode the JSON file that names the rows of parameter statistics."""
 
 from __future__ import annotations
 
@@ -15,26 +12,26 @@ ROW_NAMES_FILE = f"{STATISTICS_TAG}.json"
 
 
 def encode_row_names(parameters: Sequence[str]) -> bytes:
-    """Encode the names of all rows, and of the columns.
+    """Encode the names of parameters (rows) and of columns as JSON.
 
-    A table has as many of the names as it has rows.
+    A table that is recorded later has as many rows as there are names.
     """
     names = {"tensor": STATISTICS_TAG, "columns": COLUMNS, "rows": [*parameters]}
     return json.dumps(names, indent=0).encode()
 
 
 def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
-    """Names of the rows and of the columns.
+    """Decode the names of the rows and of the columns of parameter statistics.
 
     Raises:
-        ValueError: this is not such a file.
+        ValueError: the content is not such a file.
     """
     try:
         names = json.loads(content)
         rows, columns = names["rows"], names["columns"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{ROW_NAMES_FILE} must be JSON with lists of rows and columns: {error}"
+            f'{ROW_NAMES_FILE} must be JSON with the keys "rows" and "columns": {error}'
         ) from error
     if not _are_names(rows) or not _are_names(columns):
         raise ValueError(f'{ROW_NAMES_FILE} must have lists of names under "rows" and "columns"')

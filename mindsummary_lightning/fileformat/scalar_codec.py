@@ -1,4 +1,4 @@
-"""Encoder of events that contain only scalars, without protobuf objects.
+"""Encode events that contain only scalars, without protobuf objects.
 
 This is the hot path of a training loop.
 """
@@ -21,18 +21,19 @@ _VALUE, _TAG = 1, 1
 
 
 def event_head(wall_time: float, step: int) -> bytes:
-    """Wall time and step of an event; step 0 is protobuf's default and omitted."""
+    """Encode the wall time and step of an event; step 0, the default, is omitted."""
     if not step:
         return _pack_wall_time(WALL_TIME_KEY, wall_time)
     return _pack_up_to_step(WALL_TIME_KEY, wall_time, STEP_KEY) + varint(step)
 
 
 def encode_scalars(scalars: Sequence[tuple[str, float]]) -> bytes:
-    """Encode scalars as fields of a ``Summary``.
+    """Encode scalars as fields of the protobuf message ``Summary``.
 
-    A number beyond float32 becomes infinite, as a cast would make it.
+    A number beyond float32 becomes infinite, as in a cast.
 
-    Raises struct.error if one of them is not a number.
+    Raises:
+        struct.error: a value is not a number.
     """
     chunks: list[bytes] = []  # a comprehension would take half as long again for a single scalar
     try:
@@ -51,7 +52,7 @@ def encode_scalars(scalars: Sequence[tuple[str, float]]) -> bytes:
 
 @lru_cache(maxsize=1 << 14)
 def scalar_head(tag: str) -> bytes:
-    """Everything of a scalar that precedes its four bytes."""
+    """Encode the part of a scalar that precedes the four bytes of its number."""
     name = tag.encode()
     head = length_delimited(_TAG, len(name)) + name + _SCALAR_KEY
     return length_delimited(_VALUE, len(head) + 4) + head

@@ -1,13 +1,13 @@
-"""Column decoder of scalars: a million events in a second.
+"""Decode scalar events to NumPy columns, a million events in a second.
 
-Events with anything else are outlined.
+Other events are outlined (``event_outline``).
 
-Events that hold the same tags have the same bytes but for wall time, step and float32 values.
-Records of one length are laid side by side as a byte matrix; where the values of the first stand is
-left out, and what is equal in the rest are events of one set of tags: one of them is outlined, and
-all are cut into columns. Each record is laid out for the places of a few others at most and then
-outlined by itself, so time grows with the bytes alone, however many sets of tags there are and
-however many tags are in one.
+Events with the same tags have the same bytes, except for wall time, step and float32 values.
+Records of one length are viewed as the rows of a byte matrix. The bytes of the values in the first
+row are masked. Rows whose other bytes are equal have the same tags: one of them is outlined, and
+all are cut into columns. Each record is compared with a few layouts at most, and then outlined
+alone. So time grows only with the number of bytes, and not with the number of tags or of sets of
+tags.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _MAX_KEPT = 1 << 22  # bytes of all layouts, and of what one call adds
 
 
 class ScalarColumns(NamedTuple):
-    """Events with the same tags, as columns.
+    """Scalar events with the same tags, as NumPy columns.
 
     Attributes:
         rows: index of each event among the payloads, int64, shape ``(n,)``, ascending.
         steps: int64, shape ``(n,)``.
-        wall_times: seconds since the epoch, float64, shape ``(n,)``.
+        wall_times: Unix times in seconds, float64, shape ``(n,)``.
         tags: the events' tags, in file order.
         values: float32, shape ``(len(tags), n)``.
     """
@@ -62,7 +62,7 @@ class ScalarColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """The places of the values in events of the same length."""
+    """Byte positions of the scalars in events that have the same length."""
 
     mask: NDArray[np.uint8]  # the bits that are equal where the tags are
     step_end: int
@@ -71,12 +71,10 @@ class _Layout:
 
 
 class ScalarDecoder:
-    """Decodes the records of files.
-
-    It keeps the shapes that it has learned for the next files.
+    """A decoder of scalar events that remembers the layouts of earlier files.
 
     Attributes:
-        nbytes: bytes of memory that this takes, roughly.
+        nbytes: approximate memory of the remembered layouts, in bytes.
     """
 
     def __init__(self) -> None:
@@ -87,9 +85,9 @@ class ScalarDecoder:
     def decode(
         self, payloads: Records | Sequence[bytes]
     ) -> tuple[list[ScalarColumns], list[Outlined]]:
-        """Decode events that hold only scalars as columns; outline all the rest in order.
+        """Decode scalar events to columns; locate the values of all other events.
 
-        An event of scalars whose shape is rare is outlined too.
+        The outlines are in order. An event of scalars whose layout is rare is outlined too.
         """
         if self.nbytes > _MAX_KEPT:
             self._layouts, self.nbytes = {}, 0
@@ -106,7 +104,7 @@ class ScalarDecoder:
     def _decode_known(
         self, done: list[ScalarColumns], records: Records, rows: NDArray[np.intp], length: int
     ) -> NDArray[np.intp]:
-        """Decode the payloads of a length with known layouts; return the rest."""
+        """Decode payloads of one length with known layouts; return the remaining rows."""
         known = self._layouts.get(length, [])
         left = rows
         misses = 0
@@ -128,7 +126,7 @@ class ScalarDecoder:
         records: Records,
         rows: NDArray[np.intp],
     ) -> None:
-        """Find layouts of payloads and decode them; outline the payloads without a layout."""
+        """Decode payloads with new layouts; locate the values of the remaining payloads."""
         left = rows
         misses = 0
         while left.size:
@@ -160,9 +158,9 @@ class ScalarDecoder:
     def _decode_alike(
         self, done: list[ScalarColumns], records: Records, rows: NDArray[np.intp], layout: _Layout
     ) -> NDArray[np.intp]:
-        """Decode the payloads that have a layout; return the remaining rows.
+        """Decode the payloads that have a given layout; return the remaining rows.
 
-        All have the length of the layout.
+        All payloads have the length of the layout.
         """
         matrix = records.side_by_side(rows)
         tags = layout.tags.get((matrix[0] & layout.mask).tobytes())
@@ -187,7 +185,7 @@ class ScalarDecoder:
         return rows[sorted(left)]
 
     def _learn(self, payload: bytes, common: bytes, layout: _Layout) -> tuple[str, ...] | None:
-        """The tags of a payload, if its values stand where a layout says."""
+        """Return the tags of a payload whose values are where a layout expects them."""
         outline = self._outline(payload)
         own = None if isinstance(outline, ValueError) else _layout_of(payload, outline)
         if own is None or own.tags.keys() != {common}:
@@ -207,7 +205,7 @@ class ScalarDecoder:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
-    """Indices of the records by size."""
+    """Return the indices of the records, in a separate array for every size."""
     if sizes.size and (sizes == sizes[0]).all():
         return [np.arange(sizes.size)]
     order = np.argsort(sizes, kind="stable")
@@ -217,9 +215,9 @@ def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
 
 
 def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Fold all rows into a row.
+    """Reduce all rows of a matrix to a single row with a NumPy ufunc.
 
-    Many rows are folded at once, as a long row, so that NumPy has few of them to go through.
+    Many rows are reduced at once, as a long row, so that NumPy loops over fewer rows.
     """
     (size, length), stride = matrix.shape, matrix.strides[0]
     if many := (size - 1) // _AT_ONCE:
@@ -230,7 +228,7 @@ def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
-    """The layout of an event in the encoding of this package and MindSpore.
+    """Return the layout of a scalar event that this package or MindSpore encoded.
 
     It is ``None`` for any different encoding.
     """

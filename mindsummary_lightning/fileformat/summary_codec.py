@@ -1,6 +1,6 @@
-"""Codec of summary events: event <-> payload.
+"""Encode and decode summary events, the records of a summary file.
 
-Encoders precede their decoders; a table assigns both to a kind.
+Encoders precede their decoders. A table lists both for every kind of value.
 
 Encoders return a payload in chunks, so that a large tensor or image reaches the file without being
 copied.
@@ -50,9 +50,10 @@ _OPTIONAL_OF_HISTOGRAM = ("nan_count", "pos_inf_count", "neg_inf_count", "min", 
 
 
 def encode_event(event: Event) -> list[Buffer]:
-    """Encode the payload of a record, in chunks.
+    """Encode a summary event as the payload of a record, in chunks.
 
-    It raises TypeError if an event cannot carry ``what``.
+    Raises:
+        TypeError: an event cannot contain ``event.what``.
     """
     what = event.what
     if isinstance(what, tuple):
@@ -63,16 +64,16 @@ def encode_event(event: Event) -> list[Buffer]:
     if isinstance(what, Graph):
         body = encode_graph(what)
         return [head + length_delimited(_EVENT_GRAPH, len(body)), body]
-    raise TypeError(f"an event carries a version, a graph or (tag, value) pairs, not {what!r}")
+    raise TypeError(f"event.what must be a version, a graph or (tag, value) pairs, not {what!r}")
 
 
 def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]]:
-    """Encode the values of a step.
+    """Encode the values of a step as the payloads of events.
 
     Scalars, images and histograms share a payload; a tensor or landscape has its own.
 
-    A viewer with NumPy 2 drops every event that contains a tensor or a landscape, so these travel
-    alone.
+    A viewer with NumPy 2 drops every event that contains a tensor or a landscape, so these values
+    get separate events.
     """
     try:
         scalars = encode_scalars(pairs)  # type: ignore[arg-type]  # few steps hold anything else
@@ -104,11 +105,12 @@ def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
 
 
 def decode_event(payload: bytes) -> Event:
-    """The event in a payload of a summary file.
+    """Decode the payload of a record of a summary file.
 
-    ``what`` is ``None`` for a kind that this package does not know.
+    ``what`` of the event is ``None`` for a kind that this package does not know.
 
-    Raises ValueError if the payload is not an event, or a value in it is inconsistent.
+    Raises:
+        ValueError: the payload is not an event, or a value in it is inconsistent.
     """
     message = parsed(summary_pb2.Event, payload, "summary event")
     kind = message.WhichOneof("what")
@@ -125,20 +127,21 @@ def decode_event(payload: bytes) -> Event:
 
 
 def checked_event(payload: bytes) -> Event:
-    """An event that can be both decoded and outlined.
+    """Decode an event after a check that ``outline_event`` can read it too.
 
-    A payload that either refuses is damaged for readers of that way.
+    Some readers outline events and others decode them; a payload on which either fails is damaged.
 
-    Raises as :func:`decode_event`.
+    Raises the errors of :func:`decode_event`.
     """
     outline_event(payload)
     return decode_event(payload)
 
 
 def decode_value(message: bytes) -> SummaryValue:
-    """Decode the bytes at a ``ValueLocation`` of an outline.
+    """Decode the bytes of a single value of an event.
 
-    Raises ValueError if they are not a value of a known kind, or the value is inconsistent.
+    Raises:
+        ValueError: the bytes are not a value of a known kind, or the value is inconsistent.
     """
     pair = _decoded_value(parsed(summary_pb2.Summary.Value, message, "summary value"))
     if pair is None:
@@ -147,7 +150,7 @@ def decode_value(message: bytes) -> SummaryValue:
 
 
 def _decoded_value(message: summary_pb2.Summary.Value) -> tuple[str, SummaryValue] | None:
-    """Tag and value, or ``None`` for a kind this package does not know."""
+    """Return tag and value of a message; ``None`` if its kind is unknown."""
     field = message.WhichOneof("value")
     if field in _DECODERS:
         return (text(message.tag), _DECODERS[field](getattr(message, field)))
@@ -172,9 +175,9 @@ def _decode_image(message: summary_pb2.Summary.Image) -> Image:
 
 
 def _encode_tensor(tensor: Tensor) -> list[Buffer]:
-    """A TensorProto in chunks.
+    """Encode a tensor as a ``TensorProto``, in chunks.
 
-    The elements are float32 whatever their dtype was, because the reader ignores other fields.
+    The elements are float32 whatever their dtype was, because MindInsight ignores other fields.
 
     They are a view of the tensor's memory, not a copy.
     """
@@ -195,7 +198,7 @@ def _decode_tensor(message: anf_ir_pb2.TensorProto) -> Tensor:
             break
     shape = tuple(message.dims)
     if int(np.prod(shape, dtype=object)) != elements.size:
-        raise ValueError(f"tensor of dims {shape} holds {elements.size} elements")
+        raise ValueError(f"a tensor of shape {shape} cannot have {elements.size} elements")
     return Tensor(elements.reshape(shape), DataType(message.data_type))
 
 

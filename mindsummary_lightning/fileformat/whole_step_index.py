@@ -1,4 +1,4 @@
-"""``index.json`` of a whole step: dataclasses as JSON and back."""
+"""Encode and decode ``index.json``, the index of a recorded step's tensors."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ VERSION = 1
 
 
 def encode_whole_step(step: WholeStep) -> bytes:
-    """The index of a whole step as JSON.
+    """Encode the index of a step that was recorded with its complete tensors.
 
     Raises:
-        TypeError: a setting of a module or optimizer is no JSON value.
+        TypeError: a setting of a module or optimizer is not a JSON value.
     """
     content = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(step)}
     return json.dumps(content).encode()
 
 
 def decode_whole_step(content: bytes) -> WholeStep:
-    """The step of an index.
+    """Decode the index of a step that was recorded with its complete tensors.
 
     Raises:
-        ValueError: this is no such index, or one of a newer version.
+        ValueError: the content is not such an index, or has another version.
     """
     try:
         found = json.loads(content)

@@ -1,7 +1,4 @@
-"""Protobuf's wire format, for encoding without protobuf objects.
-
-It has varints, lengths and texts.
-"""
+"""Encode varints and field lengths of protobuf without protobuf objects."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _MORE = [bytes((number | 128,)) for number in range(128)]  # more bytes follow
 
 
 def varint(number: int) -> bytes:
-    """An integer as a varint.
+    """Encode an integer as a varint.
 
     A negative integer is 64-bit two's complement, ten bytes long.
     """
@@ -32,7 +29,7 @@ _upper_varint = lru_cache(maxsize=1024)(varint)  # 128 steps of a run in a row h
 
 @lru_cache(maxsize=1024)  # most fields of a run have one of few lengths
 def length_delimited(field: int, length: int) -> bytes:
-    """Key and length of a length-delimited field; its bytes follow.
+    """Encode the key and length of a length-delimited field, whose bytes follow.
 
     The field's number is below 16.
     """
@@ -40,10 +37,13 @@ def length_delimited(field: int, length: int) -> bytes:
 
 
 def text(value: _T) -> _T:
-    """The value of a parsed field; raises ValueError for text that is not UTF-8.
+    """Return the value of a parsed field, after a check that a text is UTF-8.
 
-    Protobuf hands such bytes out as they are (upb) or fails itself (Python, as in MindInsight,
-    which shows nothing from such a record on).
+    Protobuf returns a text that is not UTF-8 as bytes (upb), or fails itself (Python, as in
+    MindInsight, which shows nothing from such a record on).
+
+    Raises:
+        ValueError: the value is a text that is not UTF-8.
     """
     if isinstance(value, bytes):
         raise ValueError(f"text is not UTF-8: {value[:80]!r}")

@@ -1,1 +1,1 @@
-"""Read and write files of records, whose payloads are opaque bytes here."""
+"""Read and write files of records; the content of a record is opaque here."""

@@ -1,10 +1,10 @@
-"""Append complete records to a file, a single write per record.
+"""Append records to a file, so that it contains only complete records.
 
 A failed write leaves no incomplete record in the file.
 
-With the write done in the caller's thread the record is in the kernel when the call returns: a
-killed process loses nothing, and there is no thread to wait for. This module never decides what
-happens after an error; it truncates the file back to its last complete record and raises.
+The caller's thread does the write, so the record is in the kernel when the call returns. A killed
+process loses no record, and there is no thread to wait for. After an error this module truncates
+the file to its last complete record and raises the error; the caller decides what happens next.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _CREATING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Take the exclusive advisory lock of an open file without waiting.
+    """Try to take the exclusive advisory lock of an open file, without waiting.
 
     Returns:
-        True if this process holds it now, False if another one does, ``None`` if there are no locks
-        here.
+        True if this process holds the lock now, False if another process holds it, ``None`` if the
+        system has no locks for the file.
     """
     if fcntl is None:
         return None
@@ -48,9 +48,10 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 def is_locked(path: str) -> bool | None:
-    """Tell whether a process holds the lock of a file; ``None`` if unknown.
+    """Tell whether a process holds the advisory lock of a file.
 
-    The lock is taken for a moment to ask.
+    The result is ``None`` if this is unknown. To find out, the function takes the lock for a
+    moment.
     """
     with contextlib.suppress(OSError), open_regular(path) as file:
         is_free = try_lock(file.fileno())
@@ -60,13 +61,13 @@ def is_locked(path: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class MissingRecords:
-    """Records that were appended and are not under the path of their file any more.
+    """Number of records that were appended to a file and have disappeared from it.
 
     Attributes:
-        count: how many.
-        is_removed: whether the whole file is gone, or another one has its name; otherwise it is
-            shorter.
-        end: where the last of the complete records ends that are left; bytes of the file.
+        count: number of missing records.
+        is_removed: whether the whole file is gone or replaced by another file; otherwise the file
+            is shorter.
+        end: byte offset in the file after the last complete record that is left.
     """
 
     count: int = 0
@@ -75,7 +76,7 @@ class MissingRecords:
 
 
 class RecordFile:
-    """A file of records that only grows by complete records.
+    """A new file to which only complete records are appended.
 
     Args:
         path: a file that does not exist yet.
@@ -83,11 +84,12 @@ class RecordFile:
 
     Attributes:
         size: bytes of all records.
-        records: how many were appended after the first one, which says what the file is.
+        records: number of records appended after the first record, which gives the kind of the
+            file.
 
     Raises:
         FileExistsError: the file exists.
-        OSError: it cannot be created.
+        OSError: the file cannot be created.
     """
 
     def __init__(self, path: str, mode: int = 0o600) -> None:
@@ -115,7 +117,7 @@ class RecordFile:
             raise
 
     def begin(self, record: Sequence[Buffer]) -> None:
-        """Write the first record; raise the errors of :meth:`append`."""
+        """Write the first record of the file; raise the errors of :meth:`append`."""
         self.append(record)
         self.records = 0
         self._beginning = b"".join(record)
@@ -123,14 +125,16 @@ class RecordFile:
 
     @classmethod
     def existing(cls, path: str, beginning: bytes) -> RecordFile:
-        """Return an existing file, closed; :meth:`reopen` continues it as it is now.
+        """Return a ``RecordFile`` for an existing file, without opening the file.
+
+        :meth:`reopen` opens it, to append to its present content.
 
         Args:
             path: the file.
-            beginning: its first bytes, by which it is known under another inode.
+            beginning: its first bytes, by which it is recognised if its inode changes.
 
         Raises:
-            OSError: it cannot be asked.
+            OSError: the file does not exist, or its status cannot be read.
         """
         file = cls.__new__(cls)
         file._opened, file._descriptor = [], -1
@@ -145,7 +149,8 @@ class RecordFile:
         """Write a record completely to the kernel before returning.
 
         Raises:
-            OSError: it could not be written; the file ends at its last complete record again.
+            OSError: the record could not be written; the file is cut back to its last complete
+                record.
         """
         if self._is_torn:
             self._cut_back()
@@ -195,13 +200,13 @@ class RecordFile:
         self._torn_size = 0
 
     def is_intact(self) -> bool:
-        """Tell whether the path leads to this file and all appended records are in it.
+        """Tell whether the path leads to this file and it has all appended records.
 
-        Two calls of ``stat``.
+        The check is two calls of ``stat``.
 
-        False also if the handle cannot be asked, or other code in the process closed the
-        descriptor, whose number may stand for another file now. True if the path cannot be asked
-        while the handle answers.
+        The result is also False if the handle cannot be asked, or if other code in the process
+        closed the descriptor, whose number may belong to another file now. It is True if the handle
+        answers and the path cannot be asked.
         """
         try:
             found = os.fstat(self._descriptor)
@@ -227,13 +232,12 @@ class RecordFile:
         self._descriptor = -1
 
     def missing(self) -> MissingRecords:
-        """Return the appended records that the file at the path lacks.
+        """Return how many appended records the file at the path lacks.
 
-        The answer is empty where that is unknown.
+        The result is empty if that is unknown.
 
-        A file that is long enough is not read. One that is not ours by its inode is known by its
-        first record: a file system in user space may number its files anew when it is mounted
-        again.
+        A file that is long enough is not read. A file with another inode is recognised by its first
+        record, because a file system in user space may renumber its files when it is mounted again.
         """
         if not self.records:
             return MissingRecords()
@@ -260,20 +264,20 @@ class RecordFile:
         return MissingRecords(max(0, self.records - kept), end=end)
 
     def sync(self) -> None:
-        """Wait until all appended records are on the disk."""
+        """Wait until all appended records are on the disk (fsync)."""
         os.fsync(self._descriptor)
 
     def reopen(self) -> bool:
-        """Continue with the file under the path through another handle.
+        """Open the file at the path again, to append through a new handle.
 
-        Call it after :meth:`close`, or where this handle fails.
+        Call it after :meth:`close`, or after the present handle has failed.
 
         Returns:
-            False if the path leads to another file or none, the file is not as long as it was, or
-            another process has locked it; then it is left alone and closed.
+            False if there is no file at the path, the file is another file or has another size than
+            before, or another process has locked it. Then the file is left unchanged and closed.
 
         Raises:
-            OSError: the place does not answer; the handle is kept.
+            OSError: the file system does not answer; the present handle is kept.
         """
         try:
             file = open_regular(self.path, "ab")
@@ -306,11 +310,12 @@ class RecordFile:
             self.close()
 
     def close(self) -> None:
-        """Release the file; a second call does nothing.
+        """Close the file; a second call does nothing.
 
         Raises:
-            OSError: the file system reports only now that something appended earlier is lost (a
-                quota on a network mount, for example). The file is closed all the same.
+            OSError: the file system reports only now that something appended earlier is lost
+                (because of a quota on a network mount, for example). The file is closed
+                nevertheless.
         """
         self._descriptor = -1
         # In C from the list to the call, as where it is opened: no interrupt loses a descriptor in
@@ -318,9 +323,9 @@ class RecordFile:
         deque(map(os.close, map(list.pop, [self._opened] * len(self._opened))), maxlen=0)
 
     def discard(self) -> None:
-        """Close the file, and remove it if nothing was ever appended to it.
+        """Close the file, and delete it if it is empty.
 
-        Raises as :meth:`close`.
+        Raises the errors of :meth:`close`.
         """
         with contextlib.suppress(OSError):
             if (

@@ -1,6 +1,6 @@
 """Read and check the complete records of an open file.
 
-The one place that compares header, length, size and CRC of a record.
+No other module compares the header, length, size and CRC of a record.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ _MANY = 256
 def blocks_of(
     file: IO[bytes], path: str, offset: int, block_size: int = BLOCK
 ) -> Iterator[tuple[int, Records]]:
-    """Yield the complete records from an offset on, a block at a time.
+    """Yield the complete records of a file from an offset on, block by block.
 
-    Yields the end of the last of them in the file, and them; ends before a record that the file
-    cannot hold. ``path`` is for errors.
+    Yields:
+        The byte offset in the file after the records of the block, and the records.
+
+    The iteration ends before a record that is not complete. ``path`` is used in errors.
 
     Raises:
-        DamagedFileError: a CRC does not match or a record is empty; everything before it has been
+        DamagedFileError: a CRC does not match or a record is empty; all records before it have been
             yielded.
         OSError: the file cannot be read.
     """
@@ -74,7 +76,7 @@ def blocks_of(
 
 @dataclass(frozen=True, slots=True)
 class _RecordEnds:
-    """The ends of the complete records in a block.
+    """Byte offsets at which the complete records of a block end.
 
     Attributes:
         ends: 0, then the end of every complete record, in bytes from the start of the block.
@@ -88,13 +90,13 @@ class _RecordEnds:
 
 
 class _EndFinder:
-    """A finder of the ends of records in successive blocks of a file.
+    """A search for the ends of the records in successive blocks of a file.
 
-    A run has many records of one length. After some records with the same header, the finder
-    counts those that follow together.
+    Many records of a run have the same length. After several records with the same header, the
+    following records with this header are counted in one NumPy operation.
 
     Attributes:
-        length: payload bytes that the header read last announces.
+        length: payload bytes that the last header announces.
     """
 
     def __init__(self) -> None:
@@ -139,7 +141,7 @@ class _EndFinder:
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths, and so one of few headers
 def checked_length(header: bytes) -> tuple[int, str | None]:
-    """Return the length in a record's 12-byte header, and the header's problem."""
+    """Return the payload length in a record's 12-byte header, and the header's fault."""
     length = unpack_length(header)
     return length, header_mismatch(header) or (
         None if length else "an empty record; MindInsight never gets past it"

@@ -1,4 +1,4 @@
-"""Tell errors of a file system apart: no room, no such file, out of reach."""
+"""Classify OSErrors: full disk, missing file, unreachable file system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 
 
 def _numbers(*names: str) -> frozenset[int]:
-    """Return the numbers of the named errors that this system has."""
+    """Return the values of those error names that this system's ``errno`` has."""
     return frozenset(getattr(errno, name) for name in names if hasattr(errno, name))
 
 
@@ -34,15 +34,15 @@ _OUT_OF_REACH = _numbers(
 
 
 def is_no_room(error: OSError) -> bool:
-    """Tell whether only room on the disk is missing: the handle stays good."""
+    """Tell whether an error means that the disk is full or a quota is used up."""
     return error.errno in _NO_ROOM
 
 
 def is_not_there(error: OSError) -> bool:
-    """Tell whether the file system answers and has no file of ours at the path."""
+    """Tell whether an error means that the path has no file which may be opened."""
     return error.errno in _NOT_THERE
 
 
 def is_out_of_reach(error: OSError) -> bool:
-    """Tell whether the file system, or its state of a handle, is out of reach."""
+    """Tell whether an error means that a file system or open handle is unreachable."""
     return error.errno in _OUT_OF_REACH

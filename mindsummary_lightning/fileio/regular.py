@@ -1,8 +1,8 @@
-"""Open files of a run directory: regular files, through no link, without waiting.
+"""Open regular files safely: follow no links, and never wait for a FIFO.
 
-Whoever may write to a run's directory can put a FIFO, a device, a socket or a link under any name
-in it. Python's own ``open`` would wait at the first for ever, read from the second without end, and
-follow the last.
+A user who may write to a run's directory can put a FIFO, a device, a socket or a link there, under
+any name. Python's ``open`` would wait for the FIFO forever, read the device endlessly, and follow
+the link.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 def open_regular(
     path: str, mode: str = "rb", *, root: str | None = None, max_size: int | None = None
 ) -> FileIO:
-    """Open a regular file that exists, unbuffered.
-
-    ``mode`` is ``rb``, ``r+b`` or ``ab``.
+    """Open an existing regular file, unbuffered.
 
     Args:
-        path: the file; if it is a link, it is refused.
-        mode: as that of ``open``.
-        root: a directory above the file, which may be reached through links; what is below it may
-            not. By default that which the file is in.
+        path: the file; a symbolic link is refused.
+        mode: mode of ``open``: ``rb``, ``r+b`` or ``ab``.
+        root: a directory that contains the file, directly or in subdirectories. The path to the
+            root may go through links, the path from there to the file may not. By default the
+            directory of the file.
         max_size: bytes; a larger file is refused.
 
     Raises:
-        OSError: it cannot be opened, is not a regular file (``EINVAL``) or too large (``EFBIG``).
+        OSError: the file cannot be opened, is not a regular file (``EINVAL``) or too large
+            (``EFBIG``).
     """
 
     def opened(name: str, flags: int) -> int:
@@ -64,7 +64,10 @@ def open_regular(
 
 
 def read_regular(path: str, *, root: str | None = None, max_size: int = SMALL) -> bytes:
-    """Read a small file completely; raise the errors of :func:`open_regular`."""
+    """Read a small regular file completely.
+
+    Raises the errors of :func:`open_regular`.
+    """
     with open_regular(path, root=root, max_size=max_size) as file:
         return file.readall()
 
@@ -82,15 +85,16 @@ def _check(found: os.stat_result, max_size: int | None) -> None:
 def place_below(
     root: str | None, path: str, *, is_made: bool = False
 ) -> Iterator[tuple[str, int | None]]:
-    """Return the name of a file and a descriptor of its directory.
+    """Open the directory of a file; follow no links below the directory ``root``.
 
-    The directory is reached from ``root`` through no link.
+    Yields:
+        The name of the file and a descriptor of its directory; without a root, and on Windows,
+        ``path`` and ``None``.
 
-    Without a root, and on Windows, ``path`` and ``None``. ``is_made``: what is missing on the way
-    is made.
+    With ``is_made``, missing directories are created.
 
     Raises:
-        OSError: a directory on the way is a link or no directory.
+        OSError: a directory on the path is a link or not a directory.
     """
     if root is None:
         yield path, None
@@ -118,9 +122,9 @@ def place_below(
 
 
 def _check_part(path: str, name: str, parent: int | None, is_made: bool) -> None:
-    """Refuse a link on the way to a file.
+    """Raise OSError if a directory on the path to a file is a symbolic link.
 
-    ``is_made``: make the directory if it is missing.
+    With ``is_made``, the directory is created if it is missing.
     """
     if is_made:
         with contextlib.suppress(FileExistsError):
@@ -132,12 +136,13 @@ def _check_part(path: str, name: str, parent: int | None, is_made: bool) -> None
 def files_below(
     root: str, on_error: Callable[[OSError], object] | None = None
 ) -> dict[str, tuple[int, int]]:
-    """Return size and modification time of all in a directory, by relative path.
+    """Return size and modification time of all files in a directory tree.
 
-    The size is -1 for what is no regular file, the time is in ns. The directory must be no link.
+    The keys are relative paths. The size is in bytes, and -1 if the entry is not a regular file.
+    The time is in nanoseconds. The directory must not be a link.
 
-    Links are not followed; ``on_error`` is called for each directory that cannot be listed and is
-    there.
+    Links are not followed. ``on_error`` is called for every existing directory that cannot be
+    listed.
     """
     found = {}
     for folder, folders, names in os.walk(root, onerror=on_error if os.path.isdir(root) else None):
@@ -151,9 +156,9 @@ def files_below(
 
 
 def path_of_open(file: FileIO) -> str:
-    """Return a path that leads to an open file, whatever has become of its name.
+    """Return a path that leads to an open file even if it was renamed or deleted.
 
-    For a library that opens only paths.
+    Use it for a library that opens only paths.
     """
     own = f"/dev/fd/{file.fileno()}"
     return own if os.path.exists(own) else str(file.name)  # Windows

@@ -1,7 +1,7 @@
-"""Replace files atomically: readers see the old or the new bytes, never a part.
+"""Replace files atomically: readers see the old bytes or the new bytes.
 
-What a repair replaced and what was cut off a file is kept in the directory ``.damaged`` inside the
-run.
+The directory ``.damaged`` inside a run keeps the files that a repair replaced and the bytes that
+were cut off a file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _TIMESTAMP = re.compile(r"summary\.(?=\d)")
 
 
 def temporary_name(directory: str) -> str:
-    """Return an unused path in a directory, which MindInsight does not parse."""
+    """Return an unused path in a directory, with a name that MindInsight ignores."""
     return os.path.join(directory, f".mindsummary-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
 def remove_stale_temporaries(directory: str) -> None:
-    """Remove unfinished files that a killed process left in a directory.
+    """Delete the temporary files that killed processes left in a directory.
 
     Their names are those of :func:`temporary_name`. Files of running processes stay.
     """
@@ -62,20 +62,22 @@ def _is_running(pid: int) -> bool:
 def replacement(
     path: str, mode: int = 0o600, *, root: str | None = None, is_synced: bool = True
 ) -> Iterator[IO[bytes]]:
-    """Yield a binary file that replaces ``path`` if the block raises no error.
+    """Yield a binary file that replaces ``path`` if the ``with`` block succeeds.
 
-    A crash at any moment leaves either the old file or the complete new one.
+    A crash at any moment leaves either the old file or the complete new file.
 
     Args:
         path: the file to create or replace.
         mode: permission bits of the new file; the umask does not change them.
-        root: a directory above it, which may be reached through links; what is below it may not,
-            and is made if it is missing. By default that which the file is in, which must exist.
+        root: a directory that contains the file, directly or in subdirectories, which are created
+            if they are missing. The path to the root may go through links, the path from there to
+            the file may not. By default the directory of the file, which must exist.
         is_synced: fsync the file before it is renamed, and the directory afterwards; without it, a
-            power cut may leave an incomplete file under the name.
+            power failure may leave an incomplete file under the name.
 
     Raises:
-        OSError: it could not be written; the old file is untouched and no temporary one is left.
+        OSError: the file could not be written; the old file is unchanged and no temporary file is
+            left.
     """
     with place_below(root, path, is_made=True) as (name, directory):
         temporary = temporary_name(os.path.dirname(name))
@@ -102,9 +104,9 @@ def replacement(
 
 
 def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
-    """Put ``data`` at ``path`` as :func:`replacement` does.
+    """Write ``data`` to ``path`` atomically, as :func:`replacement` does.
 
-    Returns device and inode of the new file.
+    Returns the device and inode of the new file.
     """
     with replacement(path, mode) as file:
         file.write(data)
@@ -115,8 +117,8 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
 def damaged_path(path: str, ending: str) -> str:
     """Return an unused path in the directory ``.damaged`` next to a file.
 
-    The name holds no ``summary.<digits>`` and does not end in ``.pb``: MindInsight lists a hidden
-    directory too when it is started on the run itself, and would show what is kept there as a run.
+    The name contains no ``summary.<digits>`` and does not end in ``.pb``. If MindInsight is started
+    on the run itself, it also lists hidden directories, and would show such a file as a run.
     """
     directory = os.path.join(os.path.dirname(path), DAMAGED_DIRECTORY)
     name = f"{_TIMESTAMP.sub('summary-', os.path.basename(path))}.{ending}"

@@ -1,10 +1,10 @@
 """Read the complete records of a damaged file.
 
-Reading continues after damage at the next offset where both CRCs match.
+After damage, reading continues at the next offset where both CRCs match.
 
-Payloads are opaque here: a record is what its length CRC and its payload CRC agree on. The file is
-read, never mapped, because another process may truncate it, and a mapped page that is gone kills
-the process with SIGBUS.
+The payload of a record is opaque here: a record is a stretch of bytes whose length CRC and payload
+CRC match. The file is read and not mapped into memory, because another process may truncate it, and
+access to a page that is gone kills the process with SIGBUS.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mindsummary_lightning.fileio.regular import open_regular
 
 
 class Piece(NamedTuple):
-    """A stretch of a file: a complete record, or the bytes up to the next record.
+    """A stretch of a file: a complete record, or damaged bytes up to the next record.
 
     Attributes:
-        start: offset of its first byte.
-        end: offset after its last byte.
+        start: byte offset of its first byte.
+        end: byte offset after its last byte.
         payload: payload of the record; ``None`` if the stretch is damaged.
-        damage: what is wrong with it, or ``None``.
-        is_tail: whether the stretch is what an interrupted writer leaves at the end: a record that
-            is not complete, or from some byte of it on only zeros (what a power cut leaves of
-            blocks that never reached the disk).
+        damage: what is wrong with the stretch, or ``None``.
+        is_tail: whether the stretch is at the end of the file and looks like an interrupted write:
+            an incomplete record, or a record that has only zeros from some byte on (a power failure
+            leaves zeros for blocks that never reached the disk).
     """
 
     start: int
@@ -44,10 +44,10 @@ class Piece(NamedTuple):
 
 
 def read_pieces(path: str) -> Iterator[Piece]:
-    """Yield all bytes of a file, in order, as complete records and damaged stretches.
+    """Yield all bytes of a file in order, as complete records and damaged stretches.
 
     Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces
-    end there.
+    end at its new end.
 
     Raises:
         OSError: the file cannot be read, or is not a regular file.
@@ -57,7 +57,7 @@ def read_pieces(path: str) -> Iterator[Piece]:
 
 
 def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
-    """Yield the pieces of an open file, from the start of a record on."""
+    """Yield the records and damaged stretches of an open file from an offset on."""
     size = file.seek(0, os.SEEK_END)
     while at < size:
         damage = None
@@ -83,9 +83,9 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
 
 
 def find_record(path: str, at: int) -> int | None:
-    """Return the offset of the first complete record from an offset on.
+    """Return the offset of the first complete record at or after an offset.
 
-    The answer is ``None`` if no complete record follows.
+    The result is ``None`` if no complete record follows.
     """
     with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
@@ -106,9 +106,9 @@ def _read_at(file: FileIO, start: int, count: int) -> bytes:
 
 
 def skip_hole(file: FileIO, at: int, size: int) -> int:
-    """Return the first offset from ``at`` on that is in no hole of a sparse file.
+    """Return the first offset at or after ``at`` that is not in a hole of the file.
 
-    The answer is ``size`` if there is none.
+    The result is ``size`` if only a hole follows.
     """
     if not hasattr(os, "SEEK_DATA"):
         return at
@@ -121,7 +121,7 @@ def skip_hole(file: FileIO, at: int, size: int) -> int:
 
 
 def copy_data(file: FileIO, start: int, end: int, copy: IO[bytes]) -> None:
-    """Write a stretch of a file to the beginning of a copy; holes stay holes."""
+    """Copy a stretch of a file to the start of another file; holes stay holes."""
     at = start
     while (at := skip_hole(file, at, end)) < end:
         file.seek(at)
@@ -132,7 +132,7 @@ def copy_data(file: FileIO, start: int, end: int, copy: IO[bytes]) -> None:
 
 
 def shortage(file: FileIO, at: int, size: int) -> str:
-    """Say in words which bytes an incomplete record lacks."""
+    """Describe which bytes an incomplete record lacks."""
     header = _read_at(file, at, HEADER_SIZE)
     if len(header) < HEADER_SIZE:
         return f"{size - at} bytes are left, a record has at least {OVERHEAD}"
@@ -164,7 +164,7 @@ def _is_tail(file: FileIO, at: int, size: int) -> bool:
 def next_record(file: FileIO, begin: int, size: int) -> int:
     """Return the offset of the next complete record at or after ``begin``.
 
-    The answer is the file's size if there is none.
+    The result is ``size`` if there is none.
     """
     while begin + OVERHEAD < size:
         # A length may begin with zeros, so a header can reach from a hole into what follows.

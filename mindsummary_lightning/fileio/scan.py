@@ -1,8 +1,8 @@
 """Read the records of a file that may be growing or truncated.
 
-A last record that is not complete yet is not an error: the file may still be growing, and reading
-continues at the same offset later. A CRC that does not match is one, and so is a record that is not
-complete although complete ones follow it; it is raised with its offset.
+An incomplete last record is no error, because the file may still be growing: a later read continues
+at the same offset. A CRC that does not match is an error, and so is an incomplete record that
+complete records follow. The error has the offset of the record.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _T = TypeVar("_T")
 
 
 class RecordScanner:
-    """The payloads of a record file, in order.
+    """An iterable over the payloads of a record file, in order.
 
     Iterate again to read the records that have been added since.
 
-    Memory is bounded by one block and one record, never by the file: a length that the rest of the
-    file cannot hold is taken for an incomplete record.
+    Memory is bounded by one block and one record, and not by the size of the file: if the rest of
+    the file is shorter than a record's length, the record counts as incomplete.
 
     Args:
         path: the file.
-        offset: where to begin; the start of a record.
-        file: the file, if it is open already; it stays open. Otherwise each pass opens it.
+        offset: byte offset at which reading begins; the start of a record.
+        file: the file, if it is open already; it stays open. Otherwise each iteration opens it.
 
     Attributes:
         offset: end of the last complete record read so far.
@@ -63,16 +63,18 @@ class RecordScanner:
         """Yield the payload of every complete record.
 
         Raises:
-            DamagedFileError: a CRC does not match, a record is empty, or it is incomplete and
-                complete ones follow; everything before it has been yielded.
+            DamagedFileError: a CRC does not match, a record is empty, or a record is incomplete and
+                complete records follow; all records before it have been yielded.
             OSError: the file cannot be read, or is not a regular file.
         """
         return self.decoded(bytes)
 
     def decoded(self, decode: Callable[[bytes], _T]) -> Iterator[_T]:
-        """Yield every complete record, decoded.
+        """Yield the decoded payload of every complete record.
 
-        Raises as in iterating, and where ``decode`` raises ``ValueError``.
+        Raises:
+            DamagedFileError: as in iterating, and if ``decode`` raises ``ValueError``.
+            OSError: as in iterating.
         """
         for payloads in self._blocks(BLOCK):
             for payload in payloads:
@@ -85,9 +87,9 @@ class RecordScanner:
 
     # in smaller ones NumPy's calls cost too much
     def batches(self, block_size: int = 4 * BLOCK) -> Iterator[Records]:
-        """Yield the payloads of neighbouring records, a block at a time.
+        """Yield the payloads of consecutive records, block by block.
 
-        ``offset`` is then the end of the last of them.
+        After each block, ``offset`` is the end of its last record.
 
         Raises:
             DamagedFileError, OSError: as in iterating.

@@ -1,8 +1,9 @@
 """Cut incomplete last records off files that no process writes any more.
 
-The bytes that are cut off are kept next to the run.
+A file in the directory ``.damaged`` keeps the bytes that are cut off.
 
-MindInsight waits up to ten minutes for the rest of such a record and shows no later file meanwhile.
+MindInsight waits up to ten minutes for the rest of such a record, and shows no later file
+meanwhile.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ _BEGINNING = 1 << 16  # bytes of a file that are shown to is_ours
 
 
 def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
-    """Cut a file that no process writes to back to its last complete record.
+    """Cut an incomplete last record off a file that no process writes to.
 
-    What is cut is kept in ``.damaged`` beside the file. A file with any other damage is left to
-    ``mindsummary repair``; so is one with a second name (a hard link), whose other name may be a
-    backup. The file is locked first and then read through the same descriptor, so of several
-    processes that start together only one reads and cuts.
+    The bytes that are cut off are kept in ``.damaged`` next to the file. A file with any other
+    damage is left to ``mindsummary repair``. A file with a second name (a hard link) is left too,
+    because the other name may be a backup. The file is locked first and then read through the same
+    descriptor, so of several processes that start together only one reads and cuts.
 
     Args:
         path: a summary or lineage file; a symbolic link is refused.
-        is_ours: given the first 64 KiB, says whether they prove what wrote the file; any other file
-            is left alone.
+        is_ours: tells by the first 64 KiB whether this package or MindSpore wrote the file; any
+            other file is left unchanged.
 
     Returns:
-        Bytes cut; 0 if the file was not cut.
+        Number of bytes cut off; 0 if the file was not cut.
 
     Raises:
-        OSError: the file cannot be opened, read or cut, or what is to be cut cannot be kept.
+        OSError: the file cannot be opened, read or cut, or the bytes cannot be kept.
     """
     with open_regular(path, "r+b") as file:
         descriptor = file.fileno()
@@ -55,17 +56,17 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
 
 
 def cut_damaged_end(path: str, at: int) -> None:
-    """Cut a closed file of this process back to its last complete record.
+    """Cut a file that this process has closed back to its last complete record.
 
-    A file system that took back the end of a record leaves what was appended later behind damage,
-    where MindInsight does not read it. What is cut is kept in ``.damaged`` beside the file.
+    If a file system loses the end of a record, later records follow the damage, where MindInsight
+    does not read them. The bytes that are cut off are kept in ``.damaged`` next to the file.
 
     Args:
         path: the file.
-        at: where its last complete record ends.
+        at: byte offset after its last complete record.
 
     Raises:
-        OSError: as :func:`cut_torn_tail`.
+        OSError: as in :func:`cut_torn_tail`.
     """
     with open_regular(path, "r+b") as file:
         status = os.fstat(file.fileno())

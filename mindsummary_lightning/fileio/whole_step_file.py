@@ -1,10 +1,10 @@
-"""Write and read whole tensors of a step as a file for ``numpy.load``.
+"""Write and read the complete tensors of a training step as an ``.npz`` file.
 
-The file is ``whole_step_<n>.npz``.
+The file is ``whole_step_<n>.npz``, for ``numpy.load``.
 
-A member is an uncompressed ``.npy`` and is written when its tensor arrives, so a step never lies in
-memory. The index comes last. The file gets its name when it is complete, and a reader maps a member
-without reading the others.
+A member of the file is an uncompressed ``.npy`` and is written when its tensor arrives, so the
+tensors of a step are never in memory together. The index comes last. The file gets its name when it
+is complete, and a reader maps a member without reading the others.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LOCAL_HEADER = 30  # bytes of a zip member's local header, before its name and 
 
 
 def whole_step_path(directory: str, step: int) -> str:
-    """Return the path of a step's file in a run's directory."""
+    """Return the path of the file with a step's complete tensors."""
     return os.path.join(directory, f"whole_step_{step}.npz")
 
 
 def whole_step_paths(directory: str) -> dict[int, str]:
-    """Return the paths of the complete files of a run's directory, by step, in order."""
+    """Return the paths of a run's ``whole_step_<n>.npz`` files, by ascending step."""
     found: dict[int, str] = {}
     for path in Path(directory).iterdir():
         match = _NAME.fullmatch(path.name)
@@ -48,13 +48,13 @@ def whole_step_paths(directory: str) -> dict[int, str]:
 
 
 class WholeStepWriter:
-    """A writer of the tensors of a step as they arrive.
+    """A writer that saves the tensors of a training step as they arrive.
 
-    Once the step is larger than ``max_bytes`` tensors are counted and no longer written, so that
-    the size which the step would have is known at its end.
+    Once the step is larger than ``max_bytes``, tensors are only counted and no longer written, so
+    that the total size of the step is known at its end.
 
     Args:
-        directory: of the run; it is created if needed.
+        directory: directory of the run; it is created if needed.
         max_bytes: greatest size of the file, in bytes.
 
     Attributes:
@@ -74,19 +74,19 @@ class WholeStepWriter:
 
     @property
     def is_too_large(self) -> bool:
-        """Tell whether the step is larger than ``max_bytes``."""
+        """Tell whether the tensors so far are larger than ``max_bytes``."""
         return self.size > self._max_bytes
 
     def add(self, array: NDArray[Any], path: str = "", dtype: str = "") -> StoredTensor:
-        """Write an array.
+        """Write a tensor's array to the file.
 
         Args:
-            array: bfloat16 as uint16.
+            array: the array; bfloat16 is given as uint16.
             path: dotted path of the tensor in its input, output or batch.
-            dtype: name of the tensor's dtype; ``""`` for that of the array.
+            dtype: name of the tensor's dtype; ``""`` for the dtype of the array.
 
         Returns:
-            The tensor with the name of its member.
+            The description of the tensor, with the name of its member.
         """
         name = f"array_{self._count}"
         self._count += 1
@@ -99,17 +99,17 @@ class WholeStepWriter:
         return StoredTensor(path, name, dtype or str(array.dtype), tuple(array.shape))
 
     def finish(self, step: WholeStep) -> str:
-        """Write the index and give the file its name.
+        """Write the index of the step, and give the file its final name.
 
         Returns:
             The path of the file.
 
         Raises:
-            ValueError: the step is larger than ``max_bytes``; there is no file.
+            ValueError: the step is larger than ``max_bytes``; no file is left.
         """
         if self._file is None:
             raise ValueError(
-                f"the whole tensors of step {step.step} must have at most "
+                f"the tensors of step {step.step} must have at most "
                 f"{_megabytes(self._max_bytes)}, got {_megabytes(self.size)}. Pass a greater "
                 "whole_tensors_max_bytes, or record a smaller batch"
             )
@@ -120,7 +120,7 @@ class WholeStepWriter:
         return path
 
     def discard(self) -> None:
-        """Remove the file of a step that is not finished."""
+        """Delete the unfinished file of the step."""
         self._remove()
 
     def _remove(self) -> None:
@@ -136,18 +136,18 @@ class WholeStepWriter:
 
 
 class WholeStepReader:
-    """A reader of a step's file; arrays are mapped, not loaded.
+    """A reader of a step's complete tensors, which are mapped and not loaded.
 
     Args:
-        path: of the file.
+        path: path of a ``whole_step_<n>.npz`` file.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not the complete file of a recorded step.
+        ValueError: the file is not the complete file of a recorded step.
 
     Attributes:
-        step: what is recorded.
-        path: of the file.
+        step: the index of the file: modules, calls and tensors of the step.
+        path: path of the file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -169,7 +169,7 @@ class WholeStepReader:
         """Return the array of a tensor, read-only, in its shape; bfloat16 as float32.
 
         Raises:
-            ValueError: the file does not hold it.
+            ValueError: the file does not contain the tensor.
         """
         if tensor.array not in self._offsets:
             raise ValueError(f"{self.path} has no member {tensor.array}. Record the step again")

@@ -1,4 +1,4 @@
-"""The computational graph of a PyTorch module, as a ``values.Graph``.
+"""Record the computational graph of a PyTorch module as a ``values.Graph``.
 
-It is observed while the module runs.
+The graph is observed while the module runs.
 """

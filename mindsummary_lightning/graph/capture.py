@@ -1,9 +1,9 @@
-"""The graph of a forward pass that is run for it.
+"""Record the computational graph of a model by calling it once on an example.
 
-It serves models outside a training step of Lightning.
+It is used outside a training step of Lightning.
 
-Random states and buffers are those from before. In a job of several processes no pass is run: one
-process alone could wait forever in a collective operation.
+Afterwards, random states and buffers have the values from before. In a job of several processes the
+model is not called, because a single process could wait forever in a collective operation.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ def capture_example(
 
     The network stays in its mode (train or eval).
 
-    The example is what ``forward`` takes: a tuple or list of positional arguments, a mapping of
-    keyword arguments, or the single argument, as Lightning reads ``example_input_array``, also if
-    it does not fit the signature. Tensors are moved to the device of the weights, ``float32`` ones
-    to their dtype if all share one. Before that, ``prepare`` makes of the module and the example
-    what it is called with; what that changes is put back too.
+    The example is the input of ``forward``: a tuple or list of positional arguments, a mapping of
+    keyword arguments, or the single argument. Lightning reads ``example_input_array`` in the same
+    way. If the arguments do not fit the signature, the example is passed as the single argument.
+    Tensors are moved to the device of the weights; ``float32`` tensors get the dtype of the weights
+    if all weights have the same dtype. Before that, ``prepare(module, example)`` returns the
+    example that is used; its changes to the state of the network are undone too.
 
     Raises:
-        GraphCaptureError: the pass failed, or must not be run (several processes, uninitialized
+        GraphCaptureError: the run failed, or must not happen (several processes, uninitialized
             parameters).
     """
     network = unwrapped(module)
@@ -56,14 +57,14 @@ def capture_example(
             args, kwargs = _arguments(network, _placed(prepare(module, example), network))
             _, graph, error = observed_call(network, network, args, kwargs, {})
         if graph is None:
-            raise error or GraphCaptureError("nothing was seen")
+            raise error or GraphCaptureError("no operation was observed")
     except Exception as error:  # the user's forward may raise anything
         raise GraphCaptureError(f"{module_class_name(network)}: {one_line(error)}") from None
     return graph
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception for a line of a log, at most 300 characters."""
+    """Return the message of an exception as a log line of at most 300 characters."""
     text = textwrap.shorten(error_text(error), 300, placeholder=" ...")
     if isinstance(error, GraphCaptureError):
         return text
@@ -112,9 +113,10 @@ def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[st
 
 
 def _uncompiled() -> contextlib.AbstractContextManager[Any]:
-    """Run compiled children without compiling (torch >= 2.6).
+    """Return a context in which compiled modules run without compilation.
 
-    The training may never see such an example.
+    Compilation for an example would be wasted, because the training may never see such an input.
+    Needs torch 2.6 or later; with an older version, the context does nothing.
     """
     set_stance = (
         getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None

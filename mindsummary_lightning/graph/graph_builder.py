@@ -1,9 +1,9 @@
-"""``GraphBuilder``: nodes, parameters and constants of a graph.
+"""Build a computational graph whose names MindInsight accepts.
 
-They are named as they are added, so that MindInsight keeps them.
+Nodes, parameters and constants get such names when they are added.
 
-Each rule for names guards against a graph, a node or an edge that the reader drops (MindInsight
-2.3.1, ``datavisual/data_transform/graph``). Nothing here depends on torch: any text becomes a safe
+Each rule for names prevents that MindInsight drops a graph, a node or an edge (MindInsight 2.3.1,
+``datavisual/data_transform/graph``). The module does not depend on torch: any text becomes a safe
 name.
 """
 
@@ -36,9 +36,9 @@ _READER_TYPES = ("Const", "Load", "MakeTuple", "UpdateState")
 
 
 class GraphBuilder:
-    """Collects a graph node by node, every node after its inputs.
+    """A builder of a computational graph, to which nodes are added after their inputs.
 
-    Ids and names are strings, all of them different.
+    Ids and names are unique strings.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class GraphBuilder:
         return len(self._nodes)
 
     def scope(self, parent: str, name: str, class_name: str) -> str:
-        """The scope of a further module in the scope ``parent``.
+        """Return a unique scope for a module that runs inside the scope ``parent``.
 
         An example is ``encoder-Sequential/0-Linear``.
         """
@@ -63,15 +63,16 @@ class GraphBuilder:
         return _unique(f"{parent}/{part}" if parent else part, self._scopes)
 
     def parameter(self, name: str, parameter_type: GraphType | None) -> str:
-        """A weight, a buffer or an input of the graph; returns the name that it got."""
+        """Add a weight, buffer or input of the graph, and return its unique name."""
         name = _unique(_safe_parameter_name(name), self._names)
         self._parameters.append(GraphParameter(name, parameter_type))
         return name
 
     def constant(self, value: AttributeValue) -> str:
-        """Add a constant, for a single use as in MindSpore.
+        """Add a constant for a single node, and return its name.
 
-        A shared constant would connect unrelated nodes.
+        A constant that several nodes share would connect unrelated nodes. MindSpore does not share
+        constants either.
         """
         name = _unique(f"cst{len(self._constants) + 1}", self._names)
         self._constants.append(GraphConstant(name, value))
@@ -85,10 +86,14 @@ class GraphBuilder:
         attributes: tuple[Attribute, ...] = (),
         output_type: GraphType | None = None,
     ) -> str:
-        """Add an operation; returns its id. A graph of ``MAX_NODES`` takes no more."""
+        """Add an operation to the graph, and return its id.
+
+        Raises:
+            GraphCaptureError: the graph has ``MAX_NODES`` operations already.
+        """
         if len(self._nodes) >= MAX_NODES:
             raise GraphCaptureError(
-                f"it has more than {MAX_NODES} operations, the most that MindInsight loads"
+                f"it has more than {MAX_NODES} operations, and MindInsight loads no larger graph"
             )
         op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
         full_name = f"{scope}/{op_type}-op{name}".lstrip("/")
@@ -99,17 +104,18 @@ class GraphBuilder:
         return name
 
     def output(self, name: str, output_type: GraphType | None) -> None:
-        """Mark a result of the whole graph."""
+        """Add a result of the whole graph; ``name`` is the id of its node."""
         self._outputs.append(GraphOutput(name, output_type))
 
     def build(self, name: str) -> Graph:
-        """The graph of everything that is connected.
+        """Build the graph of all nodes that are connected.
 
-        It raises a GraphCaptureError if no operation has an input.
+        Raises:
+            GraphCaptureError: no operation has an input.
         """
         used = {edge.name for node in self._nodes for edge in node.inputs}
         if not used:
-            raise GraphCaptureError("no operation on a tensor was seen")
+            raise GraphCaptureError("no operation on a tensor was observed")
         nodes = {node.name: node for node in self._nodes if node.inputs or node.name in used}
         return Graph(
             nodes=tuple(nodes.values()),
@@ -121,9 +127,9 @@ class GraphBuilder:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken.
+    """Return the name, or the first of ``<name>_2``, ``<name>_3``, ... that is free.
 
-    It is added to ``taken``.
+    The result is added to ``taken``.
     """
     unique = name
     number = 1
@@ -160,9 +166,9 @@ def _safe_scope(name: str, class_name: str) -> str:
 
 
 def _safe(text: str, fallback: str) -> str:
-    r"""Keep letters, digits and ``_ . -``, and replace everything else.
+    r"""Keep letters, digits and ``_ . -`` of a text, and replace everything else by _.
 
-    The reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends.
+    MindInsight rejects ``< > "``, and its drawing breaks on ``{ } | \`` and line ends.
     """
     return (
         "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS])
@@ -171,7 +177,10 @@ def _safe(text: str, fallback: str) -> str:
 
 
 def _kept_by_optimized_view(part: str) -> str:
-    """That view drops paths that hold ``optimizer`` or start with ``Gradients``."""
+    """Change a name that MindInsight's optimized view would drop.
+
+    The view drops paths that contain ``optimizer`` or start with ``Gradients``.
+    """
     part = part.replace("optimizer", "Optimizer")
     if part.startswith("Gradients"):
         return f"_{part}"

@@ -1,8 +1,9 @@
-"""``Instruments``: observes all calls of modules and torch functions on a thread.
+"""Observe all calls of modules and torch functions on a thread.
 
 The calls are not changed.
 
-A ``TorchFunctionMode`` sees the functions, :class:`ModuleCalls` tells of the modules.
+A ``TorchFunctionMode`` observes the functions, and :class:`ModuleCalls` reports the calls of
+modules.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from mindsummary_lightning.graph.observation import Observation
 
 
 class _ModeStack:
-    """The stack of function modes of this thread.
+    """Access to the stack of torch function modes of the current thread.
 
-    Its names are private in torch 2.5 to 2.15.
+    The names of its functions are private in torch 2.5 to 2.15.
 
     Raises:
         AttributeError: this version of PyTorch lacks one of the names.
@@ -36,11 +37,11 @@ class _ModeStack:
 
 
 class Instruments(TorchFunctionMode, Watcher):
-    """Reports the module calls of a model call to an observation.
+    """A torch function mode that passes all calls to the ``Observation`` of a graph.
 
-    ``begin`` makes the observation.
+    ``begin`` creates the observation.
 
-    ``error`` is the first exception that the observation raised; what follows it is not observed.
+    ``error`` is the first exception that the observation raised; calls after it are not observed.
     """
 
     def __init__(self, begin: Callable[[], Observation]) -> None:
@@ -54,9 +55,9 @@ class Instruments(TorchFunctionMode, Watcher):
     def call(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Call a function of the user's and observe it.
+        """Call a user's function, and observe the calls inside it.
 
-        Afterwards everything is as before, also if it raised.
+        Afterwards all hooks are removed, even if the function raised an error.
         """
         if self.error is not None:
             return function(*args, **kwargs)
@@ -64,9 +65,9 @@ class Instruments(TorchFunctionMode, Watcher):
             return function(*args, **kwargs)
 
     def attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of ours, unless an earlier call has failed.
+        """Call a function of this package; keep its error, so that user code continues.
 
-        Whatever it raises, the user's code continues.
+        If an earlier call has failed, nothing is called and the result is ``None``.
         """
         if self.error is None:
             try:
@@ -89,32 +90,32 @@ class Instruments(TorchFunctionMode, Watcher):
     # ---- what ModuleCalls tells
 
     def wants_calls(self) -> bool:
-        """Whether calls of modules are reported; not within a torch function."""
+        """Tell whether module calls are reported now: not during a torch function."""
         return not self._is_in_function
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
-        """As ``Watcher``."""
+        """Report to the observation that a module is about to be called."""
         self.attempt(self.observation.enter_module, module)
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
-        """As ``Watcher``."""
+        """Report to the observation that the innermost module has returned or raised."""
         self.attempt(self.observation.leave_module, is_whole, arguments, output)
 
     def add_compiled(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
-        """As ``Watcher``."""
+        """Report to the observation that a compiled function has returned."""
         self.attempt(self.observation.add_whole, name, owner, arguments, output)
 
     def fail(self, error: Exception) -> None:
-        """The graph would lack something."""
+        """Keep the error because of which the graph would be incomplete."""
         self.error = self.error or error
 
     def resume(self) -> None:
-        """Functions are seen again."""
+        """Observe torch functions again, after :meth:`pause`."""
         if not self._is_in_function:
             self._stack.push(self)
 
     def pause(self) -> None:
-        """No function is seen."""
+        """Stop observing torch functions until :meth:`resume`."""
         if self not in self._stack.modes():
             return
         above: list[Any] = []  # modes that the user entered since and has not left

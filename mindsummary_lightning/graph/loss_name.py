@@ -1,6 +1,6 @@
-"""The name of the function that a loss comes from.
+"""Find the name of the function that computed a loss.
 
-It is known from observed calls, or else from autograd's graph.
+The name is known from observed calls, or else from autograd's graph.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ _MAX_FUNCTIONS = 1000
 
 
 def is_loss_function(function: Any) -> bool:
-    """Whether a function of torch is a loss."""
+    """Tell whether a torch function is a loss function, by its name."""
     return _FUNCTIONS.fullmatch(str(getattr(function, "__name__", ""))) is not None
 
 
 def is_loss_module(module: nn.Module, output: Any) -> bool:
-    """Whether a module that returned ``output`` is a loss.
+    """Tell whether a module that returned ``output`` is a loss module.
 
-    Its class tells it, or a single number from a module without parameters.
+    It is if it has the class of a loss, or if it has no parameters and ``output`` is a single
+    number.
     """
     if not isinstance(output, torch.Tensor):
         return False
@@ -71,12 +72,13 @@ def _may_be_a_loss(module: nn.Module) -> bool:
 
 
 class WatchedLosses:
-    """Names of loss modules that are called until :meth:`end`.
+    """Forward hooks that note the names of the loss modules that are called.
 
-    :func:`loss_name` takes them.
+    :func:`loss_name` uses the names. :meth:`end` removes the hooks.
 
-    For a training whose graph is not observed. What is inside a compiled part is left alone: a hook
-    would compile it again. Autograd knows no loss function in it either.
+    They serve a training whose graph is not observed. Modules inside a compiled module get no hook,
+    because a hook would cause another compilation. Autograd knows no loss function in a compiled
+    module either.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -97,18 +99,18 @@ class WatchedLosses:
             self.names[output.grad_fn._sequence_nr()] = module_class_name(module)
 
     def end(self) -> None:
-        """Take the hooks off."""
+        """Remove the forward hooks from all modules."""
         while self._hooks:
             self._hooks.pop().remove()
 
 
 def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
-    """The name of a loss that has not been propagated back yet.
+    """Return the name of the function that computed a loss, before its backward pass.
 
-    It is ``None`` if the loss comes from no known function. ``observed`` holds names by the
-    sequence number of the function that autograd has for the result. A sum of several losses has
-    all their names, if all are known. A loss that was not observed gets the name of the function,
-    as autograd knows it.
+    The result is ``None`` if the loss comes from no known function. ``observed`` maps the sequence
+    number of the autograd function of a result to a name. A sum of several losses gets all their
+    names, if all are known. A loss that was not observed gets the name that autograd has for its
+    function.
     """
     names: dict[str, None] = {}  # as an ordered set
     waiting = [loss.grad_fn]
@@ -131,14 +133,14 @@ def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
 
 
 def _passes_loss(kind: str, inputs: int) -> bool:
-    """Whether an operation of losses is still a loss, or a sum of losses."""
+    """Tell whether an operation on losses gives a loss again, or a sum of losses."""
     if kind in _JOINING:
         return True
     return inputs == 1 and _PASSING.fullmatch(kind) is not None
 
 
 def _name_by_autograd(kind: str, inputs: Sequence[torch.autograd.graph.Node]) -> str | None:
-    """The loss function of an operation of autograd; ``None`` if it is no loss."""
+    """Return the loss function of an autograd function; ``None`` if it is no loss."""
     is_nll = kind.startswith("NllLoss")
     if is_nll and inputs and _kind(inputs[0]) == "LogSoftmax":
         return "cross_entropy"
@@ -146,8 +148,8 @@ def _name_by_autograd(kind: str, inputs: Sequence[torch.autograd.graph.Node]) ->
 
 
 def _kind(function: torch.autograd.graph.Node) -> str:
-    """The operation of a function of torch's own.
+    """Return the name of an autograd function without ``Backward`` and its number.
 
-    A function of a user's ``autograd.Function`` has no number in its name.
+    The name of a user's ``autograd.Function`` has no number, and is not shortened.
     """
     return re.sub(r"Backward\d+$", "", function.name())

@@ -1,9 +1,10 @@
-"""``ModuleCalls``: tells watchers of all calls of modules on a thread.
+"""Report all calls of modules on a thread to watchers.
 
 The calls are not changed.
 
-``nn.Module.__call__`` is replaced meanwhile. Around a compiled region it has its own place again,
-so that the region is compiled, and later found, as without us (docs/decisions/0017 says why so).
+Meanwhile ``nn.Module.__call__`` is replaced. Around a compiled region the original is restored, so
+that the region is compiled, and found in the cache later, as without recording (docs/decisions/0017
+gives the reason).
 """
 
 from __future__ import annotations
@@ -30,44 +31,45 @@ _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older rel
 
 
 class Watcher:
-    """Receives the calls; none of its methods raises."""
+    """A base class for objects to which module calls are reported."""
 
     def wants_calls(self) -> bool:
-        """Whether it is told of a call that is about to be made."""
+        """Tell whether the next call of a module is to be reported to this watcher."""
         return True
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
-        """A module is about to be called with ``(args, kwargs)``.
+        """Handle the start of a module call; ``arguments`` is ``(args, kwargs)``.
 
-        Calls inside of a module that is whole are not reported.
+        With ``is_whole``, calls inside the module are not reported.
         """
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
-        """The innermost module has returned ``output``, or raised (then it is ``None``)."""
+        """Handle the end of the innermost module call.
+
+        ``output`` is the result of the call, or ``None`` if it raised an error.
+        """
 
     def add_compiled(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
-        """A compiled function has returned.
+        """Handle the end of a call of a compiled function.
 
-        ``owner`` is the object whose method it is, or ``None``.
+        ``owner`` is the object whose method the function is, or ``None``.
         """
 
     def pause(self) -> None:
         """Remove the watcher's hooks, because a region runs that must not see them."""
 
     def resume(self) -> None:
-        """It is put in place again."""
+        """Install the watcher's hooks again, after :meth:`pause`."""
 
     def fail(self, error: Exception) -> None:
-        """Not everything can be told, for this reason."""
+        """Handle an error because of which some calls cannot be reported."""
 
 
 class _Replaced:
-    """Something that all threads share, and that threads replace for a while.
+    """An attribute of torch or Python that threads replace for a while.
 
-    The original returns when the last of them ends.
-
-    Threads may begin and end in any order: what was there first is back after the last of them,
-    unless someone has replaced it since.
+    All threads share the attribute. They may begin and end in any order: the original returns after
+    the last thread has ended, unless other code has replaced the attribute since.
     """
 
     def __init__(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
@@ -82,7 +84,10 @@ class _Replaced:
         return thread in self._wanted_by
 
     def replace(self, thread: int, replacement: Callable[[Any], Any]) -> None:
-        """Replace the original by ``replacement`` of it, for a thread."""
+        """Replace the original for a thread, if no thread has replaced it yet.
+
+        ``replacement(original)`` returns the new value.
+        """
         with self._lock:
             is_first = not self._wanted_by
             # before the rest: an interrupt may come between any two lines
@@ -93,7 +98,7 @@ class _Replaced:
                 self._write(self.replacement)
 
     def give_back(self, thread: int) -> None:
-        """A thread that may have wanted it replaced no longer does."""
+        """Restore the original value if no other thread wants the replacement."""
         with self._lock:
             if thread not in self._wanted_by:
                 return
@@ -102,7 +107,7 @@ class _Replaced:
             self._wanted_by.remove(thread)
 
     def give_back_after_fork(self) -> None:
-        """In a forked child: no thread wants it."""
+        """Restore the original in a forked child process, where no thread wants it."""
         self._lock = threading.RLock()
         if self._wanted_by and self._read() == self.replacement:
             self._write(self.own)
@@ -110,7 +115,10 @@ class _Replaced:
 
 
 class ModuleCalls:
-    """The calls on this thread, which several watchers may be told of at once."""
+    """The calls of modules on a thread, which are reported to watchers.
+
+    Several watchers may receive the calls at once.
+    """
 
     _active: ClassVar[dict[int, ModuleCalls]] = {}  # by thread
     _module_call: ClassVar = _Replaced(
@@ -130,9 +138,9 @@ class ModuleCalls:
     @classmethod
     @contextmanager
     def told_to(cls, watcher: Watcher) -> Iterator[None]:
-        """Report calls to a watcher within the block.
+        """Return a context in which module calls are reported to a watcher.
 
-        Afterwards everything is as before, also if the user's code raised.
+        Afterwards everything is as before, even if the user's code raised an error.
         """
         calls = cls._active.get(threading.get_ident())
         if calls is not None:
@@ -160,7 +168,7 @@ class ModuleCalls:
 
     @classmethod
     def end_after_fork(cls) -> None:
-        """Report no calls in a forked child, such as a loader's worker."""
+        """Stop all reports in a forked child process, such as a DataLoader worker."""
         for calls in cls._active.values():
             if calls._thread == threading.get_ident():
                 calls._remove()
@@ -173,7 +181,7 @@ class ModuleCalls:
         if compiler is not None and not hasattr(compiler, _SET_CALLBACK):
             self._fail(
                 GraphCaptureError(
-                    "this PyTorch enters compiled regions in a way that is unknown here"
+                    "this version of PyTorch enters compiled regions in an unknown way"
                 )
             )
             return
@@ -207,9 +215,9 @@ class ModuleCalls:
         return output
 
     def _move_into_region(self, caller: FrameType, callback: Any) -> Any:
-        """The compiler is about to run a compiled region, or has run a region.
+        """Restore ``nn.Module.__call__`` while a compiled region runs.
 
-        In the first case it sets a callback.
+        The compiler calls this function before a region, with a callback, and after it.
         """
         if caller is self._compiled_call:
             self._compiled_call = None
@@ -234,7 +242,7 @@ class ModuleCalls:
             watcher.add_compiled(name, owner, (local["args"], local["kwargs"]), local["result"])
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Call something of ours; whatever it raises, the user's code continues."""
+        """Call a function of this package; report its error, so that user code continues."""
         try:
             return action(*arguments)
         except Exception as error:
@@ -257,9 +265,9 @@ class ModuleCalls:
 
 
 def _telling(own: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in the place of ``nn.Module.__call__``.
+    """Return the function that replaces ``nn.Module.__call__``.
 
-    A wrapper of another library may keep it, and call it after it was removed.
+    A wrapper of another library may keep the function, and call it after it was removed.
     """
 
     def call_module(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
@@ -279,7 +287,7 @@ def _set_callback(callback: Any) -> Any:
 
 
 def _is_one_node(module: nn.Module) -> bool:
-    """Whether a module is shown as a single node.
+    """Tell whether a module is shown as a single node of the graph.
 
     It is compiled, scripted, or about to use a fused kernel.
     """

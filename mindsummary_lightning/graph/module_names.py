@@ -1,4 +1,4 @@
-"""``ModuleNames``: scopes of modules and dotted names of their tensors.
+"""Find the scopes of modules in a graph, and the dotted names of their tensors.
 
 Tensors are parameters, buffers and plain tensors.
 """
@@ -25,9 +25,9 @@ _WRAPPERS = {
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """The user's module inside of wrappers.
+    """Return the user's module inside wrappers such as ``DistributedDataParallel``.
 
-    They are of ``torch.compile``, DDP, FSDP, Fabric and the like.
+    The wrappers are those of ``torch.compile``, DDP, FSDP, Fabric and the like.
     """
     inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
     if isinstance(inner, nn.Module):
@@ -36,7 +36,7 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 
 def is_compiled(module: nn.Module) -> bool:
-    """Whether a module runs through ``torch.compile``, by either way of asking for it."""
+    """Tell whether ``torch.compile`` or ``Module.compile`` has compiled a module."""
     return (
         type(module).__name__ == "OptimizedModule"
         or module.__dict__.get("_compiled_call_impl") is not None
@@ -44,13 +44,13 @@ def is_compiled(module: nn.Module) -> bool:
 
 
 def module_class_name(module: nn.Module) -> str:
-    """Class of the user's module, also if it is scripted or fully sharded."""
+    """Return the class name of a user's module, even if it is scripted or sharded."""
     inner = unwrapped(module)
     return str(getattr(inner, "original_name", "")) or _users_class(inner).__name__
 
 
 def torch_class_name(module: nn.Module) -> str | None:
-    """The class of a module if it belongs to torch.nn."""
+    """Return the class name of a ``torch.nn`` module; ``None`` for any other module."""
     if _users_class(module).__module__.startswith("torch.nn.modules."):
         return module_class_name(module)
     return None
@@ -66,7 +66,7 @@ def _users_class(module: nn.Module) -> type:
 
 # Any: values of any module's attributes
 def module_properties(module: nn.Module) -> list[tuple[str, Any]]:
-    """Settings of a torch.nn module: kernel size, stride, number of features, ..."""
+    """Return the settings of a ``torch.nn`` module, such as kernel size and stride."""
     return [
         (name, getattr(module, name))
         for name in getattr(module, "__constants__", ())
@@ -75,9 +75,10 @@ def module_properties(module: nn.Module) -> list[tuple[str, Any]]:
 
 
 class Place(NamedTuple):
-    """The place of a module.
+    """A module, its dotted path in the network, and its scope in the graph.
 
-    Its path has dots (``encoder.0``), its scope has slashes and classes.
+    A path has dots (``encoder.0``), a scope has slashes and class names
+    (``encoder-Encoder/0-Linear``).
     """
 
     module: nn.Module
@@ -88,8 +89,8 @@ class Place(NamedTuple):
 class ModuleNames:
     """Paths and scopes of all modules of a network, and names of their tensors.
 
-    The scope of the network is ``""``, those of its children are ``<name>-<Class>``: ``new_scope``
-    makes them from that of the parent, a name and the name of a class.
+    The scope of the network is ``""``, the scopes of its children are ``<name>-<Class>``.
+    ``new_scope`` returns the scope for a parent's scope, a name and the name of a class.
     """
 
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
@@ -101,10 +102,10 @@ class ModuleNames:
         self.root: Place = self._add(Place(unwrapped(network), "", ""))
 
     def place(self, module: nn.Module, caller: Place) -> Place:
-        """The place of a module that is being called.
+        """Return the path and scope of a module that is being called.
 
-        A module that is not registered in the network has a scope inside that of its caller if it
-        has parameters or children, else its operations count as the caller's.
+        A module that is not registered in the network gets a scope inside the caller's scope if it
+        has parameters or children. Otherwise its operations count as operations of the caller.
         """
         module = unwrapped(module)
         if id(module) not in self._places and (module._modules or module._parameters):
@@ -112,13 +113,13 @@ class ModuleNames:
         return self._places.get(id(module), caller._replace(module=module))
 
     def places(self) -> list[Place]:
-        """The places of all modules that are known, the network's first."""
+        """Return the paths and scopes of all known modules, the network's first."""
         return [*self._places.values()]
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        """Name, ``parameter`` or ``buffer``, and tensor of all tensors.
+        """Yield the name, kind and tensor of all parameters and buffers.
 
-        A tied tensor has its first name alone.
+        The kind is ``parameter`` or ``buffer``. A tied tensor has only its first name.
         """
         seen: set[int] = set()
         for module, path, _ in self._places.values():
@@ -129,9 +130,10 @@ class ModuleNames:
                         yield f"{path}.{key}".lstrip("."), kind, tensor
 
     def parameter_name(self, tensor: torch.Tensor, running: Place) -> tuple[int, str] | None:
-        """Id of the module and name of a parameter, buffer or plain tensor.
+        """Return the module and the name of a parameter, buffer or plain tensor.
 
-        It most likely belongs to the running module.
+        The module is given by its id. The running module is searched first, because the tensor most
+        likely belongs to it. The result is ``None`` if the tensor belongs to no module.
 
         Modules that are not registered may share a name.
         """

@@ -1,8 +1,6 @@
-"""Details of a node in the terms of the format.
+"""Convert the type, attributes and result type of a node for summary files.
 
-They are its operation, its attributes, and the type of its result.
-
-MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a
+MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger attribute becomes a
 shortened text.
 """
 
@@ -45,13 +43,14 @@ _CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(
 
 @functools.lru_cache(maxsize=1024)
 def familiar_name(function: str, module_class: str | None) -> str:
-    """The operation type of a function (``conv2d``, ``relu_``, ``__getitem__``).
+    """Return the name under which users know an operation, such as ``Conv2d``.
 
-    It may be called by a torch.nn module or not.
+    ``function`` is the name of the torch function (``conv2d``, ``relu_``, ``__getitem__``), and
+    ``module_class`` the torch.nn class that calls it, or ``None``.
 
-    ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d``
-    for ``batch_norm``); the function's name where users know it by that (``matmul``, ``cat``,
-    ``add_``).
+    The result is ``Conv2d`` for ``conv2d``, and the module's own class if it names a variant
+    (``BatchNorm2d`` for ``batch_norm``). It is the name of the function if users know the operation
+    by it (``matmul``, ``cat``, ``add_``).
     """
     if function.startswith("_"):
         function = function.strip("_")
@@ -63,9 +62,9 @@ def familiar_name(function: str, module_class: str | None) -> str:
 
 
 def tensor_type(tensor: torch.Tensor) -> TensorType:
-    """Dtype and shape of a tensor.
+    """Return the dtype and shape of a tensor, as the type of a graph edge.
 
-    A nested tensor's lengths are -1, because they differ from row to row.
+    The lengths of a nested tensor are -1 after the first, because they differ from row to row.
     """
     shape = (
         (tensor.size(0), *(-1,) * (tensor.dim() - 1)) if tensor.is_nested else tuple(tensor.shape)
@@ -74,9 +73,10 @@ def tensor_type(tensor: torch.Tensor) -> TensorType:
 
 
 def graph_type(value: Any) -> GraphType | None:
-    """The type of a tensor, or of the first 64 elements of a sequence or mapping.
+    """Return the type of a tensor, sequence or mapping, as the type of a graph edge.
 
-    It is ``None`` for anything else.
+    The type of a sequence or mapping contains its first 64 elements. For anything else the result
+    is ``None``.
     """
     if isinstance(value, torch.Tensor):
         return tensor_type(value)
@@ -90,10 +90,10 @@ def graph_type(value: Any) -> GraphType | None:
 
 
 def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[Attribute, ...]:
-    """Attributes of a node from names and values.
+    """Convert names and values to the attributes of a node.
 
-    A dtype of ``output`` that MindInsight shows as undefined (bfloat16, complex, float8) becomes
-    ``output_dtype``.
+    If MindInsight shows the dtype of ``output`` as undefined (bfloat16, complex, float8), the
+    attribute ``output_dtype`` is added.
     """
     attributes = [Attribute(name, attribute_value(value)) for name, value in properties]
     if (
@@ -105,9 +105,9 @@ def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[A
 
 
 def attribute_value(value: Any) -> AttributeValue:
-    """A value of the format whose encoding is below 1,024 bytes.
+    """Convert a value to an attribute that is encoded in less than 1,024 bytes.
 
-    Numbers, dtypes, ``None`` and tuples of at most 50 of them keep their type, anything else
+    Numbers, dtypes, ``None`` and tuples of at most 50 such values keep their type, anything else
     becomes a text.
     """
     if isinstance(value, (tuple, list)) and len(value) <= _MAX_NUMBERS:
@@ -135,8 +135,8 @@ def _number_or_text(value: Any) -> AttributeValue:
 
 @functools.cache
 def _data_type(dtype: torch.dtype) -> DataType:
-    """The format's type of a torch dtype.
+    """Return the data type with which summary files store a torch dtype.
 
-    It is ``UNDEFINED`` for a dtype that the format lacks (float8 and the like).
+    It is ``UNDEFINED`` for a dtype that summary files do not have (float8, for example).
     """
     return DataType.__members__.get(str(dtype).removeprefix("torch.").upper(), DataType.UNDEFINED)

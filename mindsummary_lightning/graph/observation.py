@@ -1,9 +1,9 @@
-"""``Observation``: a graph of calls of modules and torch functions.
+"""Build a computational graph from calls of modules and torch functions.
 
-It is built while the calls happen.
+The graph is built while the calls happen.
 
-It holds no tensor: what computed a tensor is kept under a weak reference. ``instruments`` sees the
-calls.
+It keeps no tensor: the operation that computed a tensor is stored under a weak reference.
+``instruments`` observes the calls.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _LIGHTNING = re.compile(
 
 
 class Observation:
-    """The graph of a network, built while it runs.
+    """The computational graph of a network, built while the network runs.
 
     ``inputs`` are the arguments of the observed call by their names.
 
-    Names of loss functions and modules go into ``losses``, by the sequence number of their result's
-    ``grad_fn``.
+    Names of loss functions and modules are added to ``losses``, by the sequence number of their
+    result's ``grad_fn``.
     """
 
     def __init__(
@@ -86,12 +86,15 @@ class Observation:
                 self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
 
     def enter_module(self, module: nn.Module) -> None:
-        """A module is about to be called."""
+        """Note that a module is about to be called."""
         self._running.append(self._names.place(module, self._running[-1]))
         self._nodes_before.append(len(self._builder))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
-        """The innermost module has returned ``output``, or raised (then it is ``None``)."""
+        """Note that the innermost module has returned ``output`` or raised an error.
+
+        After an error, ``output`` is ``None``.
+        """
         module, is_empty = self._running[-1].module, len(self._builder) == self._nodes_before.pop()
         # A module without children or operations runs C++ that torch does not know, or nothing at
         # all.
@@ -104,7 +107,7 @@ class Observation:
     def add_operation(
         self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], output: Any
     ) -> None:
-        """A torch function has returned ``output``."""
+        """Add the node of a torch function that has returned ``output``."""
         name = str(getattr(function, "__name__", "op"))
         if name == "__get__":
             self._add_attribute(function, args[0], output)
@@ -132,19 +135,19 @@ class Observation:
                 self._remember(tensor._base, ref)
 
     def _add_attribute(self, getter: Any, owner: Any, value: Any) -> None:
-        """Note that ``owner`` gave an attribute.
+        """Note that a value was read from an attribute of the tensor ``owner``.
 
-        x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient.
+        x.T, x.data and x.real are the same tensor in another form, x.grad is a gradient.
         """
         is_hidden = getattr(getter.__self__, "__name__", "") == "grad" or is_lazy(owner)
         for tensor in _tensors_in(value):
             self._remember(tensor, None if is_hidden else self._ref(owner))
 
     def add_whole(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
-        """Add something that ran and is shown as a single node.
+        """Add a single node for code whose operations are not shown.
 
-        It is a compiled or scripted region, a fused kernel, or a C++ extension. If ``owner`` is a
-        module, its parameters and buffers are used.
+        The code is a compiled or scripted region, a fused kernel, or a C++ extension. If ``owner``
+        is a module, the node uses its parameters and buffers.
         """
         used = [tensor for _, tensor in named_tensors({"used": arguments})]
         if isinstance(owner, nn.Module):
@@ -158,9 +161,10 @@ class Observation:
             self._remember(tensor, ref)
 
     def finish(self, output: Any) -> Graph:
-        """The graph of everything up to ``output``, which the observed call returned.
+        """Return the graph of all calls up to ``output``, the observed call's result.
 
-        It raises if there were no calls.
+        Raises:
+            GraphCaptureError: there were no calls.
         """
         for _, tensor in named_tensors({"output": output}):
             ref = self._ref(tensor)
@@ -194,9 +198,10 @@ class Observation:
             self._by_gradient[tensor.grad_fn._sequence_nr()] = ref
 
     def _ref(self, tensor: torch.Tensor) -> str | None:
-        """The source of a tensor: a node, a parameter or input, or a constant.
+        """Return the name of a tensor's source: node, parameter, input or constant.
 
-        A constant stands for a tensor from elsewhere.
+        A constant represents a tensor of unknown origin. The result is ``None`` for a gradient,
+        which is hidden.
         """
         if tensor not in self._computed:
             self._remember(tensor, self._find(tensor))
@@ -215,9 +220,9 @@ class Observation:
         return self._builder.constant(tensor_type(tensor))
 
     def _find_by_gradient(self, function: torch.autograd.graph.Node, tensor: torch.Tensor) -> str:
-        """A node for a call that autograd saw and torch functions did not.
+        """Return the node of a call that only autograd has recorded.
 
-        It is a custom autograd.Function, or a C++ extension.
+        The call is that of a custom autograd.Function, or of a C++ extension.
         """
         known = self._by_gradient.get(function._sequence_nr())
         if known is not None:
@@ -238,7 +243,11 @@ class Observation:
         return self._add(name, list(inputs), [], tensor)
 
     def _known_source(self, function: torch.autograd.graph.Node) -> str | None:
-        """The source of a result, if it is known or a leaf of autograd's graph."""
+        """Return the source of an autograd function's result, if it is known.
+
+        The source of a leaf of autograd's graph is always known. Otherwise the result may be
+        ``None``.
+        """
         ref = self._by_gradient.get(function._sequence_nr())
         if ref is None and hasattr(function, "variable"):
             return self._ref(function.variable)
@@ -246,14 +255,14 @@ class Observation:
 
 
 def _writes(name: str, kwargs: Mapping[str, Any]) -> bool:
-    """Whether a torch function writes into a tensor that it was given."""
+    """Tell whether a torch function writes into a tensor that it was given."""
     if _IN_PLACE.fullmatch(name):
         return True
     return kwargs.get("out") is not None or kwargs.get("inplace") is True
 
 
 def _results(output: Any, known: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors of an output that are not known before."""
+    """Return the tensors of an output that are not in ``known``."""
     known_ids = {id(tensor) for tensor in known}
     return [tensor for tensor in _tensors_in(output) if id(tensor) not in known_ids]
 
@@ -261,7 +270,7 @@ def _results(output: Any, known: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def _operands(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[int | float], list[tuple[str, Any]]]:
-    """The numbers that a function computes with, and its options."""
+    """Return the numbers that a function computes with, and its options."""
     options = [value for value in args if not _tensors_in(value)]
     numbers = []
     if _ARITHMETIC.fullmatch(name):
@@ -276,9 +285,9 @@ def _operands(
 
 
 def _is_users_call() -> bool:
-    """Whether the observed function was called by the user's code or model.
+    """Tell whether the user's code or model called the observed function.
 
-    Otherwise it was called by Lightning or an optimizer.
+    Otherwise Lightning or an optimizer called it.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -294,9 +303,9 @@ def _is_users_call() -> bool:
 
 
 def _tensors_in(value: Any) -> list[torch.Tensor]:
-    """Every tensor in nested tuples, lists and mappings.
+    """Return all tensors in nested tuples, lists and mappings.
 
-    Torch functions take and return these.
+    Torch functions take and return such containers.
     """
     if isinstance(value, torch.Tensor):
         return [value]
@@ -311,12 +320,12 @@ def _tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def named_tensors(values: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor in batches or results of any structure with its dotted name.
+    """Yield the tensors of a batch or result of any structure, with dotted names.
 
     An example of a name is ``batch.0.edge_index``.
 
-    Underscored attributes add nothing to the name: a PyTorch Geometric batch keeps ``x`` in
-    ``_store._mapping``.
+    Attributes that begin with an underscore add nothing to the name: a PyTorch Geometric batch
+    keeps ``x`` in ``_store._mapping``.
     """
     for key, part in leaves(values, batch_items):
         if isinstance(part, torch.Tensor):

@@ -1,4 +1,4 @@
-"""``ReplacedMethod``: a function around a method of an object, for a while."""
+"""Replace a method of an object for a while by a function around it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 
 class _Replacement(functools.partial[Any]):
-    """The function in the place of a method.
+    """The function that is called in place of an object's method.
 
-    A copy of its object, and a pickled one, get the original method.
+    If the object is copied or pickled, the copy gets the original method.
     """
 
     __wrapped__: Callable[..., Any]
@@ -23,9 +23,10 @@ class _Replacement(functools.partial[Any]):
 
 
 class ReplacedMethod:
-    """Calls ``around(original, args, kwargs)`` in place of an object's own method.
+    """A method of an object that can be replaced by a function around it.
 
-    It does so from ``arm`` to ``disarm``.
+    From :meth:`arm` to :meth:`disarm`, ``around(original, args, kwargs)`` is called in place of the
+    method.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ReplacedMethod:
         return self._around(original, args, kwargs)
 
     def disarm(self) -> None:
-        """Give the object its own method back, unless someone has replaced it since."""
+        """Restore the object's own method, unless other code has replaced it since."""
         attributes = vars(self._owner)
         if self._armed is not None and attributes.get(self._name) is self._armed:
             del attributes[self._name]

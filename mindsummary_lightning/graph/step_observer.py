@@ -1,4 +1,4 @@
-"""``StepObserver``: the graph of the next call of a module's ``training_step``."""
+"""Record the computational graph of the next call of a ``training_step``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mindsummary_lightning.values.graph_nodes import Graph
 
 
 class StepObserver(ReplacedMethod):
-    """Observes the first training step after ``arm``.
+    """An observer that records the graph of the first training step after ``arm``.
 
     The call is the user's own: the step does not run a second time.
 
-    Once the step has returned, there is a ``graph``, or the ``error`` says why there is none;
+    Once the step has returned, there is a ``graph``, or ``error`` says why there is none.
     ``losses`` are the names of the loss functions and modules that were called, for
     :func:`loss_name`.
     """
@@ -50,9 +50,9 @@ def observed_call(
     kwargs: dict[str, Any],
     losses: dict[int, str],
 ) -> tuple[Any, Graph | None, Exception | None]:
-    """Call a function; return its result and its graph, or why there is none.
+    """Call a function; return its result, its graph, and the error without a graph.
 
-    Errors of the function pass.
+    An error that the function raises is not caught.
     """
     instruments = Instruments(
         lambda: Observation(module, _named_arguments(function, args, kwargs), losses)

@@ -1,4 +1,4 @@
-"""Rebuilds the damaged files of a run from their complete records.
+"""Rebuild the damaged files of a run from their complete records.
 
 The damaged files are kept in ``.damaged``, never deleted.
 """
@@ -24,7 +24,7 @@ from mindsummary_lightning.reading.run_directory import lineage_file_paths, summ
 
 @dataclass(frozen=True, slots=True)
 class RepairedFile:
-    """A damaged file, rebuilt or not.
+    """Result of the repair of a damaged file: records, lost bytes and backup.
 
     Attributes:
         path: the file.
@@ -53,8 +53,11 @@ def repair_run(
     usable record are not changed. With ``is_dry``, no file is changed.
 
     Raises:
-        BlockingIOError: a file of the run is being written; nothing was changed.
-        OSError: a file could not be read or written; that file is unchanged.
+        BlockingIOError: a process has locked a file of the run to record into it, and no file was
+            changed; or a file changed during its repair, and this file is unchanged.
+        OSError: a file could not be read or written; this file is unchanged.
+
+    After an error, files that were rebuilt before it stay rebuilt.
     """
     files: list[tuple[str, Callable[[bytes], object]]] = [
         (path, checked_event) for path in summary_files(run_dir)
@@ -65,7 +68,9 @@ def repair_run(
             file = opened.enter_context(open_regular(path))
             if try_lock(file.fileno()) is False:
                 raise BlockingIOError(
-                    errno.EAGAIN, "the run is being recorded; repair it when that has ended", path
+                    errno.EAGAIN,
+                    "the run is still being recorded; repair it after the recording has ended",
+                    path,
                 )
         repaired = (_repair(path, check, progress, is_dry) for path, check in files)
         return [one for one in repaired if one is not None]
@@ -119,7 +124,7 @@ def _is_usable(piece: Piece, check: Callable[[bytes], object]) -> bool:
 
 
 def _keep(path: str) -> str:
-    """Give the damaged file a second name in ``.damaged``.
+    """Keep the damaged file in ``.damaged``, and return its path there.
 
     The rebuilt file then takes the original name of the damaged file.
     """

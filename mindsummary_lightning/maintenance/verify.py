@@ -1,6 +1,6 @@
-"""Findings about the files of a run.
+"""Check the files of a run, and report damage and content that MindInsight drops.
 
-They are damage, and content that MindInsight would drop, confuse or fail on.
+It also reports content that MindInsight would confuse or fail on.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ _STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem of a file.
+    """A problem that was found in a file of a run.
 
     Attributes:
         path: the file or directory.
         offset: byte offset of the record, or ``None``.
-        is_damage: True if data is lost or MindInsight fails; False if it only shows less or
-            something else.
+        is_damage: True if data is lost or MindInsight fails; False if MindInsight only shows less
+            or something else.
         message: what is wrong, and its consequence.
     """
 
@@ -83,12 +83,12 @@ class Finding:
 def verify_run(
     run_dir: str, progress: Callable[[int], object] = lambda size: None
 ) -> Iterator[Finding]:
-    """Check every record of every file of a run.
+    """Check every record of every file of a run, and yield the problems.
 
     ``progress`` is called with numbers of bytes read.
 
     Raises:
-        OSError: a file cannot be read; what was found before has been yielded.
+        OSError: a file cannot be read; problems found before it have been yielded.
     """
     yield from _names(run_dir)
     steps: dict[tuple[str, str], int] = {}
@@ -126,7 +126,7 @@ def _names(run_dir: str) -> Iterator[Finding]:
 
 
 def _event_file_name(path: str, second: int, summary_names: dict[int, str]) -> Iterator[Finding]:
-    """Find the problems of an event file's name, and add it to ``summary_names``."""
+    """Yield the problems of an event file's name, and add it to ``summary_names``."""
     name = os.path.basename(path)
     if second > MAX_TIMESTAMP:
         reason = "is not a time in seconds; because of it MindInsight lists no run at all"
@@ -148,7 +148,7 @@ def _event_file_name(path: str, second: int, summary_names: dict[int, str]) -> I
 
 
 def _no_content(path: str) -> str | None:
-    """Why nothing can be read under an event file's name, if so."""
+    """Say why a path with an event file's name has no content, or return ``None``."""
     try:
         state = os.stat(path)
     except PermissionError:
@@ -166,9 +166,9 @@ def _no_content(path: str) -> str | None:
 
 @dataclass(slots=True)
 class _Samples:
-    """The samples of a tag in a file.
+    """Number of samples of a tag in a file, and whether their steps ascend.
 
-    While their steps ascend, no step is there twice and no sample has to be kept.
+    While the steps ascend, no step can repeat, and the steps need not be kept.
     """
 
     count: int = 0
@@ -207,7 +207,7 @@ def _summary_file(
 
 
 def _steps_of(path: str, wanted: Set[_Key]) -> dict[_Key, array[int]]:
-    """All steps of some kinds and tags in a file, which is read again for them."""
+    """Read a file again, and return all steps of the wanted kinds and tags."""
     found: dict[_Key, array[int]] = {}
 
     def add(key: _Key, steps: NDArray[np.int64]) -> None:
@@ -222,9 +222,9 @@ def _steps_of(path: str, wanted: Set[_Key]) -> dict[_Key, array[int]]:
 def _records(
     path: str, add: _Add, progress: Callable[[int], object] = lambda size: None
 ) -> Iterator[Finding]:
-    """Find the problems of the records of a summary file.
+    """Yield the problems of the records of a summary file.
 
-    ``add`` gets the steps of all kinds and tags, in their order.
+    ``add`` is called with the steps of every kind and tag, in their order.
     """
     decoder = ScalarDecoder()
     batch: list[Piece] = []
@@ -266,10 +266,10 @@ def appearance(path: str) -> str:
 
 
 def checked_lineage(payload: bytes) -> LineageEvent:
-    """Decode a lineage record that MindInsight can take.
+    """Decode a lineage record, and check that MindInsight does not fail on it.
 
     Raises:
-        ValueError: the payload is not a lineage event, or MindInsight fails on it, perhaps for
+        ValueError: the payload is not a lineage event, or MindInsight would fail on it, perhaps for
             other runs too.
     """
     event = decode_lineage_event(payload)
@@ -325,14 +325,14 @@ def _events(path: str, batch: list[Piece], decoder: ScalarDecoder, add: _Add) ->
 
 
 class _Places(NamedTuple):
-    """Indices of records in a batch, and their steps."""
+    """Indices of records in a batch of records, and the steps of these records."""
 
     rows: NDArray[np.int64]
     steps: NDArray[np.int64]
 
 
 def _steps_in_order(parts: list[_Places]) -> NDArray[np.int64]:
-    """The steps of all parts in the order of their records."""
+    """Merge several lists of steps in the order of their records."""
     if len(parts) == 1:
         return parts[0].steps
     rows = np.concatenate([part.rows for part in parts])
@@ -353,7 +353,10 @@ def _problem_of(value: SummaryValue) -> str | None:
     if isinstance(value, Tensor) and value.data.size > MAX_ELEMENTS:
         return f"has more than {MAX_ELEMENTS} elements; MindInsight drops their values"
     if isinstance(value, Histogram) and value.counts.size > MAX_BUCKETS:
-        return f"has {value.counts.size} buckets; MindInsight drops more than {MAX_BUCKETS}"
+        return (
+            f"has {value.counts.size} buckets; MindInsight drops histograms with more than "
+            f"{MAX_BUCKETS}"
+        )
     try:
         check_recordable(value)
     except ValueError as error:
@@ -400,7 +403,8 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
         progress(piece.end - piece.start)
         if piece.payload is None:
             message = (
-                f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of it"
+                f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of "
+                "this file"
             )
             yield _damage(path, piece.start, message)
             continue
@@ -408,7 +412,8 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             what = checked_lineage(piece.payload).what
         except ValueError as error:
             message = (
-                f"{error}; MindInsight may lose lineage because of it, that of other runs too; "
+                f"{error}; because of this record MindInsight may lose lineage, also that of other "
+                "runs; "
             )
             yield _damage(path, piece.start, f"{message}run `mindsummary repair`")
             continue
@@ -421,5 +426,5 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             )
     if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(
-            path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it"
+            path, f"a {LINEAGE_SUFFIX} file with only custom data; MindInsight ignores it"
         )

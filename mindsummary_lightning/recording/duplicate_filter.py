@@ -1,8 +1,8 @@
-"""Keep the last value of every tag, so that no value is written twice to a file.
+"""Skip values that the summary file already contains.
 
-Tags are counted too, for MindInsight 2.3.1 drops the oldest where there are too many
-(``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers
-have none.
+The last value of every tag is kept in memory for this. Tags are counted too, because MindInsight
+2.3.1 drops the oldest tags of a run that has too many (``EventsData._check_tag_out_of_spec``). All
+tags are written, with one warning per limit, because other readers have no such limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEWER_TENSORS = "Record fewer tensors, or histograms where they suffice"
 
 
 class DuplicateFilter:
-    """A filter that remembers the last step and value of every tag."""
+    """A filter that drops values which the summary file already contains."""
 
     def __init__(self, directory: str) -> None:
         # by tag for scalars, else by type and tag
@@ -31,16 +31,16 @@ class DuplicateFilter:
         self._warnings = WarnOnce(_LOG)
 
     def clear(self) -> None:
-        """Forget all values: a new file contains none of them."""
+        """Forget all remembered values, because a new file contains no values yet."""
         self._last.clear()
 
     def new_values(
         self, step: int, values: Collection[tuple[str, SummaryValue]]
     ) -> list[tuple[str, SummaryValue]]:
-        """Select the values that are not in the file yet, and remember them as written.
+        """Return the values that are not in the summary file yet, and remember them.
 
-        A tag that has another value at the same step is new too, with one warning. :meth:`forget`
-        those that could not be written.
+        A tag that gets a different value at the same step counts as new, with one warning. Pass
+        values that could not be written to :meth:`forget`.
         """
         new: list[tuple[str, SummaryValue]] = []
         last, has_new_tag = self._last, False
@@ -65,13 +65,13 @@ class DuplicateFilter:
         return new
 
     def count_graph(self) -> None:
-        """Count the tags of a graph that is written."""
+        """Count the tags of a graph, because MindInsight limits the tags of a run."""
         for kind, tag in GRAPH_TAGS:
             self._tags.setdefault(kind, set()).add(tag)
         self._check_limits()
 
     def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
-        """Forget values of :meth:`new_values` that could not be written."""
+        """Forget values that could not be written, so that they count as new again."""
         for tag, value in values:
             self._last.pop(tag if type(value) is float else (type(value), tag), None)
 
@@ -101,9 +101,9 @@ class DuplicateFilter:
 
 
 def _mark(value: SummaryValue) -> object:
-    """Return an object that identifies a value that is not a scalar.
+    """Return an object with which an image or histogram is compared later.
 
-    ``None`` where comparing costs more than writing the value twice.
+    It is ``None`` for other values, because comparing them costs more than writing them twice.
     """
     if isinstance(value, Histogram):
         return value

@@ -1,8 +1,8 @@
-"""Name and create a run's files, without a look at their contents.
+"""Name and create the summary and lineage files of a run directory.
 
-MindInsight follows only the newest file of a kind, so a new one gets a later second than every file
-that is there, and the truncated last record of an older one, which would hide the new one for ten
-minutes, is cut off first.
+MindInsight follows only the newest file of a kind, so the name of a new file has a later second
+than the names of all existing files. An incomplete last record of an older file would hide the new
+file for ten minutes, so it is cut off first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """The options with which a run's files are created.
+    """Options for the summary and lineage files of a run, such as prefix and mode.
 
     Attributes:
         prefix: first part of the file names.
@@ -47,8 +47,8 @@ class FileOptions:
         mode: permission bits of every file.
         fsync_secs: seconds after which appended records are fsynced, or ``None`` to leave it to the
             system.
-        free_space_factor: a record is refused when the disk has less than this many times its size
-            free; 0 never.
+        free_space_factor: a record of 64 KiB or more is refused if the free space of the disk is
+            less than this many times the record's size; with 0, records are never refused.
     """
 
     prefix: str = "events"
@@ -60,7 +60,7 @@ class FileOptions:
 
 
 class EventFiles:
-    """The names and the creation of a directory's files.
+    """A factory that names and creates the files of a run directory.
 
     Not thread-safe: the caller holds a lock.
     """
@@ -79,7 +79,7 @@ class EventFiles:
         self._latest: dict[bool, int] = {}
 
     def expected_path(self, is_lineage: bool = False) -> str:
-        """Return the path that a file created now would get."""
+        """Return the path that a file would get if it were created now."""
         suffix = LINEAGE_SUFFIX if is_lineage else self.options.suffix
         second = min(self._second(), MAX_TIMESTAMP)
         # 0: the rank that records
@@ -87,7 +87,13 @@ class EventFiles:
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
-        """Create the newest file of its kind, empty and locked; raise OSError."""
+        """Create an empty, locked summary or lineage file with the newest file name.
+
+        The kind is lineage file (``is_lineage``) or summary file.
+
+        Raises:
+            OSError: the file cannot be created.
+        """
         self.prepare()
         latest = self._latest_seconds().get(is_lineage)
         # another process was here since the second was chosen
@@ -108,14 +114,19 @@ class EventFiles:
                 raise
         raise OSError(
             errno.EOVERFLOW,
-            f"the time of a file must be at most {MAX_TIMESTAMP}, got a later clock. Set the clock",
+            f"the time in a file name must be at most {MAX_TIMESTAMP}, got a later time. Set the "
+            "clock",
             self.directory,
         )
 
     def newest_summary_file(self) -> RecordFile | None:
-        """Return the newest summary file, closed; raise OSError.
+        """Return the newest summary file of the directory, without opening it.
 
-        ``None`` if it is neither of this package nor of MindSpore.
+        The result is ``None`` if there is no summary file, or if the newest was written neither by
+        this package nor by MindSpore.
+
+        Raises:
+            OSError: the directory or the file cannot be read.
         """
         self.prepare()
         names = read_order(filter(is_summary_name, os.listdir(self.directory)))
@@ -128,25 +139,25 @@ class EventFiles:
         return None
 
     def check_again(self) -> None:
-        """Let the next file check the older files again.
+        """Check the existing files again before the next file is created.
 
-        For when another process has changed one of them.
+        Call this method when another process has changed an existing file.
         """
         self._prepared = None
 
     def reset_second(self) -> None:
-        """Give the next file a later second than every file here has."""
+        """Make the time in the next file's name later than the time of existing files."""
         self._stem_second = None
 
     def lineage_paths(self) -> list[str]:
-        """Return the lineage files of the directory, in the reader's order."""
+        """Return the paths of the directory's lineage files, the newest last."""
         names = filter(is_lineage_name, os.listdir(self.directory))
         return [os.path.join(self.directory, name) for name in read_order(names)]
 
     def prepare(self) -> None:
-        """Create the directory, and cut off the incomplete records that are in it.
+        """Create the run directory, and cut incomplete records off existing files.
 
-        Earlier processes have left them at the end of their files.
+        Earlier processes may have left incomplete records at the end of their files.
         """
         os.makedirs(self.directory, exist_ok=True)
         status = os.stat(self.directory)
@@ -160,8 +171,8 @@ class EventFiles:
                 self._cut(name, is_lineage_file)
             if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
                 text = (
-                    "%s has a name with a later time than new files: MindInsight does not show "
-                    "new values. Move the file away"
+                    "the time in the name of %s is later than that of new files, so MindInsight "
+                    "shows no new values. Move the file away"
                 )
                 _LOG.warning(text, printable(os.path.join(self.directory, name)))
 

@@ -1,9 +1,9 @@
 """Write the summary file and the lineage file of a run directory.
 
-The reader follows only the newest summary file of a directory, so whoever records into a directory
-gets the same :class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file
-starts and what is already written. It raises errors: ``run_recorder`` catches them, and
-``failure_policy`` decides whether they are logged or raised.
+MindInsight follows only the newest summary file of a directory, so all recorders of a directory
+share one :class:`EventWriter`, which :func:`shared_event_writer` returns. The writer decides when a
+new file starts, and skips values that are already in the file. It raises errors: ``run_recorder``
+catches them, and ``failure_policy`` decides whether they are logged or raised.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _P = ParamSpec("_P")
 def _serialized(
     method: Callable[Concatenate[EventWriter, _P], None],
 ) -> Callable[Concatenate[EventWriter, _P], bool]:
-    """Make calls of a method in turn.
+    """Wrap a method of a writer so that only one call runs at a time.
 
-    A call returns whether it was made; a queued call returns False.
+    The wrapper returns whether the call was made; it returns False for a queued call.
     """
 
     @functools.wraps(method)
@@ -59,15 +59,16 @@ def _serialized(
 
 
 class EventWriter:
-    """A thread-safe writer of the events of a directory.
+    """A thread-safe writer of the summary and lineage files of a run directory.
 
-    See :func:`shared_event_writer` for sharing.
+    :func:`shared_event_writer` returns the same writer to all recorders of a directory.
 
-    ``clock`` is for what is written, the monotonic ``timer`` for periodic duties: the wall clock
-    may jump back.
+    ``clock`` gives the Unix times (seconds) that are written. The monotonic ``timer`` gives the
+    seconds for periodic work, because the wall clock may jump back.
 
-    Every method that writes returns False if the call is queued, because the caller is a signal
-    handler that interrupted another call to this writer; that call makes it at its end.
+    Every method that writes returns False if its call is queued. That happens if the caller is a
+    signal handler that interrupted another call to this writer; that other call makes the queued
+    call at its end.
     """
 
     def __init__(
@@ -93,23 +94,24 @@ class EventWriter:
 
     @property
     def summary_path(self) -> str:
-        """Return the full path of the live summary file, also before it exists."""
+        """Return the full path of the present summary file, also before it exists."""
         file = self._live.file
         return self._files.expected_path() if file is None else file.path
 
     def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
-        """Write a step's values.
+        """Write the values of a step to the summary file.
 
         Scalars, images and histograms share one event; every other value has its own.
 
         A value that is already in the file is skipped.
 
         Raises:
-            OSError: nothing of the failing event, nor of those after it, is in the file. While the
-                place is out of reach, the error of the last attempt, at once.
-            UnsyncedError: everything is in the file, and the system cannot promise that it is on
+            OSError: the file contains neither the event that failed nor later events of the step.
+                While the file system cannot be reached, the last error is raised again at once.
+            UnsyncedError: everything is in the file, but the system cannot promise that it is on
                 the disk.
-            RecordTooLargeError: an event is larger than the reader takes; the others are written.
+            RecordTooLargeError: an event is larger than MindInsight reads; the other events are
+                written.
         """
         return self._turns.call(self._write_values, step, values)  # no decorator: the hot path
 
@@ -141,7 +143,7 @@ class EventWriter:
 
     @_serialized
     def write_graph(self, graph: Graph) -> None:
-        """Write a computational graph in its own event.
+        """Write a computational graph to the summary file, as an event.
 
         Raises the errors of :meth:`write_values`.
         """
@@ -162,16 +164,17 @@ class EventWriter:
     def write_lineage(self, *values: LineageValue) -> None:
         """Add values to the lineage file, which is replaced atomically.
 
-        Values that it has already are skipped.
+        Values that the file already contains are skipped.
 
-        After an OSError the file is as it was before.
+        Raises:
+            OSError: the file could not be replaced, and is as it was before.
         """
         self._check_process()
         self._lineage.write(*values)
 
     @_serialized
     def replace_custom(self, replaced: frozenset[str], *values: LineageValue) -> None:
-        """Write lineage values in place of the custom data ``replaced``.
+        """Write lineage values, and remove custom lineage data with given names.
 
         Raises the errors of :meth:`write_lineage`.
         """
@@ -201,32 +204,33 @@ class EventWriter:
                 self._written.clear()  # another file has none of it
 
     def check_soon(self) -> None:
-        """Let the next value check whether the summary file is still there."""
+        """Check before the next value whether the summary file still exists."""
         self._live.next_check = 0.0
 
     def take_losses(self) -> list[MissingRecords]:
-        """Return the records that files have lost since the last call.
+        """Return counts of the records that files have lost since the last call.
 
-        They are of the summary files and of the lineage file.
+        They are records of summary files and of the lineage file.
         """
         return [*self._live.take_losses(), *self._lineage.take_losses()]
 
     @_serialized
     def take_options(self, options: FileOptions) -> None:
-        """Go on in a new file, with new options."""
+        """Start a new summary file that is written with new options."""
         self.options = self._files.options = options
         self._max_bytes = options.max_file_size or math.inf
         self._live.rotate()
 
     @_serialized
     def begin_file(self, is_new_run: bool = False) -> None:
-        """Finish the summary file; the next value begins a later file.
+        """Finish the summary file, so that the next value begins a new file.
 
-        The later file's steps replace those after its first one.
+        In MindInsight, the steps of the new file replace the steps of older files from its first
+        step on.
 
-        For a run that goes back to a checkpoint in the process that trained it: in one file, the
-        steps it does again would be beside the old ones. ``is_new_run``: finish the lineage file,
-        too, and carry nothing over.
+        Call this method for a run that goes back to a checkpoint in the process that trained it: a
+        single file would contain the repeated steps twice. ``is_new_run``: finish the lineage file
+        too, and transfer nothing into the next lineage file.
         """
         if is_new_run:
             self._lineage.reset()
@@ -236,10 +240,10 @@ class EventWriter:
     def continue_file(self) -> None:
         """Append the next value to the newest summary file, also of another process.
 
-        Does nothing while a file is written.
+        Does nothing while a summary file is open.
 
-        For an evaluation, which may come from another process than the fit: in a file of its own
-        its steps would replace those of the fit.
+        Call this method for an evaluation, which may run in another process than the training: in a
+        separate file, its steps would replace the steps of the training.
         """
         self._check_process()
         self._live.continue_newest()
@@ -274,22 +278,27 @@ class EventWriter:
 
     @_serialized
     def sync(self) -> None:
-        """Fsync all written records; raise UnsyncedError."""
+        """Wait until all written records are on the disk (fsync).
+
+        Raises:
+            UnsyncedError: the system could not confirm it.
+        """
         self._live.sync(self._timer())
 
     def release(self, user: object) -> None:
-        """Remove a user; after the last user close the file.
+        """Release the writer for an object; close the file if no object uses it any more.
 
-        Writing later opens the file again.
+        A later write opens the file again.
 
-        An OSError is how some file systems report only now that records written earlier are lost.
+        Raises:
+            OSError: the file system reports only now that records written earlier are lost.
         """
         self._turns.call(self._remove_user, user)
 
     def release_when_free(self) -> None:
-        """Release users that are gone, without waiting.
+        """Release the writer for garbage-collected objects, without waiting for a lock.
 
-        Garbage may be collected in the middle of a write.
+        Python may collect garbage in the middle of a write.
         """
         try:
             self._turns.call(self._remove_user, None, is_waiting=False)
@@ -306,9 +315,9 @@ class EventWriter:
             self._live.close()
 
     def forget_content(self) -> None:
-        """Forget the content of closed files, but not where they are.
+        """Free the memory that holds the last values of closed files.
 
-        Does nothing while the writer is used.
+        The paths of the files stay known. Does nothing while the writer has users.
         """
         self._turns.call(self._forget_content, is_waiting=False)
 
@@ -318,7 +327,7 @@ class EventWriter:
             self._lineage.forget_content()
 
     def abandon_after_fork(self) -> None:
-        """Give up the parent's files in a forked child, without touching them."""
+        """Close the parent's files in a forked child process, without changing them."""
         # it may be the turn of another thread, which is not in the child
         self._turns = SerializedCalls()
         if self._live.file is not None or self._lineage.has_file:
@@ -338,11 +347,11 @@ def shared_event_writer(
     user: object,
     timer: Callable[[], float] = time.monotonic,
 ) -> EventWriter:
-    """Return the writer of a directory; create it if it does not exist.
+    """Return the writer that all recorders of a directory share; create it if needed.
 
     Call :meth:`EventWriter.release` when ``user`` is done.
 
-    One that is in use keeps its own options and timer.
+    A writer that has other users keeps its options and timer.
     """
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:

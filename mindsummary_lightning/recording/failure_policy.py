@@ -1,4 +1,4 @@
-"""Handle failures to record.
+"""Handle values that cannot be recorded.
 
 Training continues unless ``raise_exception=True``.
 """
@@ -20,14 +20,15 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 WRITE_ERRORS = (OSError, RuntimeError, MemoryError, RecordTooLargeError)
-"""The errors in which writing a value may end."""
+"""The errors that a failed write of a value raises."""
 
 
 class FailurePolicy:
-    """The reaction to a value that cannot be converted or written.
+    """The rules for a value that cannot be converted or written.
 
-    With ``raise_exception`` every error is raised again, otherwise logged; ``directory`` names the
-    run in messages. ``timer`` gives monotonic seconds, by which pauses are measured.
+    With ``raise_exception`` every error is raised again, otherwise it is logged. ``directory``
+    names the run in messages. ``timer`` gives monotonic seconds, which measure the pauses between
+    attempts.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class FailurePolicy:
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self.lost: int = 0
-        """Writes that failed so far, and records that their files lacked later."""
+        """Number of failed writes, and of records that disappeared from their files later."""
         self._taken_back = self._removed = 0  # of them, by the file system, and with their files
         self._lost_when_logged = 0
         self._timer = timer
@@ -47,9 +48,10 @@ class FailurePolicy:
         self.raise_exception = raise_exception
 
     def attempt(self, what: str, action: Callable[..., bool | None], *arguments: object) -> bool:
-        """Call a function that writes, and return whether everything is in the file.
+        """Call a function that writes, and tell whether it wrote everything.
 
-        That is False too if the call is queued and returns False.
+        The result is also False if the function queues its work and returns False. An error is
+        handled by :meth:`write_failed` or :meth:`unconfirmed`.
         """
         try:
             return action(*arguments) is not False
@@ -61,11 +63,11 @@ class FailurePolicy:
             return False
 
     def call_in_reach(self, action: Callable[..., bool | None], *arguments: object) -> bool | None:
-        """Call a function that writes a whole file.
+        """Call a function that writes a file, with a pause after repeated failures.
 
-        For some seconds after a time-out it raises the last error at once.
-
-        The writer of the summary file has a pause of its own.
+        During a pause the last error is raised again, without a call. A pause follows a time-out of
+        the file system, or many failures in a row (``retries``). The writer of the summary file has
+        its own pauses.
         """
         began = self._timer()
         self._retries.check(began)
@@ -78,9 +80,9 @@ class FailurePolicy:
         return answer
 
     def write_failed(self, what: str, error: Exception) -> None:
-        """Count a failed write, and log the first failure of its kind.
+        """Count a failed write, and log the first failure of each kind.
 
-        With ``raise_exception`` the error is raised.
+        With ``raise_exception`` the error is raised instead.
         """
         if self.raise_exception:
             raise error
@@ -100,9 +102,9 @@ class FailurePolicy:
     def unconfirmed(self, error: OSError) -> None:
         """Log that the last records may be missing on the disk.
 
-        With ``raise_exception`` the error is raised.
+        With ``raise_exception`` the error is raised instead.
 
-        What is missing then is counted by :meth:`records_missing`, as soon as the file shows it.
+        :meth:`records_missing` counts the missing records as soon as the file shows them.
         """
         if self.raise_exception:
             raise error
@@ -116,7 +118,7 @@ class FailurePolicy:
             )
 
     def records_missing(self, losses: Iterable[MissingRecords]) -> None:
-        """Count records that were in files and are not any more.
+        """Add records that disappeared from their files to the number of lost records.
 
         The caller has logged them.
         """
@@ -135,11 +137,11 @@ class FailurePolicy:
         *arguments: object,
         per_tag: bool = False,
     ) -> _T | None:
-        """Convert a value to record; return ``None`` if it cannot be converted.
+        """Convert a value for recording; return ``None`` if the conversion fails.
 
         ``arguments`` are those of ``convert``, the value first; the caller has checked the others.
-        The first failure of a kind (what the value was to become, such as ``"image"``) is logged,
-        or of each tag (``per_tag``).
+        The first failure for each ``kind`` of value (such as ``"image"``) is logged, or with
+        ``per_tag`` the first failure for each tag.
         """
         try:
             return convert(*arguments)
@@ -152,9 +154,9 @@ class FailurePolicy:
             return None
 
     def step(self, name: str, tag: str, value: Any) -> int | None:
-        """Return the step of a tag as an int: the whole part of a fraction.
+        """Return a step number as an int; warn if it has a fraction, which is dropped.
 
-        ``None`` if the step is not a number; then the value is skipped.
+        The result is ``None`` if the step is not a number; then the value is skipped.
         """
         if type(value) is int:
             return value
@@ -168,9 +170,9 @@ class FailurePolicy:
         return number
 
     def skip(self, kind: str, tag: str, error: BaseException, per_tag: bool = False) -> None:
-        """Log the first value of a kind that cannot be recorded.
+        """Log that a value cannot be recorded, once for each kind of value.
 
-        With ``raise_exception`` the error is raised.
+        With ``raise_exception`` the error is raised instead.
         """
         if isinstance(error, MemoryError):  # not the value's fault: it counts as lost
             self.write_failed(f"{kind} {tag!r}", error)
@@ -185,7 +187,10 @@ class FailurePolicy:
         )
 
     def skip_closed(self, what: str, when: str = "") -> None:
-        """Warn once per tag or kind that values after the end are not recorded."""
+        """Warn that a value is skipped because ``close()`` was called before.
+
+        The warning comes once for each ``what``, which names the tag or the kind of value.
+        """
         text = (
             "the record of %s is closed: %s%s is not recorded. Record before close(), or make a "
             "new record"
@@ -193,7 +198,7 @@ class FailurePolicy:
         self.warnings.warn(("closed", what), text, self._directory, what, when)
 
     def log_total(self) -> None:
-        """Log how many records were lost, if any were since the last call."""
+        """Log the total number of lost records, if it has grown since the last call."""
         if self.lost > self._lost_when_logged:
             self._lost_when_logged = self.lost
             failed = self.lost - self._taken_back - self._removed
@@ -204,7 +209,7 @@ class FailurePolicy:
                 return
             parts = [f"{failed} could not be written"] if failed else []
             if self._taken_back:
-                parts.append(f"the file system took back {self._taken_back} that it had accepted")
+                parts.append(f"{self._taken_back} were accepted and later lost by the file system")
             if self._removed:
                 parts.append(f"{self._removed} were in files that were removed or replaced")
             _LOG.error(
@@ -216,7 +221,7 @@ class FailurePolicy:
 
 
 def _whole_part(value: Any) -> tuple[int, str]:
-    """Return the whole part of a number, and a fractional number as text."""
+    """Return a number's whole part, and the number as text if it has a fraction."""
     try:
         number = int(value)
     except (TypeError, ValueError):

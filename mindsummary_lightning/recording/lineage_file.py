@@ -1,11 +1,11 @@
-"""Write the lineage file of a run: the newest event of every kind.
+"""Write a run's lineage file, which holds the newest event of every kind.
 
 The file is replaced atomically at every change.
 
-One damaged record would void the complete file for MindInsight, so nothing is appended to it; and a
-file whose size did not change is not read again, so it is made a little longer where it would be as
-long as before, or shorter. Custom data are one event with all keys. Whatever is recorded, and
-however often, the file stays below 64 KiB (docs/decisions/0067-what-is-kept.md).
+A single damaged record would make MindInsight ignore the whole file, so nothing is appended to it.
+MindInsight does not read a file again whose size did not change, so a file that would not grow gets
+a few bytes of filler. Custom data are one event with all keys. The file always stays below 64 KiB
+(docs/decisions/0067-what-is-kept.md).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _Newest = Mapping[type, LineageEvent]  # of each kind, the one written last at t
 
 
 class LineageFileWriter:
-    """A writer that keeps a run's lineage in its file.
+    """A writer that keeps the lineage file of a run up to date.
 
     Not thread-safe: the caller holds a lock.
     """
@@ -80,28 +80,31 @@ class LineageFileWriter:
 
     @property
     def has_file(self) -> bool:
-        """Tell whether a file was started."""
+        """Tell whether this writer has started a lineage file."""
         return self._path is not None
 
     def reset(self) -> None:
-        """Begin a file with the next event, without the events of the present file.
+        """Begin a new lineage file with the next event, without events of the old file.
 
-        What is there now is another run's.
+        The old file belongs to another run.
         """
         self._path, self._newest, self._carries_over, self._calls = None, {}, False, 0
 
     def forget_content(self) -> None:
-        """Forget the content of the file, but not its path."""
+        """Free the memory that holds the file's content; the path stays known."""
         if self._path is not None:
             self._newest = None
 
     def write(self, *values: LineageValue, replaced: Collection[str] = ()) -> None:
-        """Add values in a single replacement of the file; skip values that it has.
+        """Add values by replacing the file once; skip values that it already contains.
 
-        Custom data named in ``replaced`` leave the file first.
-        Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters)
-        become a RunInfo. If the file was deleted or replaced by somebody else, the lineage files
-        that are there now are read. After an OSError the file is as it was before.
+        Custom data with the names ``replaced`` are removed first. Custom data that
+        :func:`repeated_fields` finds (such as a hyper-parameter ``batch_size``) become a RunInfo.
+        If the file was deleted or replaced by another program, the lineage files that exist now are
+        read.
+
+        Raises:
+            OSError: the file could not be replaced, and is as it was before.
         """
         self._files.prepare()
         before, calls = self._newest, self._calls
@@ -120,9 +123,9 @@ class LineageFileWriter:
         self._calls += 1
 
     def _compare_with_before(self, before: _Newest, calls: int) -> None:
-        """Count the values that a removed file held.
+        """Count the values that were lost with a removed file.
 
-        They do not count if a file with the same content has its place.
+        No value is lost if a file with the same content is at its path.
         """
         if self._newest == before:  # a file system in user space may number its files anew
             self._calls = calls
@@ -130,15 +133,15 @@ class LineageFileWriter:
             self._losses.append(MissingRecords(calls, is_removed=True))
 
     def take_losses(self) -> list[MissingRecords]:
-        """Return the calls whose values went with a removed or replaced file.
+        """Return the number of writes that were lost with a removed or replaced file.
 
-        Only those since the last call of this method.
+        Losses that an earlier call returned are left out.
         """
         losses, self._losses = self._losses, []
         return losses
 
     def _add(self, newest: dict[type, LineageEvent], value: LineageValue) -> bool:
-        """Replace the newest value of its kind; return False if they are equal."""
+        """Replace the newest value of the same kind; return False if both are equal."""
         if isinstance(value, AddedEvaluation):
             value = _with_earlier_metrics(newest, value)
         kind, now = type(value), self._clock()
@@ -161,7 +164,7 @@ class LineageFileWriter:
         return True
 
     def _replace(self, newest: _Newest) -> _Newest:
-        """Write the file, and return the events in it."""
+        """Replace the file, and return the events that the new file contains."""
         if not any(kind in newest for kind in _ANCHORS):
             newest = {TrainInfo: LineageEvent(self._clock(), TrainInfo()), **newest}
         fitting = self._fitting(newest)
@@ -187,9 +190,9 @@ class LineageFileWriter:
         return {type(event.what): event for event in events}
 
     def _fitting(self, newest: _Newest) -> dict[type, LineageEvent]:
-        """Return the value, or the part of it that fits into the file.
+        """Return the lineage events that fit into a lineage file of 64 KiB.
 
-        Of custom data these are the first keys; any other value fits as a whole or not at all.
+        Of custom data the first keys that fit are kept; any other value is kept whole or dropped.
         """
         fitting: dict[type, LineageEvent] = {}
         left = _MAX_CONTENT
@@ -229,16 +232,16 @@ class LineageFileWriter:
             except (DamagedFileError, ValueError, OSError) as error:
                 self._warnings.warn(
                     path,
-                    "the lineage in %s is not carried over into this run's new file: %s",
+                    "the lineage in %s cannot be read and is missing in this run's new file: %s",
                     path,
                     error,
                 )
 
 
 def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent]:
-    """Return the events without some of the custom data.
+    """Return lineage events without the custom data that have given names.
 
-    Data that a field of the training holds count as well.
+    Names that are stored as a field of the training are removed as well.
     """
     left = dict(newest)
     dropped = {
@@ -256,7 +259,7 @@ def _without(newest: _Newest, names: Collection[str]) -> dict[type, LineageEvent
 
 
 def _with_earlier_metrics(newest: _Newest, added: AddedEvaluation) -> EvaluationInfo:
-    """Return an evaluation with the metrics of the run's earlier evaluations added."""
+    """Return an evaluation that also has the metrics of the run's earlier evaluations."""
     known = newest[EvaluationInfo].what if EvaluationInfo in newest else None
     earlier = _metrics(known) if isinstance(known, EvaluationInfo) else {}
     own = _metrics(added)
@@ -266,9 +269,9 @@ def _with_earlier_metrics(newest: _Newest, added: AddedEvaluation) -> Evaluation
 
 
 def _metrics(evaluation: EvaluationInfo) -> dict[str, Any]:
-    """Return the metrics of an evaluation without numbers that are not JSON.
+    """Return the metrics of an evaluation, without NaN and infinite values.
 
-    MindSpore writes such numbers.
+    MindSpore writes such values, which are not valid JSON.
     """
     try:
         metrics = parsed_metric(evaluation.metric or "{}")
@@ -286,9 +289,9 @@ def _is_same(old: CustomValue, new: CustomValue) -> bool:
 
 
 def _hide_repeated(newest: dict[type, LineageEvent], now: float) -> None:
-    """Hide custom data that repeat a field of the training from MindInsight.
+    """Hide from MindInsight the custom data that repeat a field of the training.
 
-    They go into a field that only this package reads.
+    They are moved into a field that only this package reads.
     """
     custom = _custom(newest, UserDefinedInfo)
     hidden = _repeated(newest, custom)
@@ -332,7 +335,7 @@ def _size(event: LineageEvent) -> int:
 
 
 def _shortened(event: LineageEvent, size: int) -> LineageEvent | None:
-    """Return the event with as many of its custom data as fit, or ``None``."""
+    """Return the event with as many custom data as fit, or ``None`` if none fits."""
     what = event.what
     if not isinstance(what, UserDefinedInfo):
         return None

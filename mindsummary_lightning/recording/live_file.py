@@ -1,8 +1,8 @@
-"""Write a run's values into a summary file that may move or disappear.
+"""Reopen or replace a run's summary file when it moves or disappears.
 
-A file system may be away for a second and come back without the handles it gave, or a server may
-remove the directory and tell nobody. So the path is compared with the file now and then, and tried
-again after each write that failed.
+A network file system may be unreachable for a second and forget its open handles, or a server may
+remove the directory without notice. So the open file is compared with the file at its path every
+few seconds, and after each failed write.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _LOG = logging.getLogger(__name__)
 
 
 class LiveFile:
-    """The newest summary file of a directory.
+    """The summary file into which a run's values are written at present.
 
     Not thread-safe: the caller holds a lock.
 
     All times are seconds of the monotonic ``timer``.
 
     Attributes:
-        file: what is written to; ``None`` before the first value, and after :meth:`rotate`.
-        is_open: whether its handle is open.
-        next_check: from when on :meth:`find` is to be called before a value is written; 0 after a
-            failure.
-        next_sync: when what is written is to be synced.
+        file: the file; ``None`` before the first value, and after :meth:`rotate`.
+        is_open: whether the file has an open handle.
+        next_check: time from which on :meth:`find` must be called before a value is written; 0
+            after a failure.
+        next_sync: time at which written records must be fsynced.
     """
 
     def __init__(self, files: EventFiles, timer: Callable[[], float]) -> None:
@@ -50,13 +50,13 @@ class LiveFile:
         self._warnings = WarnOnce(_LOG)
 
     def find(self, now: float) -> None:
-        """Make sure that the file is open and its path leads to it.
+        """Ensure that the open file is still the file at its path.
 
-        Otherwise begin another file.
+        Otherwise the file is opened again, or a new file begins.
 
         Raises:
-            OSError: there can be no file; while the place is out of reach, the error of the last
-                attempt, at once.
+            OSError: no file can be opened or created. While the file system cannot be reached, the
+                last error is raised again at once.
         """
         self._retries.check(now)
         try:
@@ -70,29 +70,33 @@ class LiveFile:
         self.next_check = now + PATH_CHECK_S
 
     def begin(self, now: float) -> RecordFile:
-        """Go on in a new file; raise OSError."""
+        """Close the present file, and continue in a new file.
+
+        Raises:
+            OSError: the old file cannot be closed, or the new file cannot be created.
+        """
         self.rotate()
         self.is_open = True  # first: an interrupt right behind the creation finds an open file
         return self._take(self._files.create(), now)
 
     def continue_newest(self) -> None:
-        """Go on in the newest summary file, unless a file is open already.
+        """Continue in the directory's newest summary file, unless a file is in use.
 
         Raises:
-            OSError: the directory is out of reach.
+            OSError: the directory cannot be read.
         """
         if self.file is None:
             self.file = self._files.newest_summary_file()
 
     def give_up(self) -> None:
-        """Close the handle without touching the file, which another process writes."""
+        """Close the file handle, but leave the file to the process that writes it."""
         self.is_open = False
         if self.file is not None:
             with contextlib.suppress(OSError):
                 self.file.close()
 
     def rotate(self) -> None:
-        """Close the file, which is complete; raise the errors of :meth:`close`."""
+        """Close the file for good; raise the errors of :meth:`close`."""
         file, is_open = self.file, self.is_open
         # first, so that an error does not leave a closed file behind
         self.file, self.is_open = None, False
@@ -105,14 +109,18 @@ class LiveFile:
         """Close the file until the next value.
 
         Raises:
-            OSError: the file system reports only now that something is lost.
+            OSError: the file system reports only now that records are lost.
         """
         if self.file is not None and self.is_open:
             self.is_open = False
             self._close(self.file)
 
     def sync(self, now: float) -> None:
-        """Fsync all written records; raise UnsyncedError."""
+        """Wait until all written records are on the disk (fsync).
+
+        Raises:
+            UnsyncedError: the system could not confirm it.
+        """
         if self.file is None or not self.is_open:
             return
         self.next_sync = now + (self._files.options.fsync_secs or math.inf)
@@ -123,9 +131,10 @@ class LiveFile:
             raise UnsyncedError(error.errno, error.strerror, self.file.path) from error
 
     def note_failure(self, error: BaseException, began: float) -> None:
-        """Let the next call look for the file.
+        """Note a failed write, so that the next write first checks the file.
 
-        It may be gone, or a server or daemon may have forgotten its handle.
+        The file may be gone, or a server may have forgotten its handle. ``began`` is the time at
+        which the write began.
         """
         self.next_check = 0.0
         records = 0 if self.file is None else self.file.records
@@ -137,7 +146,7 @@ class LiveFile:
             self._retries.failed(error, began, self._timer())
 
     def take_losses(self) -> list[MissingRecords]:
-        """Return the records that files have lost since the last call."""
+        """Return counts of the records that files have lost since the last call."""
         losses, self._losses = self._losses, []
         return losses
 
@@ -146,7 +155,7 @@ class LiveFile:
         return not has_failed and file.is_intact()
 
     def _continue_or_replace(self, file: RecordFile, now: float) -> None:
-        """Go on through a new handle, or in a new file if the file has changed."""
+        """Open the file again; continue in a new file if the old file has changed."""
         failures = self._retries.failures
         is_same = False
         if not failures or failures % 2:  # after a new handle has failed too, a new file
@@ -161,9 +170,9 @@ class LiveFile:
         self.is_open = True
 
     def _replace(self, file: RecordFile, now: float, is_counted: bool) -> None:
-        """Go on in a new file.
+        """Continue in a new file, because the old file is lost.
 
-        If it cannot be created, the old file stays for the next attempt.
+        If the new file cannot be created, the old file stays for the next attempt.
         """
         # before another file can get its name
         missing = file.missing() if is_counted else MissingRecords()
@@ -193,9 +202,9 @@ class LiveFile:
             self._count_missing(file, file.missing())
 
     def _count_missing(self, file: RecordFile, missing: MissingRecords) -> None:
-        """Count the records that an abandoned file has lost.
+        """Count the records that disappeared from a file, and cut off its damaged end.
 
-        The total at the end includes them.
+        The number of lost records that is logged at the end includes them.
         """
         if missing.count:
             self._losses.append(missing)
@@ -212,7 +221,6 @@ class LiveFile:
             self._warnings.warn("gone", text, path, missing.count)
         else:
             text = (
-                "the file system took back %d records of %s that it had accepted. Recording "
-                "continues"
+                "the file system accepted %d records of %s and lost them later. Recording continues"
             )
             self._warnings.warn("gone", text, missing.count, path)

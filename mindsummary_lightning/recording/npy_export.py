@@ -1,4 +1,4 @@
-"""Save tensors as ``.npy`` files in a run's directory.
+"""Save recorded tensors as ``.npy`` files in a run's directory.
 
 MindSpore's ``export_options={"tensor_format": "npy"}``.
 """
@@ -27,8 +27,8 @@ def quoted_name(tag: str) -> str:
     """Return a percent-quoted file name for a tag, without path separators.
 
     A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's
-    SHA-256, so that two long tags do not share a file. ``~`` is in no other name of this kind: it
-    is quoted in a tag.
+    SHA-256, so that two long tags do not share a file. No other name contains ``~``, because it is
+    quoted in a tag.
     """
     name = quote(tag, safe="", errors="surrogatepass").replace("~", "%7E") or "_"
     if len(name) <= _MAX_NAME_LENGTH:
@@ -38,12 +38,12 @@ def quoted_name(tag: str) -> str:
 
 
 class TensorExport:
-    """A writer of tensors as npy files.
+    """A writer that saves tensors as ``.npy`` files.
 
     A file is ``<directory>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy``.
 
-    The seconds are those of the first export, so that a second recording of the directory does not
-    replace the first. The names of long tags are those of :func:`quoted_name`;
+    The seconds are the Unix time of the first export, so that a second recording into the directory
+    does not replace the first. :func:`quoted_name` shortens the names of long tags;
     ``tensor/shortened_names.txt`` lists them.
     """
 
@@ -64,10 +64,10 @@ class TensorExport:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[np.generic]] | None = None,
     ) -> bool:
-        """Save the tensors among the values of a step; return whether all are saved.
+        """Save the tensors among the values of a step; tell whether all were saved.
 
-        ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32
-        values are saved.
+        ``originals`` maps tags to arrays in the dtype of the recorded tensor. Tensors without an
+        entry are saved as float32.
         """
         arrays = {
             tag: (originals or {}).get(tag, value.data)
@@ -82,7 +82,11 @@ class TensorExport:
         return all(are_saved)
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
-        """Save a tensor; replace an existing file atomically; raise OSError."""
+        """Save a tensor to its file, which is replaced atomically if it exists.
+
+        Raises:
+            OSError: the file could not be written.
+        """
         if not self._folder:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
         self._compare_folder()
@@ -103,9 +107,9 @@ class TensorExport:
             self._identity = _identity(self._folder)
 
     def take_losses(self) -> list[MissingRecords]:
-        """Return the tensors whose files went with a removed or replaced folder.
+        """Return the number of saved tensors whose folder was removed or replaced.
 
-        Only those since the last call.
+        Losses that an earlier call returned are left out.
         """
         if self._saved:
             self._compare_folder()
@@ -132,7 +136,8 @@ class TensorExport:
 def _identity(folder: str) -> tuple[int, int] | None:
     """Return device and inode of a folder; ``None`` if it does not exist.
 
-    Raises OSError if the place does not answer.
+    Raises:
+        OSError: the file system does not answer.
     """
     try:
         status = os.stat(folder)

@@ -1,6 +1,6 @@
-"""Keep values until the next ``record()``.
+"""Keep values until the next ``record()`` of a ``SummaryRecord``.
 
-They come from ``add_value`` and from summary operators.
+The values come from ``add_value`` and from summary operators.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ PLUGINS = (*_CONVERTERS, *_KINDS)
 
 
 class PendingValues:
-    """Converted values by plugin and tag; the newest of a tag counts."""
+    """Converted values, by kind (plugin) and tag, that the next ``record()`` writes.
+
+    If a tag has several values of a kind, the newest is kept.
+    """
 
     def __init__(self, recorder: RunRecorder) -> None:
         self._policy = recorder.policy
@@ -67,14 +70,14 @@ class PendingValues:
         weakref.finalize(self, operator_buffer.close, self._operators).atexit = False
 
     def take_operators(self, is_wanted: bool) -> None:
-        """Take the values that summary operators give from now on, or no longer."""
+        """Start or stop collecting values of ``ScalarSummary`` and similar operators."""
         if is_wanted:
             operator_buffer.open_for(self._operators, is_record=True)
         else:
             operator_buffer.close(self._operators)
 
     def add(self, plugin: str, name: str, value: Any) -> None:
-        """Convert and keep a value.
+        """Convert a value and keep it until it is recorded.
 
         Arguments and errors are those of ``SummaryRecord.add_value``.
         """
@@ -94,7 +97,7 @@ class PendingValues:
             self._policy.warnings.warn(("twice", key), text, *key)
 
     def drop(self) -> list[str]:
-        """Remove the values that were added and not taken; return their names."""
+        """Remove all values that are not recorded yet, and return their names."""
         names = [name for _, name in self._values]
         self._values, self._originals = {}, {}
         return names
@@ -102,14 +105,14 @@ class PendingValues:
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
     ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]], bool]:
-        """Remove and return all waiting values.
+        """Remove and return all values that wait to be recorded.
 
         Returns:
-            ``(plugin, tag, value)`` in order; original arrays of tensors by tag; and whether that
-            is all. It is not if a value that was given has been skipped.
+            ``(plugin, tag, value)`` in order; the original arrays of tensors, by tag; and whether
+            no value was skipped since the last call.
 
-        ``plugin_filter`` is called once per plugin. Values of operators come after those that were
-        added, and not where one was added under the same name.
+        ``plugin_filter`` is called once per plugin. Values of summary operators follow the added
+        values. An operator's value is dropped if a value was added under the same plugin and name.
         """
         self._operators.settle()
         given = self._operators.take()

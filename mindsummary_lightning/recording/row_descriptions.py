@@ -1,4 +1,4 @@
-"""``RowDescriptions``: a file that names the rows of a run's tables."""
+"""Write the JSON file that names the rows of a run's statistics tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Row = TypeVar("_Row")
 
 
 class RowDescriptions(Generic[_Row]):
-    """The file of a run that describes the rows of its tables.
+    """The JSON file of a run that names the rows of its statistics tables.
 
-    A later fit into the run begins with the ``recorded`` rows, and adds new ones.
+    A later training that continues the run begins with the ``recorded`` rows, and adds new rows.
     """
 
     def __init__(
@@ -31,9 +31,9 @@ class RowDescriptions(Generic[_Row]):
         self._encode = encode
 
     def add(self, rows: Sequence[_Row]) -> None:
-        """Replace the file if there are new rows.
+        """Write the file again if ``rows`` has more rows than the file.
 
-        Call it before the first table with new rows is written.
+        Call this method before the first table with new rows is written.
         """
         if len(rows) > len(self.recorded):
             self.recorded = [*rows]

@@ -1,6 +1,7 @@
-"""``RunRecorder``: writes values, graphs and lineage of a run.
+"""Record the values, computational graphs and lineage of a run.
 
-``SummaryRecord`` is its interface for users; the rest of the package records through it directly.
+``SummaryRecord`` is the interface for users; the rest of the package calls this module directly.
+Lineage is a run's settings and results.
 """
 
 from __future__ import annotations
@@ -27,14 +28,13 @@ from mindsummary_lightning.values.events import LineageValue
 
 
 class RunRecorder:
-    """A recorder into a directory; it opens no file before the first value.
+    """A recorder of values, graphs and lineage into a run directory.
 
-    Two recorders of one directory share its writer.
+    It creates no file before the first value. Two recorders of one directory share its writer.
 
-    Every method that writes returns whether everything is in the file. That is False also in a
-    signal handler that interrupted another call to this run's writer: what it recorded is queued,
-    and that call writes it at its end. Failures are raised with ``raise_exception`` and else
-    logged.
+    Every method that writes returns whether everything is in the file. In a signal handler that
+    interrupted another call to this run's writer, the result is False: the interrupted call writes
+    the queued value at its end. Failures are raised with ``raise_exception`` and else logged.
 
     Attributes:
         directory: the run directory, absolute; need not exist.
@@ -42,7 +42,7 @@ class RunRecorder:
         policy: what happens to a value that cannot be recorded.
         has_recorded: whether anything was recorded through this object.
         is_closed: whether :meth:`close` was called; nothing is recorded after it.
-        is_reopened: whether a value after :meth:`close` goes on in the same run instead.
+        is_reopened: whether a value after :meth:`close` continues the same run instead.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class RunRecorder:
 
     @property
     def exports_tensors(self) -> bool:
-        """Tell whether tensors are saved as npy files too."""
+        """Tell whether recorded tensors are also saved as ``.npy`` files."""
         return self._export is not None
 
     def write_values(
@@ -86,12 +86,12 @@ class RunRecorder:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[Any]] | None = None,
     ) -> bool:
-        """Write a step's values immediately, in a single event if the format allows it.
+        """Write the values of a step immediately, in one event if the format allows it.
 
         A scalar is a ``float``.
 
-        ``originals`` are tensors in the dtype they had, for the npy export; of others their float32
-        values are exported.
+        ``originals`` maps tags to arrays in the dtype of the recorded tensor, for the npy export.
+        Tensors without an entry are exported as float32.
         """
         if not values:
             return True
@@ -122,7 +122,7 @@ class RunRecorder:
         return is_done and is_written
 
     def write_graph(self, graph: Graph) -> bool:
-        """Write a computational graph immediately."""
+        """Write a computational graph to the summary file immediately."""
         self.write_deferred_lineage()
         is_done = self._attempt("the graph", self._acquire().write_graph, graph)
         self.write_deferred_lineage()  # of a signal handler
@@ -134,11 +134,12 @@ class RunRecorder:
         example: Any,
         prepare: Callable[[Any, Any], Any] = lambda network, example: example,
     ) -> bool:
-        """Capture and write the graph of a ``torch.nn.Module``, once.
+        """Capture the computational graph of a ``torch.nn.Module`` and write it, once.
 
-        A graph that cannot be captured is logged.
+        If the graph cannot be captured, the reason is logged.
 
-        ``prepare`` makes of the network and the example what the network is called with.
+        ``prepare(network, example)`` returns the arguments with which the network is called.
+
         Returns whether the graph is in the file, now or since an earlier call.
         """
         # The only import that brings torch, and only when asked for: docs/decisions/0017.
@@ -156,13 +157,15 @@ class RunRecorder:
         return self._has_graph
 
     def write_lineage(self, *values: LineageValue, replaced: Collection[str] = ()) -> bool:
-        """Write lineage immediately, in a single replacement of its file.
+        """Write lineage values immediately, by replacing the lineage file once.
 
-        Without values it writes nothing.
+        Without values nothing is written.
 
-        ``replaced`` names custom data that leave the file, unless the values have them.
+        ``replaced`` names custom data that are removed from the file, unless the values contain
+        them.
 
-        Raises ValueError for what would break MindInsight.
+        Raises:
+            ValueError: a value would break MindInsight.
         """
         for value in values:
             check_recordable(value)
@@ -178,9 +181,10 @@ class RunRecorder:
         return is_done
 
     def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
-        """Return evaluation lineage of the metrics that a user's ``call`` was given.
+        """Return a dict of metrics as the lineage of an evaluation.
 
-        Metrics that are not one finite number are named in a warning.
+        A warning names the metrics that are not a single finite number, and ``call``, to which the
+        user passed them.
         """
         numbers = finite_metrics(metrics)
         lost = ", ".join(repr(name) for name, _ in leaves(metrics) if name not in numbers)
@@ -188,26 +192,26 @@ class RunRecorder:
             self.policy.skip(
                 f"metric {lost} of",
                 call,
-                ValueError("lineage holds metrics that are one finite number"),
+                ValueError("a metric in the lineage must be a single finite number"),
             )
         return [EvaluationInfo(metric=metric_json(numbers))] if numbers else []
 
     def defer_lineage(self, value: LineageValue) -> None:
-        """Write a lineage value together with the next value.
+        """Keep a lineage value until the next value is written.
 
-        If no value follows, it is not recorded either.
+        If no value follows, the lineage value is not recorded either.
 
-        Raises as :meth:`write_lineage`.
+        Raises the errors of :meth:`write_lineage`.
         """
         check_recordable(value)
         self._deferred_lineage.append(value)
 
     def write_deferred_lineage(self) -> None:
-        """Write the lineage that :meth:`defer_lineage` keeps."""
+        """Write the lineage values that :meth:`defer_lineage` has kept."""
         self.write_lineage(*self._take_deferred_lineage())
 
     def write_ready_lineage(self) -> None:
-        """Write the deferred lineage immediately, if the run has a value already."""
+        """Write the deferred lineage immediately, if the run has recorded a value."""
         if self.has_recorded:
             self.write_deferred_lineage()
 
@@ -216,15 +220,16 @@ class RunRecorder:
         return values
 
     def discard_deferred_lineage(self) -> None:
-        """Forget the deferred lineage, because its call has recorded nothing."""
+        """Discard the deferred lineage of a fit or test that has recorded nothing."""
         self._take_deferred_lineage()
 
     def begin_file(self, is_new_run: bool = False) -> None:
-        """Start a new file with the next value.
+        """Start a new summary file with the next value.
 
-        MindInsight then drops what older files have beyond its step.
+        From the step of that value on, MindInsight drops the values of older files.
 
-        ``is_new_run``: start a new lineage file, too, for which MindInsight drops all older ones.
+        ``is_new_run``: start a new lineage file too, for which MindInsight drops all older lineage
+        files.
         """
         self._attempt("a new file", self._acquire().begin_file, is_new_run)
 
@@ -233,7 +238,7 @@ class RunRecorder:
         self.policy.attempt("the newest file", self._acquire().continue_file)
 
     def sync(self) -> None:
-        """Fsync all recorded values."""
+        """Wait until all recorded values are on the disk (fsync)."""
         if self._writer is not None:
             self._attempt("flush", self._writer.sync)
 

@@ -1,8 +1,8 @@
-"""Make calls in turn, also where a signal handler interrupts a call.
+"""Run one call at a time, even if a signal handler interrupts a call.
 
-A lock alone does not do: a plain one would deadlock, and a re-entrant one would let the handler
-write in the middle of a record. So the handler's call is queued and made by the call that it
-interrupted, at its end.
+A lock is not enough: a plain lock would deadlock, and a re-entrant lock would let the handler write
+in the middle of a record. So the handler's call is queued, and the call that it interrupted makes
+it at its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class SerializedCalls:
-    """A maker of calls in turn.
+    """A queue that runs one call at a time.
 
     Thread-safe, and safe to use from a signal handler or finalizer.
     """
@@ -34,12 +34,14 @@ class SerializedCalls:
     def call(
         self, action: Callable[..., object], *arguments: object, is_waiting: bool = True
     ) -> bool:
-        """Make a call when the calls of the rest of the threads are over.
+        """Call a function after the running calls of other threads have ended.
 
-        A call that interrupts one of its own thread is queued.
+        A call that interrupts another call of its own thread is queued, and made when the
+        interrupted call ends. Without ``is_waiting``, a call is also queued while another thread
+        makes a call. If a queued call raises an error, the error is logged.
 
-        Without ``is_waiting`` it is queued also while another thread makes one. Returns False if it
-        is queued, and made when the call that is interrupted ends; what it raises then is logged.
+        Returns:
+            False if the call was queued.
         """
         if not self._lock.acquire(is_waiting):
             self._queue.append((action, arguments))

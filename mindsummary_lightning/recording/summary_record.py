@@ -1,7 +1,6 @@
-"""``SummaryRecord``: records values of custom loops and ``logger.experiment``.
+"""Record values from custom training loops and through ``logger.experiment``.
 
-It knows neither torch nor Lightning, neither bytes nor protobuf; ``run_recorder`` brings values
-into files.
+This module imports neither torch nor Lightning. ``run_recorder`` writes the values into files.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ from mindsummary_lightning.values.text import listed
 
 
 class SummaryRecord(TensorBoardMethods):
-    """A record of values in the summary and lineage files of a directory.
+    """A recorder that writes values into a run directory for MindInsight.
 
-    Every record is written completely by the call that makes it; nothing has to be closed for
-    safety and no thread or process is started. Any number of records may be open; two on one
-    directory share its files. No file is created before the first value.
+    Every call of :meth:`record` writes its values completely before it returns, so you lose no
+    values if you do not close the record. No thread or process is started. You may open any number
+    of records; two records of one directory share its files. No file is created before the first
+    value.
 
     Args:
         log_dir: the run directory; created with the first value.
@@ -127,29 +127,32 @@ class SummaryRecord(TensorBoardMethods):
 
     @property
     def log_dir(self) -> str:
-        """Return the full path of the summary file, also before the first value."""
+        """Return the full path of the summary file, also before the first value.
+
+        The path of the directory is :attr:`run_dir`.
+        """
         return self._recorder.summary_path
 
     @property
     def run_dir(self) -> str:
-        """Return the run directory."""
+        """Return the full path of the run directory."""
         return self._recorder.directory
 
     @property
     def directory(self) -> str:
-        """Return the run directory, which is :attr:`run_dir` too."""
+        """Return the full path of the run directory, as :attr:`run_dir` does."""
         return self._recorder.directory
 
     @property
     def mode(self) -> Literal["train", "eval"]:
-        """Return the phase that was set last, ``"train"`` or ``"eval"``."""
+        """Return the phase that :meth:`set_mode` set last: ``"train"`` or ``"eval"``."""
         return self._mode
 
     @untraced
     def set_mode(self, mode: Literal["train", "eval"]) -> None:
-        """Set the phase of the network.
+        """Set the phase of the network: ``"train"`` or ``"eval"``.
 
-        In ``"eval"`` the values of summary operators are not taken.
+        In phase ``"eval"`` the values of summary operators are dropped.
 
         Args:
             mode: ``"train"`` or ``"eval"``.
@@ -164,21 +167,21 @@ class SummaryRecord(TensorBoardMethods):
 
     @untraced
     def add_value(self, plugin: Plugin, name: str, value: Any) -> None:
-        """Keep a value for the next :meth:`record`.
+        """Add a value that the next call of :meth:`record` writes.
 
         Args:
             plugin: ``scalar``, ``image``, ``tensor``, ``histogram``, ``graph``, ``train_lineage``,
                 ``eval_lineage``, ``dataset_graph``, ``custom_lineage_data`` or ``LANDSCAPE``.
-            name: the tag, not empty; of two values under one name the newest is recorded.
-            value: for the first four a ``torch.Tensor``, ``numpy.ndarray`` or Python number: of
-                size 1 (scalar), of shape ``(N, C, H, W)`` with C 1 or 3 (image), of at least one
-                dimension (tensor, histogram). For the others the class of
+            name: the tag, not empty; if two values have the same name, the newest is recorded.
+            value: for the first four plugins a ``torch.Tensor``, ``numpy.ndarray`` or Python
+                number: of size 1 (scalar), of shape ``(N, C, H, W)`` with C 1 or 3 (image), of at
+                least one dimension (tensor, histogram). For the other plugins an object of
                 ``mindsummary_lightning.values`` (``Graph``, ``TrainInfo``, ``EvaluationInfo``,
-                ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is copied;
-                later changes to it are not seen.
+                ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). The value is
+                copied; later changes to it are not recorded.
 
         Raises:
-            TypeError: ``name`` is not a str, or ``value`` is not of a kind that the plugin takes.
+            TypeError: ``name`` is not a str, or ``value`` is not of a type that the plugin takes.
             ValueError: ``plugin`` is unknown, ``name`` is empty or ``value`` has the wrong shape or
                 a number that would break MindInsight.
             RecordTooLargeError: the tensor has more elements than MindInsight reads and
@@ -193,12 +196,12 @@ class SummaryRecord(TensorBoardMethods):
         train_network: Any = None,
         plugin_filter: Callable[[str], bool] | None = None,
     ) -> bool:
-        """Write all added values at ``step``.
+        """Write all values added since the last call, as values of step ``step``.
 
-        In mode ``"train"`` the values of summary operators are written too.
+        In phase ``"train"`` the values of summary operators are written too.
 
-        Of the values that an operator gave since the last call, the newest is recorded. While a
-        SummaryCollector collects a step, it gets the values of operators instead.
+        If a summary operator gave several values since the last call, the newest is recorded. While
+        a SummaryCollector collects a step, it gets the values of operators instead.
 
         Args:
             step: the step the values belong to.
@@ -239,7 +242,7 @@ class SummaryRecord(TensorBoardMethods):
 
     @untraced
     def flush(self) -> None:
-        """Fsync all recorded values.
+        """Wait until all recorded values are on the disk (fsync).
 
         Raises:
             OSError: it failed and ``raise_exception`` is set.
@@ -284,9 +287,9 @@ class SummaryRecord(TensorBoardMethods):
         self.close()
 
     def _capture_graph(self, train_network: Any) -> bool:
-        """Capture the graph of the first network; return False if this fails.
+        """Capture the network's graph at the first call; return False if this fails.
 
-        ``train_network`` counts where the constructor got none.
+        ``train_network`` is used if the constructor got no network.
         """
         network = self._network if self._network is not None else train_network
         if network is None or self._has_tried_graph:
@@ -312,5 +315,5 @@ class SummaryRecord(TensorBoardMethods):
 
 
 def recorder_of(record: SummaryRecord) -> RunRecorder:
-    """Return the recorder that a record is built on."""
+    """Return the ``RunRecorder`` through which a ``SummaryRecord`` writes."""
     return record._recorder

@@ -1,8 +1,8 @@
 """Offer the ``add_*`` methods of TensorBoard's ``SummaryWriter``.
 
-Names and arguments are the same; those that only place or time a TensorBoard event are accepted and
-ignored. A value that cannot be recorded, or a kind that MindInsight has no page for, is skipped
-with one warning.
+Names and arguments are the same. Arguments that only place or time a TensorBoard event are accepted
+and ignored. A value is skipped with one warning if it cannot be recorded, or if MindInsight has no
+page for its kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mindsummary_lightning.recording.untraced import untraced
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
-    "%s records no graph without an input. Give it one, or give the module an "
+    "%s needs an input to record the graph. Pass an input, or give the module an "
     "example_input_array. A SummaryCollector records the graph without an input"
 )
 NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
@@ -44,8 +44,8 @@ _WITHOUT_PAGE = [
 
 _METRICS = "logger.log_metrics({name: value}, step), or experiment.add_scalar(tag, value, step)"
 _SETTINGS = "logger.log_hyperparams({name: value})"
-_NOT_NEEDED = "no call: each record is in its file when the call that made it returns"
-_FILES = "no call: put the file into logger.log_dir"
+_NOT_NEEDED = "not needed, because a value is in its file when the call that records it returns"
+_FILES = "put the file into logger.log_dir"
 _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
     "log": _METRICS, "log_metric": _METRICS, "log_metrics": _METRICS, "log_batch": _METRICS,
     "track": _METRICS, "summary": _METRICS,
@@ -54,8 +54,8 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
     "set_tag": _SETTINGS, "set_tags": _SETTINGS,
     "finish": _NOT_NEEDED, "end": _NOT_NEEDED, "end_run": _NOT_NEEDED,
     "set_terminated": _NOT_NEEDED,
-    "define_metric": "no call: runs are sorted by the last, least or greatest value of any scalar",
-    "watch": "no call: a SummaryCollector(collect_gradients='.*') records gradients",
+    "define_metric": "not needed, because any scalar sorts runs (by last, least or greatest value)",
+    "watch": "a SummaryCollector(collect_gradients='.*') records gradients",
     "log_image": "logger.log_image(tag, [image], step)",
     "log_figure": "logger.log_figure(tag, figure, step)",
     "log_artifact": _FILES, "log_artifacts": _FILES, "log_model": _FILES, "save": _FILES,
@@ -63,18 +63,19 @@ _CALLS = {  # of wandb's runs, of mlflow's client, and of comet's and neptune's
 
 
 def call_of_other_tracker(name: str) -> str:
-    """Return the hint of an AttributeError for a call of another tracker.
+    """Return a hint for a method name of wandb, MLflow, Comet or Neptune.
 
-    These are wandb, mlflow, comet and neptune. The answer is ``""`` for other names.
+    The hint names the equivalent call of this package, for the text of an AttributeError. It is
+    ``""`` for other names.
     """
-    return f"; that is another tracker's: here it is {_CALLS[name]}" if name in _CALLS else ""
+    return f"; another tracker has it. Here: {_CALLS[name]}" if name in _CALLS else ""
 
 
 class TensorBoardMethods:
     """TensorBoard-compatible methods that write a value immediately.
 
-    Every method takes ``global_step``; without one, the values of a tag are counted from 0, those
-    of each kind alone.
+    Every method takes ``global_step``. Without it, the step is the number of earlier values of the
+    same tag and kind.
     """
 
     def __init__(self, recorder: RunRecorder) -> None:
@@ -107,9 +108,9 @@ class TensorBoardMethods:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Record several numbers under ``main_tag/key``, in this run.
+        """Record a dict of numbers under the tags ``<main_tag>/<key>``.
 
-        TensorBoard creates a run for each.
+        All numbers belong to this run, while TensorBoard creates a run for each number.
         """
         main = checked_name(main_tag)
         items = self._recorder.policy.converted("scalars", main, items_of, tag_scalar_dict) or []
@@ -138,7 +139,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Record the distribution of a number, tensor or array.
+        """Record a histogram of the elements of a number, tensor or array.
 
         The buckets are MindSpore's; ``bins`` is ignored.
         """
@@ -160,11 +161,11 @@ class TensorBoardMethods:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Record a distribution that was counted already.
+        """Record a histogram whose buckets you have already counted.
 
-        Give the right edges of buckets, and the elements in each.
+        Pass the right edge of every bucket, and the number of elements in every bucket.
 
-        Of more than 90 buckets neighbours are joined; the sum of squares is not used.
+        If there are more than 90 buckets, neighbours are joined. The sum of squares is not used.
         """
 
         def convert(limits: Any) -> SummaryValue:
@@ -185,7 +186,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Record an image in the layout ``dataformats``.
+        """Record an image whose axes are ``dataformats``, such as ``CHW``.
 
         Its values are uint8 in 0..255 or floating in [0, 1].
         """
@@ -201,7 +202,7 @@ class TensorBoardMethods:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Record a batch of images as a single image, up to eight per row."""
+        """Record a batch of images as a single image, up to eight images per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     @untraced
@@ -216,7 +217,7 @@ class TensorBoardMethods:
         dataformats: str = "CHW",
         labels: Any = None,
     ) -> None:
-        """Record an image with boxes and their labels drawn on it.
+        """Record an image on which boxes and their labels are drawn.
 
         A box is left, top, right and bottom in pixels.
         """
@@ -244,7 +245,7 @@ class TensorBoardMethods:
     ) -> None:
         """Record a Matplotlib figure, or a list of figures as a single image.
 
-        Figures are closed then, unless ``close`` is False.
+        The figures are closed afterwards, unless ``close`` is False.
         """
         self._write("figure", tag, global_step, figure_to_image, figure)
         for one in (figure if isinstance(figure, (list, tuple)) else [figure]) if close else ():
@@ -257,7 +258,7 @@ class TensorBoardMethods:
     def add_tensor(
         self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Record a number, tensor or array element by element."""
+        """Record all elements of a number, tensor or array."""
         self._write(
             "tensor", tag, global_step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor
         )
@@ -272,7 +273,7 @@ class TensorBoardMethods:
     ) -> None:
         """Record the computational graph of a module, once.
 
-        The module is called with ``input_to_model``, or with its own example.
+        The module is called with ``input_to_model``, or else with its ``example_input_array``.
         """
         optional_module("model", model)
         example = (
@@ -294,11 +295,12 @@ class TensorBoardMethods:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Record hyper-parameters as custom lineage, metrics as evaluation lineage.
+        """Record hyper-parameters as custom lineage, and metrics as evaluation lineage.
 
         A run has one set of hyper-parameters.
 
-        Other hyper-parameters than those of an earlier call replace these, and its metrics.
+        If a later call changes a hyper-parameter, it replaces the hyper-parameters and metrics of
+        the earlier call.
         """
         if not isinstance(hparam_dict, Mapping) or not isinstance(metric_dict, Mapping):
             found = f"{type(hparam_dict).__name__} and {type(metric_dict).__name__}"
@@ -320,7 +322,7 @@ class TensorBoardMethods:
 
     @untraced
     def get_logdir(self) -> str:
-        """Return the run directory."""
+        """Return the full path of the run directory."""
         return self._recorder.directory
 
     if not TYPE_CHECKING:  # it would make every name known
@@ -362,7 +364,7 @@ class TensorBoardMethods:
             self._write_at(tag, step, [(tag, value)])
 
     def _next_step(self, tag: str, value: SummaryValue) -> int:
-        """Count the values of a tag and kind from 0."""
+        """Count the earlier values of a tag, to use the count as a step number."""
         counter = type(value), tag
         step = self._counters.get(counter, 0)
         self._counters[counter] = step + 1

@@ -24,7 +24,7 @@ _set_callback: Any = None
 
 
 def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a method so that the compiler traces neither it nor its callees."""
+    """Wrap a method so that ``torch.compile`` traces neither it nor its callees."""
 
     @functools.wraps(method)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -41,7 +41,7 @@ def untraced(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def refused_in_compiled_code(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a method so that it raises RuntimeError where compiled code calls it."""
+    """Wrap a method so that a call from compiled code raises RuntimeError."""
 
     @functools.wraps(method)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -72,10 +72,10 @@ def _call_without_compiler(method: Callable[_P, _R], *args: _P.args, **kwargs: _
 
 
 def leave_calls_alone() -> None:
-    """Exclude the wrappers of methods from torch's compiler, if it is loaded.
+    """Tell ``torch.compile`` to skip this module's wrappers, if torch is loaded.
 
-    A record and a logger call this when they are made: told by the first call itself, the compiler
-    would look at that one.
+    A record and a logger call this function when they are made. At the first call of a wrapper it
+    would be too late, because the compiler would already trace that call.
     """
     global _get_callback, _set_callback
     if _get_callback is not None or _COMPILER not in sys.modules:
@@ -97,16 +97,16 @@ def leave_calls_alone() -> None:
 
 @untraced
 def _stand_in() -> None:
-    """Stand for all wrappers of :func:`untraced`, which share their code."""
+    """Represent all wrappers of :func:`untraced`, which share one code object."""
 
 
 @refused_in_compiled_code
 def _refusing_stand_in() -> None:
-    """Stand for all wrappers of :func:`refused_in_compiled_code`."""
+    """Represent all wrappers of :func:`refused_in_compiled_code`."""
 
 
 def _unknown_callback() -> object:
-    """Stand for a callback that an older PyTorch (before 2.6) does not tell."""
+    """Represent the callback that PyTorch before 2.6 does not report."""
     return _unknown_callback
 
 

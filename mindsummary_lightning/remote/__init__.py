@@ -1,4 +1,4 @@
-"""Copies runs to and from remote stores, next to a running training.
+"""Copy runs to and from remote stores, also while a training is running.
 
 Files are deleted neither in the source nor in the destination.
 """

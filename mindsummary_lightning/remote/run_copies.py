@@ -1,6 +1,6 @@
-"""Copies runs between stores: ``RunCopies`` fills a ``Store``.
+"""Copy runs between local directories and remote stores.
 
-A store is a local directory or an address such as ``s3://bucket/runs``.
+The address of a remote store is, for example, ``s3://bucket/runs``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,12 @@ _TIMES = ("mtime", "LastModified", "last_modified", "created")  # in what driver
 
 
 class Store:
-    """The source or destination of copies, through fsspec.
+    """A local directory or remote store, the source or destination of copies.
 
-    ``name`` is its address without passwords and tokens.
+    It is accessed through fsspec. ``name`` is its address without passwords and tokens.
+
+    Raises:
+        RemotePathError: the store cannot be reached, or does not report when files changed.
     """
 
     def __init__(self, address: str) -> None:
@@ -68,10 +71,10 @@ class Store:
     def list(
         self, on_error: Callable[[OSError], object] = _WARN
     ) -> dict[str, tuple[int, int, str]]:
-        """List all files that are not hidden.
+        """Return size, time and ETag of all files in the store that are not hidden.
 
-        The values are the size (-1: no regular file), the time of the last change in ns since
-        1970, and the ETag. A hidden run directly in the place counts, as in every list of runs.
+        The size is in bytes (-1: no regular file), the time of the last change in ns since 1970. A
+        hidden run directly in the store counts, as in every list of runs.
         """
         listed = {}
         if self.is_local:
@@ -89,7 +92,7 @@ class Store:
         return {name: facts for name, facts in listed.items() if _is_visible(name)}
 
     def _changed_ns(self, path: str, info: Mapping[str, Any]) -> int:
-        """Return when a remote file was last changed, in ns since 1970."""
+        """Return the time of a remote file's last change, in ns since 1970."""
         for key in _TIMES:
             if isinstance(info.get(key), float | int | datetime):
                 time = info[key]
@@ -100,9 +103,9 @@ class Store:
         return round(seconds * 1e9)
 
     def md5(self, name: str, size: int) -> str:
-        """Return the MD5 of a file's first bytes, in hexadecimal digits.
+        """Return the MD5 of the first ``size`` bytes of a file, in hexadecimal digits.
 
-        It is S3's ETag of an object that came in a single request.
+        S3 has the MD5 of an object as its ETag if the object was sent in a single request.
         """
         digest = hashlib.md5(usedforsecurity=False)
         with self.opened(name, size) as file:
@@ -114,7 +117,11 @@ class Store:
 
     @contextlib.contextmanager
     def opened(self, name: str, size: int) -> Iterator[FileIO]:
-        """Open a file, or a temporary copy, of at least some bytes."""
+        """Open a file of the store; of a remote file, a temporary copy.
+
+        Raises:
+            OSError: the file has less than ``size`` bytes, or cannot be read.
+        """
         with contextlib.ExitStack() as stack:
             root, path = self.root, os.path.join(self.root, name)
             if not self.is_local:
@@ -124,13 +131,13 @@ class Store:
             file = stack.enter_context(open_regular(path, root=root))
             found = os.stat(file.fileno()).st_size
             if found < size:
-                raise OSError(f"{self.name}/{name}: {found} bytes arrived of {size}")
+                raise OSError(f"{self.name}/{name}: expected {size} bytes, got {found}")
             yield file
 
     def put(self, name: str, source: Store, size: int, ns: int) -> int:
-        """Copy a file of a different store to this store, and return its size.
+        """Copy a file of another store to this store, and return its size in bytes.
 
-        The copy gets the time that was listed.
+        A local copy gets the time ``ns`` at which the original was changed.
         """
         with source.opened(name, size) as file:
             if self.is_local:
@@ -145,11 +152,11 @@ class Store:
 
 
 def _is_visible(name: str) -> bool:
-    """Tell whether no part of a name is hidden or empty.
+    """Tell whether no part of a file's name is hidden or empty.
 
-    A first directory may be hidden: ``.run/file``.
+    Only the first directory may be hidden: ``.run/file``.
 
-    ``..`` in an object's name would lead out of the destination.
+    ``..`` in the name of an object would lead out of the destination.
     """
     first, _, rest = name.partition("/")
     is_in_hidden = rest != "" and first.startswith(".") and first not in (".", "..")
@@ -157,12 +164,15 @@ def _is_visible(name: str) -> bool:
 
 
 class RunCopies:
-    """The runs in a source, copied to a destination.
+    """Copies of all runs in a source, which are sent to a destination.
 
     A file is copied as a whole if its copy is not up to date.
 
-    ``runs``: the files of each, in order of sending; ``problems`` of the last round; bytes ``sent``
-    and ``missing``.
+    Attributes:
+        runs: the files of each run, in the order in which they are sent.
+        problems: errors of the last round, by file.
+        sent: number of bytes sent so far.
+        missing: number of bytes of the files that could not be sent in the last round.
     """
 
     def __init__(
@@ -181,7 +191,7 @@ class RunCopies:
         self.missing: int = 0
 
     def send(self) -> bool:
-        """Copy once, and return whether the source has changed since the last round."""
+        """Copy once; return whether the source has changed since the previous call."""
         before, self.problems = self._files, {}
         closed: list[OSError] = []
         try:
@@ -207,7 +217,7 @@ class RunCopies:
         there: Mapping[str, tuple[int, int, str]],
         closed: Sequence[OSError],
     ) -> None:
-        """Send the files of a run in order; a summary file that cannot be sent ends it."""
+        """Send a run's files in order; stop if a summary file cannot be sent."""
         for name in names:
             try:
                 self._raise_if_unlisted(name, closed)
@@ -220,16 +230,16 @@ class RunCopies:
                     return
 
     def _raise_if_unlisted(self, name: str, closed: Sequence[OSError]) -> None:
-        """Raise the error of a directory of the destination that could not be listed."""
+        """Raise the error of the destination's directory if it could not be listed."""
         path = f"{self._destination.root}/{name}"
         for error in closed:
             if path.startswith(f"{error.filename}/"):
                 raise error
 
     def silence_s(self) -> float:
-        """Return the seconds without a change after which the runs have ended.
+        """Return the number of seconds without a change after which the runs have ended.
 
-        The result is infinite if a writer holds a file, or there is no run.
+        The result is infinite if a writer has locked a file, or if there is no run.
         """
         names = [name for name in self._files if is_summary_name(os.path.basename(name))]
         if not self._source.is_local:
@@ -262,9 +272,9 @@ class RunCopies:
         return is_due
 
     def _is_beginning(self, name: str, size: int, tag: str = "") -> bool:
-        """Tell whether the original begins with the bytes of its copy.
+        """Tell whether the original file begins with the bytes of its copy.
 
-        A copy that was made while the original grew is such a beginning.
+        A copy that was made while the original was growing is such a beginning.
         """
         original = self._source.md5(name, size)
         return original == tag or original == self._destination.md5(name, size)

@@ -1,9 +1,9 @@
-"""Plain frozen values of everything that a run records.
+"""Frozen dataclasses for everything that a run records.
 
-They need no protobuf, no torch and no files.
+They need no protobuf and no torch, and access no files.
 
-Every value is checked when it is built and owns its memory (arrays are copied once and read-only),
-so no layer checks or copies it again.
+A value owns its memory (arrays are copied once and made read-only), so no other layer copies it.
+:func:`check_recordable` checks whether MindInsight can show a value.
 """
 
 from mindsummary_lightning.values.data_types import DataType, data_type_of

@@ -1,6 +1,6 @@
-"""Addresses of places on this machine, and in remote stores.
+"""Distinguish local paths from addresses of remote stores (``s3://bucket``).
 
-Places on this machine are ``runs`` or ``file:///runs``.
+A local path is ``runs`` or ``file:///runs``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for 
 
 
 def without_local_scheme(place: str) -> str:
-    """The path of ``file:///path`` and ``local:///path``, as fsspec reads them.
+    """Remove ``file://`` or ``local://`` from the beginning of a local path.
 
     Any different text stays as it is.
     """
@@ -22,16 +22,16 @@ def without_local_scheme(place: str) -> str:
 
 
 def is_remote(place: str) -> bool:
-    """Whether a text is the address of a remote store.
+    """Tell whether a text is the address of a remote store, such as ``s3://bucket``.
 
-    pathlib may have made ``s3:/`` of ``s3://``.
+    ``s3:/bucket`` counts too, because pathlib makes a single slash of two.
     """
     is_address = "://" in place or _SCHEME.match(place) is not None
     return is_address and _LOCAL.match(place) is None
 
 
 def with_both_slashes(address: str) -> str:
-    """An address with the slash that pathlib has taken from it."""
+    """Restore ``://`` in an address that pathlib has shortened to ``:/``."""
     if _SCHEME.match(address):
         return re.sub(r":/(?!/)", "://", address, count=1)
     return address

@@ -1,4 +1,4 @@
-"""The format's data types.
+"""Data types of tensors and graph edges in summary files.
 
 Numbers and names are those of MindInsight 2.3.1 and MindSpore 2.7.0.
 """
@@ -11,11 +11,11 @@ import numpy as np
 
 
 class DataType(enum.IntEnum):
-    """Element and value types of tensors, attributes and graph edges.
+    """Data types of tensors, graph attributes and graph edges in summary files.
 
-    They are ``DT_...`` in the format.
+    They are named ``DT_...`` in the protobuf definition.
 
-    43 and above are MindSpore's; MindInsight shows them as undefined.
+    Numbers from 43 on are MindSpore's; MindInsight shows them as undefined.
     """
 
     UNDEFINED = 0
@@ -76,14 +76,14 @@ _OF_NUMPY = {
 
 
 def data_type_of(dtype: np.dtype) -> DataType:
-    """The format's type of a NumPy dtype.
+    """Return the data type with which summary files store a NumPy dtype.
 
     Raises:
-        TypeError: the dtype has no number in the format (complex, text, objects, ...).
+        TypeError: summary files have no number for the dtype (complex, text, objects, ...).
     """
     try:
         return _OF_NUMPY[dtype.name]
     except KeyError:
         raise TypeError(
-            f"dtype {dtype} has no type in the summary format; known are {', '.join(_OF_NUMPY)}"
+            f"dtype must be one of {', '.join(_OF_NUMPY)} for summary files, got {dtype}"
         ) from None

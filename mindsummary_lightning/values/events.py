@@ -1,4 +1,4 @@
-"""Events: the content of a record of a summary or lineage file."""
+"""Events, which are the decoded records of summary and lineage files."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _KINDS: dict[type, str] = {
 
 
 def kind_of(value: SummaryValue) -> str:
-    """MindInsight's plugin name of a value.
+    """Return MindInsight's name for the kind of a value, such as ``scalar``.
 
-    It is scalar, image, tensor, histogram or loss_landscape.
+    The kinds are scalar, image, tensor, histogram and loss_landscape.
     """
     return _KINDS[type(value)]
 
 
 GRAPH_TAGS = (("graph", ""), ("optimized_graph", ""))
-"""MindInsight lists a graph under two tags, and both count among the 300 of a run."""
+"""MindInsight lists a graph under two tags, and both count towards the 300 tags of a run."""
 
 
 def tags_of(
     what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None,
 ) -> Sequence[tuple[str, str]]:
-    """Kinds and names of the tags of an event in MindInsight."""
+    """Return the kinds and names of the tags that MindInsight finds in an event."""
     if isinstance(what, Graph):
         return GRAPH_TAGS
     if isinstance(what, tuple):
@@ -51,13 +51,13 @@ def tags_of(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A record of a summary file.
+    """Decoded record of a summary file: time, step and content.
 
     Attributes:
-        wall_time: seconds since the epoch.
-        step: the step its values belong to.
+        wall_time: Unix time in seconds.
+        step: the step of its values.
         what: the version text, a graph, ``(tag, value)`` pairs in file order, or ``None`` for a
-            kind this package does not know.
+            kind that this package does not know.
     """
 
     wall_time: float
@@ -70,11 +70,11 @@ LineageValue: TypeAlias = TrainInfo | EvaluationInfo | DatasetGraph | UserDefine
 
 @dataclass(frozen=True, slots=True)
 class LineageEvent:
-    """A record of a lineage file.
+    """Decoded record of a lineage file: time and content.
 
     Attributes:
-        wall_time: seconds since the epoch.
-        what: the lineage it carries, or ``None`` for a kind this package does not know.
+        wall_time: Unix time in seconds.
+        what: the lineage value, or ``None`` for a kind that this package does not know.
     """
 
     wall_time: float

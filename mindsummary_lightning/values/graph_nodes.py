@@ -1,9 +1,9 @@
-"""A computational graph as values.
+"""Frozen dataclasses of a computational graph.
 
 It has nodes, parameters, constants, outputs and the types on the edges.
 
-These classes hold what the format can express. The rules that keep MindInsight from dropping a
-graph (decimal ids, unique names, no ``< > "``) are applied in ``graph``.
+These classes hold everything that summary files can store. The package ``graph`` applies the rules
+that keep MindInsight from dropping a graph (decimal ids, unique names, no ``< > "``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mindsummary_lightning.values.data_types import DataType
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Type of a tensor on an edge.
+    """Dtype and shape of a tensor on an edge of a computational graph.
 
     Attributes:
         elem_type: dtype of the elements.
@@ -30,7 +30,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """Type of a tuple on an edge.
+    """Element types of a tuple on an edge of a computational graph.
 
     Attributes:
         elements: types of its elements.
@@ -53,9 +53,9 @@ AttributeValue: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A named property of a node.
+    """A named property of a node of a computational graph.
 
-    MindInsight drops a property whose serialized value passes 1,024 bytes.
+    MindInsight drops a property whose serialized value is longer than 1,024 bytes.
 
     Attributes:
         name: shown unchanged.
@@ -68,7 +68,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """An edge into a node.
+    """An edge that leads into a node of a computational graph.
 
     Attributes:
         name: id of a node, name of a parameter or key of a constant: the three share one namespace.
@@ -81,7 +81,7 @@ class GraphInput:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """An operation.
+    """An operation in a computational graph.
 
     Attributes:
         name: the node's id; MindInsight keeps what follows the last ``op`` in it, so use decimal
@@ -110,7 +110,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphParameter:
-    """A weight or an input of the graph.
+    """A weight or an input of a computational graph.
 
     A ``/`` in its name would create scopes, so use dots.
     """
@@ -121,7 +121,7 @@ class GraphParameter:
 
 @dataclass(frozen=True, slots=True)
 class GraphConstant:
-    """A constant that nodes refer to by its key."""
+    """A constant of a computational graph, which nodes refer to by its name."""
 
     name: str
     value: AttributeValue = None
@@ -129,7 +129,7 @@ class GraphConstant:
 
 @dataclass(frozen=True, slots=True)
 class GraphOutput:
-    """A result of the graph (not shown by MindInsight)."""
+    """A result of a computational graph, which MindInsight does not show."""
 
     name: str
     type: GraphType | None = None
@@ -137,7 +137,7 @@ class GraphOutput:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A complete computational graph."""
+    """A complete computational graph: nodes, parameters, constants and outputs."""
 
     nodes: tuple[GraphNode, ...]
     name: str = ""
@@ -155,8 +155,8 @@ class GraphTexts:
     """Attributes and constants of a graph as text, in MindInsight's notation.
 
     Attributes:
-        attributes: the attributes of each node by name, in the graph's order; those too large to be
-            shown are missing.
+        attributes: for every node in the graph's order, its attributes by name; attributes that are
+            too large to be shown are missing.
         constants: the constants by key.
     """
 

@@ -1,9 +1,7 @@
-"""Settings of loss landscapes.
+"""Settings of loss landscapes: resolution, samples, and steps or epochs.
 
-They are resolution, samples, and the steps or epochs that landscapes span.
-
-The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. Nothing here reads or
-writes files.
+The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. This module reads and
+writes no files.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ SHORTEST_INTERVAL = 3
 
 @dataclass(frozen=True, slots=True)
 class LandscapeSettings:
-    """Checked settings of a run's landscapes.
+    """Checked settings of the loss landscapes of a run.
 
     Attributes:
         landscape_size: grid points on each axis, 3 to 256.
@@ -63,7 +61,7 @@ class LandscapeSettings:
     def from_dict(
         cls, values: Mapping[str, Any], base: LandscapeSettings | None = None
     ) -> LandscapeSettings:
-        """Settings from MindSpore's ``collect_landscape`` dict.
+        """Build the settings from MindSpore's ``collect_landscape`` dict.
 
         Args:
             values: any of ``landscape_size``, ``unit``, ``num_samples``, ``create_landscape`` (a
@@ -86,23 +84,23 @@ class LandscapeSettings:
 
     @classmethod
     def known_keys(cls) -> tuple[str, ...]:
-        """The keys of the dict form, named as in MindSpore."""
+        """Return the keys of a ``collect_landscape`` dict, named as in MindSpore."""
         return (
             *(field.name for field in fields(cls) if field.name not in ("train", "result")),
             "create_landscape",
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The dict form, as :meth:`from_dict` accepts it; JSON can hold it."""
+        """Return the settings as a dict for JSON, which :meth:`from_dict` accepts."""
         values = asdict(self)
         values["create_landscape"] = {key: values.pop(key) for key in ("train", "result")}
         values["intervals"] = [list(interval) for interval in self.intervals]
         return values
 
     def wants(self, number: int) -> bool:
-        """Whether the parameters of a step or epoch belong to a landscape.
+        """Tell whether a landscape needs the parameters of a step or epoch.
 
-        It is counted in ``unit``, from 1.
+        ``number`` counts steps or epochs (see ``unit``) from 1.
         """
         return any(number in interval for interval in self.intervals)
 
@@ -115,7 +113,7 @@ def _check(name: str, value: Any, kind: type | tuple[type, ...], expected: str) 
 def _check_keys(name: str, values: Mapping[str, Any], known: Iterable[str]) -> None:
     unknown = [key for key in values if key not in known]
     if unknown:
-        raise ValueError(f"{name} does not know {unknown}; known keys are {list(known)}")
+        raise ValueError(f"unknown keys of {name}: {unknown}; known keys are {list(known)}")
 
 
 def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
@@ -123,21 +121,20 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
     if not intervals:
         raise ValueError("intervals must hold at least one interval")
     for interval in intervals:
-        _check("each of intervals", interval, (list, tuple, range), "a list of ints")
+        _check("each interval in intervals", interval, (list, tuple, range), "a list of ints")
         for number in interval:
             _check("each number in intervals", number, int, "an int")
         if len(interval) < SHORTEST_INTERVAL:
-            raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
+            raise ValueError(f"each interval must have at least 3 numbers, got {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
             raise ValueError(
-                "numbers of an interval must be ascending and at least 1, "
-                f"but one is {list(interval)}"
+                f"the numbers of an interval must be ascending and at least 1, got {list(interval)}"
             )
     ends = [(interval[0], interval[-1]) for interval in intervals]
     if len(set(ends)) < len(ends):
         repeated = next(pair for pair in ends if ends.count(pair) > 1)
         raise ValueError(
-            f"two intervals have the same ends {list(repeated)}, "
-            "so their landscapes would have one name"
+            "two intervals must not have the same first and last number, got "
+            f"{list(repeated)} twice, so that their landscapes would have the same name"
         )
     return tuple(tuple(interval) for interval in intervals)

@@ -1,6 +1,6 @@
-"""Limits of MindInsight 2.3.1 and of the files.
+"""Limits of MindInsight 2.3.1 and of the summary file format.
 
-MindInsight drops values beyond them, so they are refused here or warned of.
+MindInsight drops values beyond its limits, so this package refuses them or logs a warning.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Training, evaluation, custom and dataset lineage as values.
+"""Frozen dataclasses of lineage: facts of trainings, evaluations and data sets.
 
-They have everything that a file can contain.
+They can hold everything that a lineage file can contain.
 
-What may be written is narrower; see ``values/validation.py``.
+Fewer values may be written; see ``values/validation.py``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1
 EXACT_MAX = 2**53
-"""Up to here every whole number is a 64-bit float, too.
+"""Greatest int up to which a 64-bit float represents every int exactly.
 
-JSON in a browser and TensorBoard have such numbers.
+JSON in a browser and TensorBoard have 64-bit floats.
 """
 
 _MAX_INT_BITS = 10_000  # of custom data; Python refuses to write out ints of more than 4,300 digits
@@ -29,16 +29,17 @@ _MAX_INT_BITS = 10_000  # of custom data; Python refuses to write out ints of mo
 
 @dataclass(frozen=True, slots=True)
 class TrainInfo:
-    """The known facts of a training job.
+    """Settings and results of a training, for MindInsight's lineage page.
 
     ``None`` means "not known" and stays out of the file.
 
     Attributes:
         optimizer: class name of the optimizer.
-        learning_rate: learning rate of its first group.
-        loss_function: name of the loss.
+        learning_rate: learning rate of the optimizer's first parameter group.
+        loss_function: name of the loss function.
         epoch: number of epochs.
-        parallel_mode: how devices share the work (MindSpore writes ``stand_alone`` for one).
+        parallel_mode: how devices share the work (MindSpore writes ``stand_alone`` for a single
+            device).
         device_num: number of devices.
         batch_size: samples in a batch.
         train_dataset_path: path of the training data.
@@ -69,10 +70,10 @@ class TrainInfo:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationInfo:
-    """Result of an evaluation.
+    """Metrics and data set of an evaluation, for MindInsight's lineage page.
 
     Attributes:
-        metric: JSON text of an object; ``None`` if the file states nothing.
+        metric: metrics as the JSON text of an object; ``None`` if the file contains no metrics.
         valid_dataset_path: path of the evaluation data.
         valid_dataset_size: number of evaluation samples.
     """
@@ -87,25 +88,26 @@ class EvaluationInfo:
 
 @dataclass(frozen=True, slots=True)
 class AddedEvaluation(EvaluationInfo):
-    """Result of an evaluation of a run with several.
+    """An evaluation whose metrics are added to the run's earlier metrics.
 
-    The run keeps the metrics of its earlier evaluations.
-
-    A recorder writes it as an :class:`EvaluationInfo` with the metrics of both; of one name the
-    newest counts.
+    A recorder writes an :class:`EvaluationInfo` with the metrics of all evaluations of the run. If
+    a name occurs several times, the newest metric counts.
 
     Attributes:
-        metric: as of :class:`EvaluationInfo`, and so are the others.
+        metric: as in :class:`EvaluationInfo`, like the other attributes.
     """
 
 
 def parsed_metric(
     text: str, parse_constant: Callable[[str], object] | None = None
 ) -> dict[str, Any]:
-    """The metrics in the text of an :class:`EvaluationInfo`.
+    """Parse the JSON text that holds the metrics of an evaluation.
 
     ``parse_constant`` is called with ``NaN``, ``Infinity`` or ``-Infinity``; ``None`` converts it
-    to a float. Raises ValueError if the text is not that of a JSON object of at most 100 levels.
+    to a float.
+
+    Raises:
+        ValueError: the text is not the JSON of an object of at most 100 levels.
     """
     try:
         metric = json.loads(text, parse_constant=parse_constant)
@@ -146,12 +148,13 @@ CustomValue: TypeAlias = "int | float | str | Mapping[str, CustomValue]"
 
 @dataclass(frozen=True, slots=True)
 class UserDefinedInfo:
-    """Custom lineage data, an entry per key, in order.
+    """Custom lineage data: names with numbers, texts or nested mappings, in order.
 
     Attributes:
-        values: str keys; values are int (a bool counts as one), float, str, or a mapping of the
-            same kind (shown as an object, not filterable). MindInsight, which has ints of 32 bits
-            only, shows a larger one as a float, and as text beyond 2**53; here it stays an int.
+        values: str keys; values are int (a bool counts as an int), float, str, or a mapping of the
+            same kind (shown as an object, not filterable). MindInsight has only ints of 32 bits. It
+            shows a larger int as a float, and beyond 2**53 as text; in this package it stays an
+            int.
     """
 
     values: Mapping[str, CustomValue]
@@ -164,17 +167,17 @@ class UserDefinedInfo:
 class RunInfo(UserDefinedInfo):
     """Custom lineage data that MindInsight does not show.
 
-    Its tables have no column for them, our readers do.
+    MindInsight's tables have no column for these data. The readers of this package return them.
 
     Attributes:
-        values: as of :class:`UserDefinedInfo`.
+        values: as in :class:`UserDefinedInfo`.
     """
 
 
 def repeated_fields(custom: Mapping[str, CustomValue], train: TrainInfo) -> dict[str, CustomValue]:
-    """The custom data that a field of the training lineage repeats.
+    """Return the custom lineage data that repeat a field of ``TrainInfo``.
 
-    MindInsight would show two columns of the same value.
+    MindInsight would show two columns with the same value.
     """
     known = {field_.name: getattr(train, field_.name) for field_ in fields(train)}
     return {name: entry for name, entry in custom.items() if name in known and entry == known[name]}
@@ -196,7 +199,7 @@ def _checked_entry(key: str, value: Any) -> CustomValue:
         if value.bit_length() > _MAX_INT_BITS:
             limit = f"an int of at most {_MAX_INT_BITS} bits"
             raise ValueError(
-                f"{key} of UserDefinedInfo must be {limit}, got one of {value.bit_length()}"
+                f"{key} of UserDefinedInfo must be {limit}, got {value.bit_length()} bits"
             )
         return int(value)
     if isinstance(value, float):
@@ -213,7 +216,7 @@ ParameterValue: TypeAlias = "bool | int | float | str | tuple[str, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A transform of a ``Map`` stage, or a sampler.
+    """A transform in a ``Map`` stage of a data pipeline, or a sampler.
 
     Attributes:
         parameter: name -> bool, int (32 bits), float, str or tuple of str.
@@ -228,16 +231,16 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class DatasetGraph:
-    """A stage of the data pipeline.
+    """A stage of a data pipeline; its children are the stages before it.
 
-    The root is the LAST stage, and its children lead to the source.
+    The root is the last stage, and its children lead to the source.
 
     Attributes:
-        parameter: name -> bool, int (32 bits), float, str or tuple of str; ``op_type`` is required
-            by the pages.
+        parameter: name -> bool, int (32 bits), float, str or tuple of str; MindInsight's pages
+            require ``op_type``.
         operations: transforms of a ``MapDataset`` stage.
-        sampler: the source's sampler, if any.
-        children: the stages before this one.
+        sampler: the sampler of a source, or ``None``.
+        children: the stages before this stage.
     """
 
     parameter: Mapping[str, ParameterValue] = field(default_factory=dict)

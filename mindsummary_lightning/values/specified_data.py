@@ -1,6 +1,6 @@
-"""The dicts of ``collect_specified_data``, as a type checker sees them.
+"""Typed dicts of the argument ``collect_specified_data``, for type checkers.
 
-Their values are checked where they are used.
+The functions that use the values check them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import Literal, TypedDict
 
 
 class CreateLandscape(TypedDict, total=False):
-    """The landscapes that are computed.
+    """Keys of ``create_landscape``, which choose the loss landscapes to compute.
 
-    They are of the training's intervals, and around its result.
+    ``train`` stands for the landscapes of the training's intervals, ``result`` for the landscape
+    around the last checkpoint.
     """
 
     train: bool
@@ -20,7 +21,7 @@ class CreateLandscape(TypedDict, total=False):
 
 
 class CollectLandscape(TypedDict, total=False):
-    """The keys of ``collect_landscape``.
+    """Keys of ``collect_landscape``, the settings of loss landscapes.
 
     :class:`LandscapeSettings` documents them.
     """
@@ -33,7 +34,7 @@ class CollectLandscape(TypedDict, total=False):
 
 
 class SpecifiedData(TypedDict, total=False):
-    """The keys of ``collect_specified_data``.
+    """Keys of the argument ``collect_specified_data`` of ``SummaryCollector``.
 
     :class:`SummaryCollector` documents them.
     """

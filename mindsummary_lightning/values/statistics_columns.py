@@ -1,6 +1,7 @@
-"""The columns of a table of parameters, and how its tensor holds them.
+"""Columns of the parameter statistics, a table with a row per parameter.
 
-The module also finds the row that went wrong first.
+The module converts the table to the tensor that stores it, and finds the parameter that became NaN
+or infinite first.
 """
 
 from __future__ import annotations
@@ -28,13 +29,18 @@ _LOG_COLUMNS = [
 def origin(
     parameters: Sequence[str], table: NDArray[np.float64]
 ) -> tuple[str, Literal["gradient", "weight"]] | None:
-    """Name and kind of the first failure in a step's table of shape ``(p, c)``.
+    """Find the parameter whose gradient or weight became NaN or infinite first.
 
-    The result is ``None`` without a failure.
+    Args:
+        parameters: names of the parameters, one for each row.
+        table: parameter statistics of a step, shape ``(p, c)``, with the columns ``COLUMNS``.
 
-    Weights are as the step left them, so a gradient comes first. A backward pass goes from the last
-    layer to the first, so of some gradients the last one is nearest to the cause; if all are
-    affected, nothing can be told from them and the first is named.
+    Returns:
+        The name, and ``"gradient"`` or ``"weight"``; ``None`` if all values are finite.
+
+    The weights are those after the step, so a gradient comes first. A backward pass goes from the
+    last layer to the first, so the last affected gradient is nearest to the cause. If all gradients
+    are affected, they do not show the cause, and the first is returned.
     """
     kinds: tuple[Literal["gradient", "weight"], ...] = ("gradient", "weight")
     for kind in kinds:
@@ -47,9 +53,9 @@ def origin(
 
 
 def to_stored(table: NDArray[np.float64]) -> NDArray[np.float32]:
-    """A table of shape ``(p, c)`` as its tensor holds it.
+    """Convert parameter statistics, shape ``(p, c)``, to the tensor that is recorded.
 
-    Magnitudes are log10, 0 is minus infinity.
+    Magnitudes become log10, and 0 becomes minus infinity.
 
     MindInsight shows five decimals, in which most gradients would be 0.00000.
     """
@@ -60,7 +66,7 @@ def to_stored(table: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def from_stored(stored: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The table that a tensor holds."""
+    """Convert the recorded tensor back to parameter statistics."""
     table = stored.astype(np.float64)
     table[:, _LOG_COLUMNS] = 10.0 ** table[:, _LOG_COLUMNS]
     return table

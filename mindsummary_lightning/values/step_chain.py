@@ -1,6 +1,7 @@
-"""The chain of a step as rows of a table, in their order.
+"""Rows and columns of the output statistics of a training step.
 
-The parts are batch, weights, modules, loss, gradients and update.
+Output statistics are a table with a row for every tensor of the step. Batch, weights, modules,
+loss, gradients and update follow in this order.
 """
 
 from __future__ import annotations
@@ -25,22 +26,24 @@ GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, slots=True)
 class OutputRow:
-    """The meaning of a row of the table; two calls, ports or paths are two rows.
+    """The tensor of a training step that a row of the output statistics describes.
+
+    Two calls, ports or paths give two rows.
 
     Attributes:
-        link: part of the step: ``data`` a tensor of the batch, ``weights`` a parameter or buffer as
-            the step begins, ``forward`` an input or output of a module's call, ``loss``,
-            ``gradients`` before clipping and unscaled, ``clipped`` what clipping left of them,
-            ``update`` a parameter or buffer after the step, ``settings`` a number of an optimizer's
-            group.
-        name: of the module, parameter or tensor, dotted; ``""`` for the network itself; ``group 0``
-            for settings.
+        link: stage of the step: ``data`` a tensor of the batch, ``weights`` a parameter or buffer
+            at the beginning of the step, ``forward`` an input or output of a module's call,
+            ``loss``, ``gradients`` unscaled and before clipping, ``clipped`` gradients after
+            clipping, ``update`` a parameter or buffer after the step, ``settings`` a number of an
+            optimizer's parameter group.
+        name: dotted name of the module, parameter or tensor; ``""`` for the network itself; ``group
+            0`` for settings.
         kind: class of the module, ``parameter`` or ``buffer``; ``""`` else.
         call: number of the module's call in the step, from 0.
         port: ``input`` or ``output`` of a module, name of a setting; ``""`` else.
-        path: dotted place in a nested input or output; ``""`` for a tensor alone.
-        dtype: of the tensor, as NumPy names it, or ``bfloat16``.
-        shape: of the tensor when the row first occurred.
+        path: dotted place in a nested input or output; ``""`` for a single tensor.
+        dtype: dtype of the tensor, as NumPy names it, or ``bfloat16``.
+        shape: shape of the tensor when the row first occurred.
         line: ``file.py:12`` of the user's call of the module; ``""`` if it is not known.
     """
 
@@ -56,17 +59,17 @@ class OutputRow:
 
     @property
     def key(self) -> tuple[str, str, int, str, str]:
-        """The key of the row, which is unique in a run."""
+        """Return the values that identify the row within a run."""
         return self.link, self.name, self.call, self.port, self.path
 
 
 def sample_places(elements: int) -> NDArray[np.int64]:
-    """Places of the recorded elements in a flattened tensor.
+    """Return the positions of the sampled elements in a flattened tensor.
 
-    They are int64, shape ``(16,)``; those of a small tensor repeat.
+    They are int64, shape ``(16,)``; in a small tensor, positions repeat.
 
-    They are spread as multiples of the golden ratio: evenly spaced ones would be the same after a
-    flip.
+    They are multiples of the golden ratio, because evenly spaced positions would be the same in a
+    flipped tensor.
     """
     places: NDArray[np.int64] = (np.arange(SAMPLES) * GOLDEN % 1 * elements).astype(np.int64)
     return places

@@ -1,4 +1,4 @@
-"""Tensor, image, histogram and loss landscape values.
+"""Frozen dataclasses of tensors, images, histograms and loss landscapes.
 
 A scalar is a plain ``float`` and needs no class.
 """
@@ -29,9 +29,9 @@ _MEDIA_TYPES = (
 
 
 def owned(array: Any, dtype: Any) -> NDArray[Any]:
-    """A C-contiguous, read-only array that owns its memory.
+    """Return a C-contiguous, read-only array that owns its memory.
 
-    It is copied unless it already is such an array.
+    The array is copied unless it already is such an array.
     """
     if (
         type(array) is np.ndarray
@@ -48,15 +48,13 @@ def owned(array: Any, dtype: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor as the format keeps it.
-
-    Every element is float32, and the original dtype is a name.
+    """A recorded tensor: float32 elements, and the name of the original dtype.
 
     Attributes:
-        data: the elements, shape as recorded, float32, read-only (integers above 2**24 lose digits:
-            the only field MindInsight reads is ``float_data``).
-        data_type: the dtype the elements had before; ``UNDEFINED`` in the constructor takes it from
-            ``data``.
+        data: the elements, shape as recorded, float32, read-only. Integers above 2**24 lose digits,
+            because ``float_data`` is the only field that MindInsight reads.
+        data_type: the dtype that the elements had before; ``UNDEFINED`` in the constructor takes it
+            from ``data``.
     """
 
     data: NDArray[np.float32]
@@ -79,13 +77,13 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An encoded image.
+    """A recorded image: the bytes of an image file, and its size in pixels.
 
     Attributes:
         height: rows in pixels, at least 1.
         width: columns in pixels, at least 1.
-        encoded: the file's bytes; PNG from this package. MindInsight hands them to the browser as
-            they are.
+        encoded: the bytes of the file; PNG from this package. MindInsight sends them to the browser
+            unchanged.
         colorspace: number of channels; MindSpore always writes 3.
     """
 
@@ -96,9 +94,9 @@ class Image:
 
     @property
     def media_type(self) -> str:
-        """The type that the first bytes tell, such as ``image/png``.
+        """Return the media type of the image file, such as ``image/png``.
 
-        It is ``application/octet-stream`` if they are unknown.
+        The first bytes tell it. If they are unknown, the result is ``application/octet-stream``.
         """
         return next(
             (name for start, name in _MEDIA_TYPES if self.encoded.startswith(start)),
@@ -106,7 +104,7 @@ class Image:
         )
 
     def to_pil(self) -> PIL.Image.Image:
-        """The image, opened with Pillow; raises Pillow's errors."""
+        """Open the image with Pillow; raise the errors of Pillow."""
         import PIL.Image
 
         return PIL.Image.open(BytesIO(self.encoded), formats=PICTURE_FORMATS)
@@ -122,19 +120,19 @@ class Image:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Counts of a tensor's finite elements in buckets.
+    """A recorded histogram: counts of a tensor's finite elements in buckets.
 
-    It also counts the elements that are in no bucket.
+    NaN and infinite elements are in no bucket; they are counted separately.
 
     Attributes:
         lefts: left edge of each bucket, float64, shape ``(n,)``; at most 90 buckets (MindInsight
-            drops more).
+            drops larger histograms).
         widths: width of each bucket, float64, shape ``(n,)``.
         counts: elements in each bucket, int64, shape ``(n,)``.
-        count: all elements of the tensor, finite or not.
-        nan_count: elements that are NaN.
-        pos_inf_count: elements that are +inf.
-        neg_inf_count: elements that are -inf.
+        count: number of all elements of the tensor, finite or not.
+        nan_count: number of elements that are NaN.
+        pos_inf_count: number of elements that are +inf.
+        neg_inf_count: number of elements that are -inf.
         min: smallest finite element, ``None`` if there is none.
         max: largest finite element, ``None`` if there is none.
         sum: sum of the finite elements, ``None`` if there is none.
@@ -156,7 +154,7 @@ class Histogram:
         counts = owned(self.counts, np.int64)
         if not lefts.shape == widths.shape == counts.shape or lefts.ndim != 1:
             raise ValueError(
-                f"lefts, widths and counts must be 1-D and of one length, not of shapes "
+                f"lefts, widths and counts must be 1-D and of the same length, not of shapes "
                 f"{lefts.shape}, {widths.shape} and {counts.shape}"
             )
         object.__setattr__(self, "lefts", lefts)
@@ -169,16 +167,16 @@ class Histogram:
 
     @property
     def edges(self) -> NDArray[np.float64]:
-        """The ends of the buckets as NumPy and Matplotlib take them.
+        """Return the bucket edges as NumPy and Matplotlib expect them.
 
-        They are float64, shape ``(n + 1,)``; empty without a bucket.
+        They are float64, shape ``(n + 1,)``; empty if the histogram has no bucket.
         """
         return np.append(self.lefts, self.lefts[-1:] + self.widths[-1:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """Coordinates of a surface or a path: three read-only float32 arrays."""
+    """Coordinates of the points of a surface or path: three read-only float32 arrays."""
 
     x: NDArray[np.float32]
     y: NDArray[np.float32]
@@ -191,7 +189,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class LandscapeMetadata:
-    """How a landscape was computed.
+    """Method and units with which a loss landscape was computed.
 
     Attributes:
         decomposition: ``"PCA"`` for an interval, ``"Random"`` for a final landscape (MindSpore's
@@ -208,19 +206,19 @@ class LandscapeMetadata:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossLandscape:
-    """Loss over two directions in weight space.
+    """Losses of a network on a grid along two directions in weight space.
 
-    A file of somebody else may hold arrays of any shape, which MindInsight shows as they are; ours
-    are as follows.
+    A landscape that another program wrote may have arrays of any shape, which MindInsight shows as
+    they are. Landscapes of this package have the following shapes.
 
     Attributes:
-        surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``:
-            ``z[i, j]`` is the loss at ``(x[j], y[i])``.
-        intervals: steps or epochs of the path's points; empty for a final landscape.
-        path: the path's points, three arrays as long as ``intervals``; ``None`` for a final
+        surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``: ``z[i,
+            j]`` is the loss at ``(x[j], y[i])``.
+        intervals: steps or epochs of the points of the path; empty for a final landscape.
+        path: points of the path, three arrays as long as ``intervals``; ``None`` for a final
             landscape.
-        convergence_point: ``(x, y, loss)`` where training stood at the end, or ``None``.
-        metadata: how it was computed.
+        convergence_point: ``(x, y, loss)`` at the end of the training, or ``None``.
+        metadata: how the landscape was computed.
     """
 
     surface: Points
@@ -240,26 +238,26 @@ class LossLandscape:
 
     @property
     def x(self) -> NDArray[np.float32]:
-        """Coordinates along the first direction, shape ``(n,)``."""
+        """Return the grid's coordinates along the first direction, shape ``(n,)``."""
         return self.surface.x
 
     @property
     def y(self) -> NDArray[np.float32]:
-        """Coordinates along the second direction, shape ``(m,)``."""
+        """Return the grid's coordinates along the second direction, shape ``(m,)``."""
         return self.surface.y
 
     @property
     def z(self) -> NDArray[np.float32]:
-        """Losses, shape ``(m, n)``."""
+        """Return the losses at the grid points, shape ``(m, n)``."""
         return self.surface.z
 
 
 def check_landscape_shapes(
     surface: Points, intervals: tuple[int, ...], path: Points | None, end: Any
 ) -> None:
-    """Raise ValueError unless the arrays of a landscape have its shapes.
+    """Raise ValueError unless the arrays of a loss landscape fit together.
 
-    ``end`` is where it converged.
+    ``end`` is the convergence point.
     """
     x, y, z = surface.x, surface.y, surface.z
     if x.ndim != 1 or y.ndim != 1 or z.shape != (y.size, x.size):
@@ -269,14 +267,14 @@ def check_landscape_shapes(
     shapes = {axis.shape for axis in (path.x, path.y, path.z)} if path else {(0,)}
     if shapes != {(len(intervals),)}:
         raise ValueError(
-            f"path needs one point per interval, ({len(intervals)},), not {sorted(shapes)}"
+            f"path needs one point per interval, shape ({len(intervals)},), not {sorted(shapes)}"
         )
     if end is not None and np.shape(end) != (3,):
         raise ValueError(f"convergence_point must be three numbers, not {end}")
 
 
 def surface_text(surface: Points, intervals: tuple[int, ...]) -> str:
-    """A landscape in a few words."""
+    """Describe a loss landscape in a few words: size, range of the loss, path."""
     z = surface.z
     of = f"{surface.x.size} x {surface.y.size} points" + (
         f", loss {z.min():.4g} to {z.max():.4g}" if z.size else ""

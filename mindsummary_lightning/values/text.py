@@ -1,6 +1,6 @@
-"""Text as the format holds it, and as a terminal may show it.
+"""Convert texts and numbers for files, JSON, messages and terminals.
 
-Numbers are as a person wrote them.
+Numbers are shown as a person would write them.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _FLOAT32 = struct.Struct("<f")
 
 
 class Phrase(str):
-    """Text of a template and values, which can be translated.
+    """A str that remembers its template and values, so that it can be translated.
 
     Attributes:
-        template: as of ``str.format``; without values the text itself.
-        values: what is put into it; phrases among them are said in the other words as well.
+        template: template of ``str.format``; without values the text itself.
+        values: values of the template; phrases among them are translated too.
     """
 
     template: str
     values: tuple[object, ...]
 
     def __new__(cls, template: str, *values: object) -> Phrase:
-        """The template with the values in it."""
+        """Fill the template with the values."""
         phrase = super().__new__(cls, template.format(*values) if values else template)
         phrase.template, phrase.values = template, values
         return phrase
 
     def said(self, words: Mapping[str, str]) -> str:
-        """The text in a different language: every template as ``words`` has it."""
+        """Translate the text: ``words`` maps every template to its translation."""
         template = words.get(self.template, self.template)
         values = [
             value.said(words) if isinstance(value, Phrase) else value for value in self.values
@@ -41,9 +41,9 @@ class Phrase(str):
 
 
 def utf8_text(text: str) -> str:
-    """The text with every lone surrogate written as its escape.
+    """Replace the lone surrogates of a text by escapes.
 
-    UTF-8 cannot hold lone surrogates.
+    UTF-8 cannot encode lone surrogates.
     """
     if text.isascii():
         return text
@@ -51,15 +51,15 @@ def utf8_text(text: str) -> str:
 
 
 def utf8_json(value: Any) -> Any:
-    r"""A JSON value with :func:`utf8_text` of every text.
+    r"""Replace the lone surrogates in every text of a JSON value by escapes.
 
-    An escape such as ``"\ud800"`` is a lone surrogate.
+    An escape in JSON such as ``"\ud800"`` is a lone surrogate.
     """
     return map_json(value, lambda leaf: utf8_text(leaf) if isinstance(leaf, str) else leaf)
 
 
 def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A JSON value with every number, text and name as ``change`` gives it.
+    """Apply a function to every number, text and key of a JSON value.
 
     Tuples become lists.
     """
@@ -71,9 +71,10 @@ def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def finite_or_named(value: Any) -> Any:
-    """The value; a float that is not finite as its name, which JSON can hold.
+    """Replace a NaN or infinite float by its name, which JSON can hold.
 
-    The names are ``NaN``, ``Infinity`` and ``-Infinity``.
+    The names are ``NaN``, ``Infinity`` and ``-Infinity``. Any different value is returned
+    unchanged.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -81,9 +82,9 @@ def finite_or_named(value: Any) -> Any:
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Text such as ``a, b and 3 more``.
+    """Join names to a text such as ``a, b and 3 more``.
 
-    It has at most so many names, and the number of the remaining ones.
+    The text has the first ``most`` names, and the number of the remaining names.
     """
     shown = ", ".join(names[:most])
     if len(names) > most:
@@ -92,20 +93,20 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Text such as ``1 run`` and ``2 runs``."""
+    """Join a number and its noun to a text such as ``1 run`` or ``2 runs``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def shortest_float32(value: float) -> float:
-    """The number with the fewest decimal digits that is the same float32.
+    """Return the number with the fewest decimal digits that is the same float32.
 
-    It is 0.1 for 0.10000000149011612.
+    For example, the result is 0.1 for 0.10000000149011612.
 
-    The one rule for every float32 that leaves as text, JSON or a column of float64, so that a query
-    for 0.1 finds what was recorded as 0.1.
+    Every float32 that is given out as text, as JSON or in a float64 column passes through this
+    function. So a query for 0.1 finds a value that was recorded as 0.1.
 
     Args:
-        value: a number that a float32 holds exactly; NaN and infinities stay what they are.
+        value: a number that a float32 holds exactly; NaN and infinities are returned unchanged.
     """
     # Up to six digits survive a float32, so fewer need no try (but for subnormals, which stay as
     # protobuf prints them); nine tell any two apart.
@@ -118,9 +119,9 @@ def shortest_float32(value: float) -> float:
 
 
 def without_secrets(text: str, *addresses: str) -> str:
-    """A text without the secrets of addresses.
+    """Replace the passwords and tokens of addresses in a text by ``***``.
 
-    Users and passwords, and everything after a ``?``, become ``***``.
+    The user, the password and everything after a ``?`` are replaced.
     """
     remote = "\n".join(address for address in addresses if ":/" in address)
     users = re.findall(r":/+([^/\n]*)@", remote)

@@ -1,9 +1,7 @@
-"""Checks of values before they are written.
+"""Check that MindInsight can show a value, before the value is written.
 
-They pass only values that MindInsight shows without harm to any run.
-
-A file may contain more (``values`` can hold a NaN loss that MindSpore wrote); this package never
-writes it.
+A file may contain other values (such as a NaN loss that MindSpore wrote); this package never writes
+them.
 """
 
 from __future__ import annotations
@@ -64,15 +62,15 @@ def _real(where: str, value: Any, largest: float) -> None:
         raise ValueError(f"{where} must be finite, not {value}; omit it instead")
     if abs(value) > largest:
         raise ValueError(
-            f"{where} must be at most {largest:.1e} in magnitude, what the file can hold, "
+            f"{where} must be at most {largest:.1e} in magnitude, the limit of the file format, "
             f"not {_shown(value)}; omit it instead"
         )
 
 
 def _shown(value: float) -> str:
-    """A number as text.
+    """Return a number as text; for a huge int, return its size in bits.
 
-    Of an int of hundreds of digits, which Python may refuse to print, it is the size.
+    Python may refuse to print an int of hundreds of digits.
     """
     if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
         return f"an int of {value.bit_length()} bits"
@@ -106,8 +104,8 @@ def check_evaluation(value: EvaluationInfo, largest: float = FLOAT64_MAX) -> Non
 
     Args:
         value: the evaluation.
-        largest: greatest magnitude of a whole number in the metric; MindInsight shows one of any
-            size.
+        largest: greatest magnitude of a whole number in the metric; MindInsight shows whole numbers
+            of any size.
 
     Raises:
         TypeError: a field has the wrong type.

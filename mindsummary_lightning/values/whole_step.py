@@ -1,6 +1,6 @@
-"""A training step with whole tensors, in the order of the step.
+"""Frozen dataclasses of a training step that was recorded with all its tensors.
 
-The index of its file states it.
+They are the index of the step's file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ STEP_COUNT = "step"  # steps that the optimizer has made before this one
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor of the step and the member of the file that holds it.
+    """A tensor of a recorded step, and the member of the file that contains it.
 
     Attributes:
         path: dotted path in a nested input, output or batch; ``""`` for a single tensor.
-        array: member of the file without ``.npy``. Equal tensors share a member where the recorder
-            knows it.
-        dtype: as NumPy names it, or ``bfloat16``, which is held as uint16.
+        array: member of the file without ``.npy``. Equal tensors share a member if the recorder
+            knows that they are equal.
+        dtype: as NumPy names it, or ``bfloat16``, which is stored as uint16.
         shape: of the tensor.
     """
 
@@ -38,7 +38,7 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class StoredModule:
-    """A module of the network.
+    """A module of the network in a recorded training step.
 
     Attributes:
         name: dotted; ``""`` for the network itself.
@@ -56,20 +56,21 @@ class StoredModule:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call of a module.
+    """A module call in a recorded training step, with its inputs and outputs.
 
     Attributes:
         module: dotted name.
         kind: class of the module.
         number: calls of this module earlier in the step.
         parent: index of the enclosing call in :class:`WholeStep`'s ``calls``; -1 for none.
-        entered: order of entering among all enterings and leavings of the step.
-        left: order of leaving.
+        entered: position of the call's start among all starts and ends of calls in the step.
+        left: position of the call's end.
         line: ``file.py:12`` of the user's code that called it; ``""`` if unknown.
         inputs: tensors as they were before the module ran.
         outputs: tensors as they were when the module returned.
-        output_gradients: of the loss, scaled by :class:`WholeStep`'s ``loss_scale``; paths are
-            those of ``outputs``. Outputs that received no gradient have none.
+        output_gradients: gradients of the loss for the outputs, scaled by :class:`WholeStep`'s
+            ``loss_scale``; paths are those of ``outputs``. An output that received no gradient is
+            missing.
         draws_random: whether random numbers were drawn meanwhile; ``None`` if unknown.
     """
 
@@ -88,16 +89,17 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredWeight:
-    """A parameter or buffer.
+    """A parameter or buffer before and after a recorded training step.
 
     Attributes:
         name: dotted name in the network.
         kind: ``parameter`` or ``buffer``.
-        before: as the step began.
-        after: after the update; ``None`` if it was not recorded.
-        gradient: before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None`` if there
-            is none.
-        stepped_gradient: what the optimizer stepped with, unscaled; ``None`` if there is none.
+        before: value at the beginning of the step.
+        after: value after the update; ``None`` if it was not recorded.
+        gradient: gradient before clipping, scaled by :class:`WholeStep`'s ``loss_scale``; ``None``
+            without a gradient.
+        stepped_gradient: unscaled gradient with which the optimizer made the update; ``None``
+            without a gradient.
         is_hooked: whether a hook on the weight may change its gradient; ``None`` if unknown.
     """
 
@@ -112,10 +114,10 @@ class StoredWeight:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """A tensor of an optimizer's state as the step began.
+    """A tensor of an optimizer's state at the beginning of a recorded step.
 
     Attributes:
-        weight: dotted name of the parameter; ``""`` for a state of all.
+        weight: dotted name of the parameter; ``""`` for a state of all parameters.
         name: one of the names of this module, or the framework's.
         tensor: the state.
     """
@@ -127,7 +129,7 @@ class StoredState:
 
 @dataclass(frozen=True, slots=True)
 class StoredOptimizer:
-    """An optimizer that made an update in the step.
+    """An optimizer that updated parameters in a recorded training step.
 
     Attributes:
         kind: its class.
@@ -145,7 +147,7 @@ class StoredOptimizer:
 
 @dataclass(frozen=True, slots=True)
 class WholeStep:
-    """Everything of a step.
+    """A training step that was recorded with all tensors of its computation.
 
     Attributes:
         framework: ``torch`` or ``mindspore``.
@@ -158,8 +160,8 @@ class WholeStep:
         calls: in the order in which they were entered.
         batches: tensors of each batch of the step; more than one if gradients are accumulated.
         weights: parameters and buffers.
-        losses: one of each batch, unscaled and not divided by the number of batches.
-        optimizers: those that made an update.
+        losses: loss of each batch, unscaled and not divided by the number of batches.
+        optimizers: the optimizers that made an update.
         loss_scale: factor of all recorded gradients but ``stepped_gradient``.
         random_state: state of the framework's random generator as the step began; ``None`` if
             unknown.

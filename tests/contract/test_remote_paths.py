@@ -90,7 +90,7 @@ def test_what_records_names_the_two_lines_that_do_it(
     with pytest.raises(RemotePathError) as raised:
         start(path)
     assert str(raised.value).endswith(
-        f'{name}="runs" in the program, and beside it: mindsummary sync runs '
+        f'pass {name}="runs" in the program, and in a second shell run: mindsummary sync runs '
         "s3://bucket/runs --follow"
     )
 

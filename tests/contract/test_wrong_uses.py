@@ -37,7 +37,7 @@ logger().log_text("a", ["b"]) | warning | log_text is skipped: MindInsight has n
 ms.MindInsightLogger("logs", raise_exception=True).log_text("a", ["b"]) | warning | log_text is skipped
 record().add_text("a", "b") | warning | add_text is skipped: MindInsight has no page for what it records
 SummaryRecord(5) | TypeError | log_dir must be a path, not 5
-SummaryRecord("") | ValueError | log_dir must be a path of text, not ''
+SummaryRecord("") | ValueError | log_dir must be a path that is not empty, not ''
 SummaryRecord("s3://bucket/run") | RemotePathError | mindsummary sync runs s3://bucket/run --follow
 SummaryRecord("notes.txt") | NotADirectoryError | notes.txt is not a directory, so nothing can be recorded in
 SummaryRecord("x", file_prefix="a/b") | ValueError | file_prefix must hold no path separator
@@ -45,7 +45,7 @@ SummaryRecord("x", network="net") | TypeError | network must be a torch.nn.Modul
 SummaryRecord("x", max_file_size="1MB") | TypeError | max_file_size must be an int of bytes or None, not '1MB'
 SummaryRecord("x", max_file_size=0) | ValueError | max_file_size must be at least 1 byte, or None for no limit
 SummaryRecord("x", export_options={"tensor_format": "npz"}) | ValueError | must be 'npy' or None, not 'npz'
-SummaryRecord("x", export_options={"format": "npy"}) | ValueError | knows only 'tensor_format', not 'format'
+SummaryRecord("x", export_options={"format": "npy"}) | ValueError | the key of export_options must be 'tensor_format', not 'format'
 SummaryRecord("x", file_mode=644) | ValueError | not 644, which is decimal; write 0o644
 SummaryRecord("x", fsync_secs=-1) | ValueError | fsync_secs must be above 0, or None for no fsync, not -1
 record().set_mode("evaluate") | ValueError | mode must be 'train' or 'eval', got 'evaluate'
@@ -61,10 +61,10 @@ record().record(2.5) | TypeError | step must be an int, not 2.5
 record().record(2**70) | ValueError | step must be in the range of 64 bits
 record().record(1, plugin_filter="scalar") | TypeError | plugin_filter must be callable or None, got 'scalar'
 record().add_scalar(3, 1.0) | TypeError | name must be a str, not 3
-record().add_scalars("loss", 1.0, 1) | warning | a dict of numbers by their names is expected, not float
+record().add_scalars("loss", 1.0, 1) | warning | a dict from names to numbers is expected, not float
 record().add_image("x", np.zeros((2, 2, 2)), 1) | warning | an image needs 1, 3 or 4 channels
 record().add_image("x", np.zeros((4, 4)), 1, dataformats="AB") | ValueError | must be the letters of HW, CHW, NCHW
-record().add_graph(net) | warning | Give it one, or give the module an example_input_array
+record().add_graph(net) | warning | Pass an input, or give the module an example_input_array
 record().add_hparams({"lr": 1}, 0.5) | TypeError | must be dicts, got dict and float
 closed().add_scalar("x", 1.0, 1) | warning | 'x' at step 1 is not recorded. Record before close(), or make a new record
 closed().__enter__() | ValueError | is closed. Make a new record
@@ -72,7 +72,7 @@ MindInsightLogger(5) | TypeError | save_dir must be a path, not 5
 MindInsightLogger("runs", version=1.5) | TypeError | version must be an int, a str or None, not 1.5
 MindInsightLogger("s3://bucket") | RemotePathError | mindsummary sync runs s3://bucket --follow
 MindInsightLogger("notes.txt").experiment | NotADirectoryError | give another directory
-logger().log_metrics(3.0) | warning | a dict of numbers by their names is expected, not float
+logger().log_metrics(3.0) | warning | a dict from names to numbers is expected, not float
 logger().log_metrics({"loss": 1.0}, step="x") | warning | it must be a whole number, got 'x'
 logger().log_metrics({"loss": 1.0}, step=2.7) | warning | must be a whole number, got 2.7. Its whole part 2 is recorded
 logger().log_metrics({"loss": "high"}, step=1) | warning | metric 'loss' is skipped: expected a number

@@ -166,12 +166,12 @@ def test_elements_beyond_the_outermost_bucket_are_not_nan(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("limits", "buckets", "problem"),
     [
-        ([1.0, 2.0], [1.0], "2 bucket limits and 1 buckets"),
-        ([2.0, 1.0], [1.0, 1.0], "limits do not ascend"),
-        ([1.0, math.nan], [1.0, 1.0], "limits do not ascend"),
-        ([1.0, 2.0], [1.0, -1.0], "do not hold numbers of elements"),
-        ([1.0, 2.0], [1.0, math.inf], "do not hold numbers of elements"),
-        ([1.0, 2.0], [1.0, math.nan], "do not hold numbers of elements"),
+        ([1.0, 2.0], [1.0], "got 2 limits and 1 buckets"),
+        ([2.0, 1.0], [1.0, 1.0], "bucket limits of a histogram must ascend"),
+        ([1.0, math.nan], [1.0, 1.0], "bucket limits of a histogram must ascend"),
+        ([1.0, 2.0], [1.0, -1.0], "must be whole numbers"),
+        ([1.0, 2.0], [1.0, math.inf], "must be whole numbers"),
+        ([1.0, 2.0], [1.0, math.nan], "must be whole numbers"),
     ],
 )
 def test_a_histogram_that_is_none_is_skipped_and_named(
@@ -192,7 +192,7 @@ def test_rows_that_are_not_neighbours_are_no_histogram(
     run, _ = _imported(tmp_path, event(1, tensor_value("h", rows, "histograms")))
 
     (problem,) = run.problems
-    assert "buckets are not neighbours" in problem
+    assert "buckets of a histogram must be neighbours" in problem
 
 
 # ---- what the format says once

@@ -196,5 +196,5 @@ def test_the_fields_of_an_event_are_those_that_protobuf_lists(
 
 
 def test_what_is_no_lineage_is_refused() -> None:
-    with pytest.raises(TypeError, match="must be lineage such as a TrainInfo, not 3"):
+    with pytest.raises(TypeError, match="must be a lineage value such as a TrainInfo, not 3"):
         encode_lineage_event(LineageEvent(1.0, 3))  # type: ignore[arg-type]

@@ -182,7 +182,7 @@ def test_dimensions_that_contradict_the_elements_are_an_error() -> None:
     tensor.dims.append(3)
     tensor.float_data.append(1.0)
 
-    with pytest.raises(ValueError, match="holds 1 elements"):
+    with pytest.raises(ValueError, match=r"a tensor of shape .* cannot have 1 elements"):
         decode_event(message.SerializeToString())
 
 
@@ -205,5 +205,5 @@ def test_damaged_events_are_events_or_the_one_error(
 
 @pytest.mark.parametrize("what", [None, 3, [("loss", 1.0)]])
 def test_what_no_event_carries_is_refused(what: Any) -> None:
-    with pytest.raises(TypeError, match="an event carries"):
+    with pytest.raises(TypeError, match=r"event\.what must be a version"):
         encode_event(Event(0.0, 0, what))

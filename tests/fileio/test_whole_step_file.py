@@ -109,7 +109,7 @@ def test_a_step_that_is_too_large_states_its_whole_size_and_leaves_nothing(tmp_p
 
     with pytest.raises(
         ValueError,
-        match=r"the whole tensors of step 2 must have at most 1.0 MB, got 2.4 MB\. Pass a greater",
+        match=r"the tensors of step 2 must have at most 1.0 MB, got 2.4 MB\. Pass a greater",
     ):
         writer.finish(WholeStep("torch", "2", 2))
     assert [*tmp_path.iterdir()] == []

@@ -293,7 +293,7 @@ def of_other_width() -> nn.Module:
             r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]",
         ),
         (changed(intervals=[[5, 6, 7, 8]]), LandscapeCheckpointError, "no checkpoint of step 7, 8"),
-        (changed(intervals=[[1, 2]]), ValueError, "each interval needs at least 3 numbers"),
+        (changed(intervals=[[1, 2]]), ValueError, "each interval must have at least 3 numbers"),
         (changed(unit="epoch"), ValueError, "one checkpoint per step, so unit cannot be 'epoch'"),
         (
             of(nets.ConvNet()),
@@ -366,8 +366,8 @@ def by_mindspores_call(run: Path, callback_fn: Any, **arguments: Any) -> Any:
         *(("device_ids", ids, ValueError, "device_ids must") for ids in ([], [-1])),
         *(("device_ids", ids, TypeError, "device_ids must") for ids in (["0"], 0)),
         ("output", 3, TypeError, "output must"),
-        ("collect_landscape", {"size": 3}, ValueError, "does not know"),
-        ("collect_landscape", {123: 1}, ValueError, "does not know"),
+        ("collect_landscape", {"size": 3}, ValueError, "unknown keys of collect_landscape"),
+        ("collect_landscape", {123: 1}, ValueError, "unknown keys of collect_landscape"),
         ("collect_landscape", {"landscape_size": 2}, ValueError, "landscape_size must"),
         ("collect_landscape", {"unit": "hour"}, ValueError, "unit must"),
         *(

@@ -249,7 +249,7 @@ def test_repair_refuses_a_run_that_is_being_recorded(
         answer = mindsummary(capsys, "repair", tmp_path)
 
     assert answer.code == 1
-    assert "repair it when that has ended" in answer.err
+    assert "repair it after the recording has ended" in answer.err
     assert path.read_bytes() == before
 
 
@@ -432,7 +432,7 @@ def test_a_run_that_is_recorded_is_left_while_the_others_are_repaired(
         answer = mindsummary(capsys, "repair", tmp_path)
 
     assert (answer.code, answer.out.count("3 records kept")) == (1, 1)
-    assert f"{paths[0]}: the run is being recorded" in answer.err
+    assert f"{paths[0]}: the run is still being recorded" in answer.err
 
 
 def test_names_of_parameters_that_are_missing_or_damaged_are_found(tmp_path: Path) -> None:

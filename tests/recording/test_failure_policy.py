@@ -78,9 +78,8 @@ def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFix
 
     assert policy.lost == 11
     assert caplog.messages[-1] == (
-        "11 records of run are lost in total: 1 could not be written, the file system took back 5 "
-        "that it had "
-        "accepted, 5 were in files that were removed or replaced"
+        "11 records of run are lost in total: 1 could not be written, 5 were accepted and later "
+        "lost by the file system, 5 were in files that were removed or replaced"
     )
 
 

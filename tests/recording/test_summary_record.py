@@ -158,7 +158,7 @@ def test_a_value_is_copied_when_it_is_added(run: Path) -> None:
 
 BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"log_dir": None}, TypeError, "log_dir must be a path, not None"),
-    ({"log_dir": "a\0b"}, ValueError, "log_dir must be a path of text"),
+    ({"log_dir": "a\0b"}, ValueError, "log_dir must be a str path without a NUL"),
     ({"log_dir": b"bytes"}, TypeError, "log_dir must be a path"),
     ({"file_prefix": 3}, TypeError, "file_prefix must be a str, not 3"),
     ({"file_suffix": None}, TypeError, "file_suffix must be a str, not None"),

@@ -114,9 +114,7 @@ def test_boxes_of_another_shape_are_skipped_with_a_sentence(
     experiment.add_image_with_boxes("i", np.zeros((3, 4, 4)), np.zeros(4), 1)
 
     assert not run.exists()
-    assert caplog.messages[0].startswith(
-        "image 'i' is skipped: boxes need one image and the shape (n, 4)"
-    )
+    assert caplog.messages[0].startswith("image 'i' is skipped: boxes must have the shape (n, 4)")
 
 
 def test_a_list_of_figures_is_one_image(experiment: SummaryRecord, run: Path) -> None:

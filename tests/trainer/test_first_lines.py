@@ -66,7 +66,7 @@ def test_beside_a_logger_of_ours_there_is_no_such_line(tmp_path: Path, said: Any
         ("log_metric", "logger.log_metrics"),
         ("config", "logger.log_hyperparams"),
         ("log_param", "logger.log_hyperparams"),
-        ("finish", "no call"),
+        ("finish", "not needed"),
         ("log_artifact", "put the file into logger.log_dir"),
     ],
 )
@@ -75,6 +75,6 @@ def test_a_call_of_another_tracker_is_answered_with_ours(
 ) -> None:
     logger = MindInsightLogger(tmp_path)
     for of_whom in (logger.experiment, logger):
-        with pytest.raises(AttributeError, match="another tracker's") as caught:
+        with pytest.raises(AttributeError, match="another tracker has it") as caught:
             getattr(of_whom, name)
         assert ours in str(caught.value)

@@ -36,12 +36,12 @@ def test_the_dict_form_comes_back() -> None:
         (
             {"size": 3},
             ValueError,
-            "collect_landscape does not know .'size'.; known keys are .'landscape_size', 'unit'",
+            "unknown keys of collect_landscape: .'size'.; known keys are .'landscape_size', 'unit'",
         ),
         (
             {"create_landscape": {"test": True}},
             ValueError,
-            "create_landscape does not know .'test'.; known keys",
+            "unknown keys of create_landscape: .'test'.; known keys",
         ),
         ([], TypeError, "collect_landscape must be a dict or None, not list"),
         ({"create_landscape": True}, TypeError, "create_landscape must be a dict, not bool"),
@@ -60,11 +60,15 @@ def test_the_dict_form_comes_back() -> None:
         ({"num_samples": 0}, ValueError, "num_samples must be at least 1, not 0"),
         ({"intervals": 3}, TypeError, "intervals must be a list of lists, not int"),
         ({"intervals": []}, ValueError, "at least one interval"),
-        ({"intervals": [4]}, TypeError, "each of intervals must be a list of ints, not int"),
+        (
+            {"intervals": [4]},
+            TypeError,
+            "each interval in intervals must be a list of ints, not int",
+        ),
         (
             {"intervals": [[1, 2]]},
             ValueError,
-            r"each interval needs at least 3 numbers, but one is \[1, 2\]",
+            r"each interval must have at least 3 numbers, got \[1, 2\]",
         ),
         (
             {"intervals": [[1, 2, "3"]]},
@@ -74,17 +78,17 @@ def test_the_dict_form_comes_back() -> None:
         (
             {"intervals": [[1, 3, 2]]},
             ValueError,
-            r"must be ascending and at least 1, but one is \[1, 3, 2\]",
+            r"must be ascending and at least 1, got \[1, 3, 2\]",
         ),
         (
             {"intervals": [[1, 2, 9], [1, 5, 9]]},
             ValueError,
-            r"two intervals have the same ends \[1, 9\]",
+            r"must not have the same first and last number, got \[1, 9\] twice",
         ),
         (
             {"intervals": [[0, 1, 2]]},
             ValueError,
-            r"must be ascending and at least 1, but one is \[0, 1, 2\]",
+            r"must be ascending and at least 1, got \[0, 1, 2\]",
         ),
     ],
 )

@@ -140,7 +140,7 @@ def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
         (LossLandscape(_points(1, (1, 1), 1, (1, 1))), "surface needs"),
         (
             LossLandscape(_points(1, 1, 1, (1, 1)), (1, 2), _points(1, 1, 1, 1)),
-            r"one point per interval, \(2,\)",
+            r"one point per interval, shape \(2,\)",
         ),
         (
             LossLandscape(_points(1, 1, 1, (1, 1)), (1,), _points(1, 1, 1, (1, 1))),
