@@ -49,6 +49,7 @@ def _check_untraced(call: Call, target: Any) -> None:
     compiled = torch.compile(step, backend="eager")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Guards may run slower on Python")  # said by PyTorch
         for number in range(12):
             compiled(number, torch.ones(64))
     reasons = {reason.partition("\n")[0] for reason in counters["graph_break"]}

@@ -19,6 +19,7 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices
 from mindsummary_lightning.porting.comparison.tolerance_table import (
     ACTIVATION_FLIPS,
     GRADIENT_GROWTH,
+    GRADIENT_NOISE,
     UPDATE,
 )
 from mindsummary_lightning.porting.comparison.update_distance import update_distance
@@ -50,7 +51,7 @@ def gradient_tolerance(step: StepPair, forward: ForwardResult, rows: RowIndices)
     other side of zero, and their gradients are left out in one run.
     """
     size = np.fmax(step.a.values[rows[0], RMS], step.b.values[rows[1], RMS])
-    noise = step.noise_size / max(float(size), _TINY)
+    noise = GRADIENT_NOISE * step.largest_gradient / max(float(size), _TINY)
     from_outputs = GRADIENT_GROWTH * (max(step.tolerance.row, forward.drift) + noise)
     from_activations = ACTIVATION_FLIPS * float(np.sqrt(forward.drift))
     return max(from_outputs, from_activations, float(step.noise[rows[0]]))
@@ -115,8 +116,9 @@ def _gradient_of_both(
     """Return the gradients of a weight if they exceed their tolerance.
 
     ``None`` for gradients from ``forward.end`` on: an update of the same step came before them.
+    ``None``, too, if the gradient is zero but for rounding.
     """
-    if rows[0] >= forward.end:
+    if rows[0] >= forward.end or step.is_noise(*rows):
         return None
     by_order = step.has_effect()
     distance = row_distances(step.a, rows[0], candidate, rows[1], by_order=by_order)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.porting.comparison.distances import Floats
 from mindsummary_lightning.porting.comparison.matching.tensor_names import TensorName
+from mindsummary_lightning.porting.comparison.tolerance_table import SPACINGS
 from mindsummary_lightning.values.step_chain import COLUMNS, OutputRow
 
 ELEMENTS, RMS, MEAN, LOW, HIGH, _, NON_FINITE, *SAMPLED = range(1, len(COLUMNS))
@@ -105,6 +106,23 @@ class RecordedStep:
                     Call(row.name, row.kind, row.call, row.line, tuple(given), tuple(made))
                 )
         return calls
+
+    @cached_property
+    def precision(self) -> str:
+        """The lowest precision of an output: ``bfloat16``, ``float16`` or ``float32``."""
+        dtypes = {row.dtype for row in self.rows if row.port == "output"}
+        return next((name for name in SPACINGS if name in dtypes), "float32")
+
+    @cached_property
+    def largest_gradients(self) -> dict[tuple[str, str], float]:
+        """The largest root mean square of a module's own gradients, by link and module."""
+        largest: dict[tuple[str, str], float] = {}
+        for index, row in enumerate(self.rows):
+            if row.link in ("gradients", "clipped"):
+                key = row.link, row.name.rpartition(".")[0]
+                size = float(self.values[index, RMS])
+                largest[key] = float(np.fmax(largest.get(key, 0.0), size))
+        return largest
 
     @cached_property
     def parents(self) -> list[int | None]:

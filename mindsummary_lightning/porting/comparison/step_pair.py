@@ -24,6 +24,8 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices, St
 from mindsummary_lightning.porting.comparison.tolerance_table import (
     GRADIENT_GROWTH,
     GRADIENT_NOISE,
+    SPACINGS,
+    TYPICAL_GRADIENT,
     Tolerance,
 )
 
@@ -36,10 +38,17 @@ class GradientRows(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """Largest distance of losses and of gradients; infinite if there are neither."""
+    """Distances of losses and of gradients.
+
+    Attributes:
+        loss: largest distance of a loss; infinite if there are neither losses nor gradients.
+        gradient: largest distance of a gradient.
+        typical_gradient: median distance of the gradients.
+    """
 
     loss: float
     gradient: float
+    typical_gradient: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,19 +94,22 @@ class StepPair:
         """Tell whether loss or gradients differ beyond tolerance, or by ``at_most``."""
         loss_limit = min(self.tolerance.row, at_most)
         gradient_limit = min(GRADIENT_GROWTH * self.tolerance.row, at_most)
-        return self.effects.loss > loss_limit or self.effects.gradient > gradient_limit
+        differs_typically = self.effects.typical_gradient > TYPICAL_GRADIENT
+        differs_most = self.effects.gradient > gradient_limit
+        return self.effects.loss > loss_limit or differs_most or differs_typically
 
     @cached_property
     def effects(self) -> Effects:
         """Return the distances of losses and of gradients that exceed rounding."""
-        gradients = [rows for rows in self.rows_of("gradients") if not self.is_noise(*rows)]
-        losses = self.losses
+        gradients = []
+        for rows in self.rows_of("gradients"):
+            if not self.is_noise(*rows):
+                gradients.append(self.calls.distance(*rows))
+        losses = [self.calls.distance(*rows) for rows in self.losses]
         if not losses and not gradients:
-            return Effects(np.inf, 0.0)
-        return Effects(self._largest_distance(losses), self._largest_distance(gradients))
-
-    def _largest_distance(self, pairs: Iterable[RowIndices]) -> float:
-        return max((self.calls.distance(*rows) for rows in pairs), default=0.0)
+            return Effects(np.inf, 0.0, 0.0)
+        typical = float(np.median(gradients or [0.0]))
+        return Effects(max(losses, default=0.0), max(gradients, default=0.0), typical)
 
     @property
     def loss_counts(self) -> tuple[SettingDifference, ...]:
@@ -153,17 +165,23 @@ class StepPair:
         return float(np.median(distances or [0.0]))
 
     @cached_property
-    def noise_size(self) -> float:
-        """Return the size up to which a gradient is zero except for rounding."""
+    def largest_gradient(self) -> float:
+        """Return the largest root mean square of a gradient of both runs."""
         sizes = [0.0]
         for step, rows in ((self.a, self.gradients.a), (self.b, self.gradients.b)):
             sizes += step.values[[*rows.values()], RMS].tolist()
-        return GRADIENT_NOISE * float(np.fmax.reduce(sizes))
+        return float(np.fmax.reduce(sizes))
 
     def is_noise(self, row_a: int, row_b: int) -> bool:
-        """Tell whether a gradient is zero but for rounding."""
-        size = max(self.a.values[row_a, RMS], self.b.values[row_b, RMS])
-        return bool(0 < size <= self.noise_size)
+        """Tell whether a gradient is zero but for rounding in both runs.
+
+        Each run has its own limit, as a lower precision rounds more.
+        """
+        size_a, size_b = self.a.values[row_a, RMS], self.b.values[row_b, RMS]
+        limit = GRADIENT_NOISE * self.largest_gradient
+        limit_a = max(limit, _rounding_of_gradient(self.a, row_a))
+        limit_b = max(limit, _rounding_of_gradient(self.b, row_b))
+        return bool(max(size_a, size_b) > 0 and size_a <= limit_a and size_b <= limit_b)
 
     def row_pair(self, row_a: int, row_b: int, distance: float | None = None) -> RowPair:
         """Return the pair of two rows with its distance."""
@@ -216,3 +234,10 @@ class StepPair:
         only_a = filterfalse(paired_a.__contains__, rows_a)
         only_b = filterfalse(paired_b.__contains__, rows_b)
         return self.unpaired_rows(stage, only_a, only_b)
+
+
+def _rounding_of_gradient(step: RecordedStep, row: int) -> float:
+    """Return the size of a gradient that is zero but for the rounding of its module's backward."""
+    gradient = step.rows[row]
+    module = gradient.name.rpartition(".")[0]
+    return SPACINGS[step.precision] * step.largest_gradients[gradient.link, module]

@@ -13,8 +13,10 @@ from mindsummary_lightning.porting.comparison.step_pair import StepPair
 from mindsummary_lightning.porting.comparison.step_pairing import RowIndices
 from mindsummary_lightning.porting.comparison.tolerance_table import (
     OUTPUT_GROWTH,
-    WEIGHT_ROUNDING,
+    SPACINGS,
 )
+
+_ROUNDINGS = 2  # each run rounds a weight to the next number
 
 
 def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> float:
@@ -45,7 +47,8 @@ def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> f
     size = float(np.fmax.reduce([*np.abs(update_a), *np.abs(update_b)]))
     if not size > 0:
         return 0.0
-    rounding = _rounding_of_weights(step, drift, after, columns)
+    precision = _ROUNDINGS * _spacing_of_weights(step, before, gradients)
+    rounding = _rounding_of_weights(step, drift, after, columns, precision)
     if gradients:
         noise = _gradient_distances(step, gradients, before[0], columns)
         rounding = rounding + OUTPUT_GROWTH * noise * size
@@ -80,15 +83,28 @@ def _gradient_distances(
     return distances
 
 
+def _spacing_of_weights(step: StepPair, before: RowIndices, gradients: RowIndices | None) -> float:
+    """Return the spacing of a weight's precision, relative to the weight.
+
+    Equal weights with equal gradients are rounded alike in half precision, too. Their updates may
+    differ only as those of float32.
+    """
+    has_equal_weights = step.calls.distance(*before) == 0
+    has_equal_gradients = gradients is None or step.calls.distance(*gradients) == 0
+    if has_equal_weights and has_equal_gradients:
+        return SPACINGS["float32"]
+    dtypes = step.a.rows[before[0]].dtype, step.b.rows[before[1]].dtype
+    return max(SPACINGS.get(dtype, SPACINGS["float32"]) for dtype in dtypes)
+
+
 def _rounding_of_weights(
-    step: StepPair, drift: float, after: RowIndices, columns: list[int]
+    step: StepPair, drift: float, after: RowIndices, columns: list[int], precision: float
 ) -> Floats:
     """Return how much of an update rounding can hide.
 
     The precision of the weight limits it, or the precision of the module's inputs.
     """
-    weight_a, weight_b = step.a.rows[after[0]], step.b.rows[after[1]]
-    precision = WEIGHT_ROUNDING if weight_a.dtype == weight_b.dtype else step.tolerance.row
+    weight_a = step.a.rows[after[0]]
     values, rms = step.a.values[after[0], columns], step.a.values[after[0], RMS]
     rounding: Floats = precision * np.fmax(np.abs(values), rms)
     if weight_a.kind == "buffer":  # a mean that is zero but for rounding

@@ -273,3 +273,86 @@ def test_a_loop_whose_modules_compute_in_half_precision_is_compared_by_it(
     comparison = compare_runs(*runs)
 
     assert (comparison.verdict, comparison.tolerance.name) == ("same", name)
+
+
+def _with_gradient_of_bias(
+    run: Path, gradient: torch.Tensor, precision: torch.dtype = torch.float32
+) -> Path:
+    """Record a step in which a bias gets a gradient, relative to the gradient of its weight."""
+
+    def replace(at: tuple[int, nn.Module]) -> None:
+        of_weight, of_bias = (weight.grad for weight in at[1][0].parameters())  # type: ignore[index]
+        of_bias.copy_(gradient * of_weight.square().mean().sqrt())
+
+    with torch.autocast("cpu", precision, enabled=precision != torch.float32):
+        return _loop(run, _layers(), 1, 0.1, slopes=replace)
+
+
+@pytest.mark.parametrize(("precision", "size"), [(torch.bfloat16, 5.5e-3), (torch.float16, 6.8e-4)])
+def test_a_gradient_that_is_zero_but_for_the_rounding_of_half_precision_may_differ(
+    precision: torch.dtype, size: float, tmp_path: Path
+) -> None:
+    """The bias of attention's keys, or a bias before a normalization, has no effect."""
+    ones = torch.ones(16)
+    exact = _with_gradient_of_bias(tmp_path / "a", 3e-8 * ones)
+    rounded = _with_gradient_of_bias(tmp_path / "b", size * ones, precision)
+    rounded_again = _with_gradient_of_bias(tmp_path / "c", -size * ones, precision)
+
+    assert compare_runs(exact, rounded).verdict == "same"
+    assert compare_runs(rounded, rounded_again).verdict == "same"
+
+
+def test_a_small_gradient_with_the_other_sign_is_named_if_one_run_computed_it_in_float32(
+    tmp_path: Path,
+) -> None:
+    ones = torch.ones(16)
+    exact = _with_gradient_of_bias(tmp_path / "a", 5.5e-3 * ones)
+    other = _with_gradient_of_bias(tmp_path / "b", -5.5e-3 * ones, torch.bfloat16)
+    found = compare_runs(exact, other).first_difference
+
+    assert found is not None
+    assert [tensor.candidate for tensor in found.tensors] == ["0.bias"]
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_labels_of_other_samples_are_named_in_half_precision(
+    precision: str, tmp_path: Path
+) -> None:
+    """The loss hardly changes, and each gradient stays within its own tolerance."""
+    inputs, labels = torch.randn(64, 16), torch.arange(64) % 4
+    for run, shift in (("a", 0), ("b", 1)):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+        optimizer = torch.optim.SGD(net.parameters(), 1e-3)
+        given = labels.roll(shift)
+        with StepRecorder(tmp_path / run, 1).step(net, optimizer, (inputs, given)) as loss_is:
+            loss_is(loss := cross_entropy(net(inputs), given))
+            loss.backward()
+            optimizer.step()
+    found = compare_runs(tmp_path / "a", tmp_path / "b", tolerance=precision).first_difference
+
+    assert found is not None
+    assert found.stage == "data"
+
+
+@pytest.mark.parametrize("has_other_gradient", [False, True])
+def test_weights_of_half_precision_may_be_rounded_apart_if_their_gradients_differ(
+    has_other_gradient: bool, tmp_path: Path
+) -> None:
+    """A weight of 1 stays or becomes 1 - 2**-8, by a percent of its gradient."""
+    inputs = torch.randn(8, 16, dtype=torch.bfloat16)
+    for run, factor in (("a", 1 - 2**-8), ("b", 1 + 2**-7)):
+        layer = nn.Linear(16, 16).bfloat16()
+        gradient, rate = (factor, 2**-9) if has_other_gradient else (1.0, 2**-9 * factor)
+        optimizer = torch.optim.SGD(layer.parameters(), rate)
+        for weight in layer.parameters():
+            nn.init.ones_(weight)
+        with StepRecorder(tmp_path / run, 1).step(layer, optimizer, inputs) as loss_is:
+            loss_is(loss := layer(inputs).float().square().mean())
+            loss.backward()
+            for weight in layer.parameters():
+                weight.grad.fill_(gradient)  # type: ignore[union-attr]
+            optimizer.step()
+    found = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+
+    assert (found is None) == has_other_gradient
